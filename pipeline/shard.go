@@ -135,6 +135,11 @@ func (s *Shard) Skip(r Record, why string) bool {
 }
 
 func (s *Shard) take(ctx context.Context, r Record) error {
+	if r.Refused != nil {
+		s.Counts.AddReason(CountMessages, r.Input.String(), 1)
+		s.Out.DeadLetter(r.Refused.Reason, r.Refused.Detail, nil)
+		return nil
+	}
 	src, fresh := s.from(&r)
 	if !fresh {
 		return nil

@@ -33,6 +33,16 @@ type Record struct {
 	Headers   []Header
 	Idle      bool
 	Paused    bool
+	// Refused says that the log holds something at this offset, or up to it, that is not handed out: nothing but the
+	// place is set then. A task dead-letters it by position.
+	Refused *Refusal
+}
+
+// Refusal says why there is no record.
+type Refusal struct {
+	Reason string
+	Detail string // for people, with the offsets
+	First  int64  // of the offsets that it is about; the record's is the last
 }
 
 // Source yields the records of one partition number over its co-partitioned topics, each topic in offset order.

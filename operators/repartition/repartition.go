@@ -57,6 +57,11 @@ func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 	}
 	p.counts.AddReason(CountRepartitioned, p.cfg.Input.String(), 1)
 	p.next, p.idle = r.Offset+1, false
+	if r.Refused != nil {
+		p.out.Begin(r)
+		p.out.DeadLetter(r.Refused.Reason, r.Refused.Detail, nil)
+		return p.out.Drain()
+	}
 	if pipeline.IsControl(&r) {
 		p.counts.Add(pipeline.CountControl, 1)
 		return p.everywhere(&r)

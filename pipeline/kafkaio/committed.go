@@ -1,25 +1,22 @@
 package kafkaio
 
 import (
-	"cmp"
 	"context"
-	"errors"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 	fetchAPI "github.com/segmentio/kafka-go/protocol/fetch"
+
+	"github.com/plumbline/plumbline/pipeline/kafkaio/recordset"
 )
 
 // readCommitted is the isolation level at which the broker answers up to the last stable offset and lists the
-// transactions that were aborted. kafka-go's own Fetch drops that list and hands out aborted records.
+// transactions that were aborted.
 const readCommitted = 1
-
-// abortMarker is the type of a control record that ends an aborted transaction; 1 ends a committed one.
-const abortMarker = 0
 
 // span is what one request asks for: about so many bytes of a partition from an offset.
 type span struct {
@@ -29,8 +26,29 @@ type span struct {
 	bytes     int
 }
 
+func (s span) limits() recordset.Limits { return recordset.LimitsOf(s.bytes) }
+
+// partitionAnswer is the answer for one partition.
+type partitionAnswer struct {
+	recordset.Set
+	code   int16
+	high   int64 // offset after the last record
+	stable int64 // the last stable offset; negative = the broker does not know it
+}
+
+// ApiKey implements protocol.Message.
+func (f *partitionAnswer) ApiKey() protocol.ApiKey { return protocol.Fetch } //nolint:revive // kafka-go's name
+
+// settled is the end of what can be read.
+func (f *partitionAnswer) settled() int64 {
+	if f.stable < 0 {
+		return f.high
+	}
+	return min(f.high, f.stable)
+}
+
 // fetchCommitted asks for the records of a span. The error of the partition is returned too.
-func fetchCommitted(ctx context.Context, c *kafka.Client, s span) (*fetchAPI.ResponsePartition, error) {
+func fetchCommitted(ctx context.Context, c *kafka.Client, s span) (*partitionAnswer, error) {
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
@@ -47,120 +65,171 @@ func fetchCommitted(ctx context.Context, c *kafka.Client, s span) (*fetchAPI.Res
 		LogStartOffset:     -1,
 		PartitionMaxBytes:  int32(s.bytes),
 	}
-	m, err := transport.RoundTrip(ctx, c.Addr, &fetchAPI.Request{
-		ReplicaID:      -1,
-		MaxWaitTime:    int32(fetchWait.Milliseconds()),
-		MinBytes:       1,
-		MaxBytes:       math.MaxInt32, // one partition is asked for, so its limit is the one that counts
-		IsolationLevel: readCommitted,
-		SessionID:      -1,
-		SessionEpoch:   -1,
-		Topics:         []fetchAPI.RequestTopic{{Topic: s.topic, Partitions: []fetchAPI.RequestPartition{partition}}},
+	m, err := transport.RoundTrip(ctx, c.Addr, &rawFetch{
+		Request: &fetchAPI.Request{
+			ReplicaID:      -1,
+			MaxWaitTime:    int32(fetchWait.Milliseconds()),
+			MinBytes:       1,
+			MaxBytes:       math.MaxInt32, // one partition is asked for, so its limit is the one that counts
+			IsolationLevel: readCommitted,
+			SessionID:      -1,
+			SessionEpoch:   -1,
+			Topics:         []fetchAPI.RequestTopic{{Topic: s.topic, Partitions: []fetchAPI.RequestPartition{partition}}},
+		},
+		client: clientID(transport),
+		most:   s.limits().Batch,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("fetch from %s partition %d: %w", s.topic, s.partition, err)
 	}
-	res, ok := m.(*fetchAPI.Response)
+	res, ok := m.(*partitionAnswer)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("fetch from %s partition %d: answer of type %T", s.topic, s.partition, m)
-	case res.ErrorCode != 0:
-		return nil, kafka.Error(res.ErrorCode)
-	case len(res.Topics) == 0 || len(res.Topics[0].Partitions) == 0:
-		return nil, fmt.Errorf("fetch from %s partition %d: the answer has no such partition", s.topic, s.partition)
+	case res.code != 0:
+		return nil, kafka.Error(res.code)
 	}
-	p := &res.Topics[0].Partitions[0]
-	if p.ErrorCode != 0 {
-		return nil, kafka.Error(p.ErrorCode)
-	}
-	return p, nil
+	return res, nil
 }
 
-// committed calls yield for the records that belong to no aborted transaction, in order of offset, and returns the
-// offset after everything that was read, markers and aborted records included; -1 where nothing was.
-func committed(p *fetchAPI.ResponsePartition, yield func(*protocol.Record) error) (after int64, err error) {
-	t := newAborted(p.AbortedTransactions)
-	after = -1
-	for _, b := range batches(p.RecordSet.Records) {
-		if c, ok := b.(*protocol.ControlBatch); ok {
-			after = max(after, c.Offset()+1)
-			if err := t.end(c); err != nil {
-				return after, err
-			}
-			continue
-		}
-		skip := false
-		if r, ok := b.(*protocol.RecordBatch); ok && r.Attributes.Transactional() {
-			skip = t.covers(r.ProducerID, r.BaseOffset)
-		}
-		for {
-			rec, err := b.ReadRecord()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return after, fmt.Errorf("read records: %w", err)
-			}
-			after = max(after, rec.Offset+1)
-			if skip {
-				continue
-			}
-			if err := yield(rec); err != nil {
-				return after, err
-			}
-		}
+// clientID is the name that the connections of a transport go by.
+func clientID(t kafka.RoundTripper) string {
+	if k, ok := t.(*kafka.Transport); ok && k.ClientID != "" {
+		return k.ClientID
 	}
-	return after, nil
+	return kafka.DefaultClientID
 }
 
-// batches are the parts of a response's records that say whose they are.
-func batches(r protocol.RecordReader) []protocol.RecordReader {
-	switch r := r.(type) {
-	case nil:
+// rawFetch is a fetch whose answer is read here: kafka-go inflates every batch of it at once, whatever it becomes, and
+// drops the list of aborted transactions.
+type rawFetch struct {
+	*fetchAPI.Request
+	client  string
+	most    int64 // bytes of records that are read
+	version int16
+}
+
+// Required implements protocol.RawExchanger.
+func (r *rawFetch) Required(versions map[protocol.ApiKey]int16) bool {
+	r.version = versions[protocol.Fetch]
+	return true
+}
+
+// correlation names the request; a connection has one at a time.
+const correlation = 1
+
+// RawExchange implements protocol.RawExchanger.
+func (r *rawFetch) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
+	if err := protocol.WriteRequest(rw, r.version, correlation, r.client, r.Request); err != nil {
+		return nil, err
+	}
+	a := &answer{r: rw, left: 4}
+	a.left = int64(a.int32())
+	if got := a.int32(); a.err == nil && got != correlation {
+		return nil, fmt.Errorf("answer with correlation id %d, asked was with %d", got, correlation)
+	}
+	f := a.partition(r.version, r.most)
+	if a.err == nil {
+		_, a.err = io.CopyN(io.Discard, rw, a.left)
+	}
+	if a.err != nil {
+		return nil, fmt.Errorf("read the answer to a fetch: %w", a.err)
+	}
+	return f, nil
+}
+
+// answer reads a fetch response; the first error stays.
+type answer struct {
+	r    io.Reader
+	left int64
+	err  error
+}
+
+func (a *answer) bytes(n int64) []byte {
+	if a.err == nil && (n < 0 || n > a.left) {
+		a.err = fmt.Errorf("a field of %d bytes in %d: %w", n, a.left, io.ErrUnexpectedEOF)
+	}
+	if a.err != nil {
+		return make([]byte, 8) // of the widest number
+	}
+	b := make([]byte, n)
+	_, a.err = io.ReadFull(a.r, b)
+	a.left -= n
+	return b
+}
+
+//nolint:gosec // signed in the protocol
+func (a *answer) int16() int16 { return int16(binary.BigEndian.Uint16(a.bytes(2))) }
+
+//nolint:gosec // signed in the protocol
+func (a *answer) int32() int32 { return int32(binary.BigEndian.Uint32(a.bytes(4))) }
+
+//nolint:gosec // signed in the protocol
+func (a *answer) int64() int64 { return int64(binary.BigEndian.Uint64(a.bytes(8))) }
+
+// partition reads the answer for one topic and partition, in the versions 0 to 11 of the protocol.
+func (a *answer) partition(version int16, most int64) *partitionAnswer {
+	f := &partitionAnswer{stable: -1}
+	if version >= 1 {
+		a.int32() // throttled for
+	}
+	if version >= 7 {
+		f.code = a.int16()
+		a.int32() // session
+	}
+	if a.int32() != 1 {
+		return a.without(f)
+	}
+	a.bytes(int64(a.int16())) // topic
+	if a.int32() != 1 {
+		return a.without(f)
+	}
+	a.int32() // partition
+	if code := a.int16(); f.code == 0 {
+		f.code = code
+	}
+	f.high = a.int64()
+	if version >= 4 {
+		f.stable = a.int64()
+		if version >= 5 {
+			a.int64() // where the log begins
+		}
+		f.Aborted = a.transactions()
+	}
+	if version >= 11 {
+		a.int32() // preferred replica
+	}
+	f.Size = max(0, int(a.int32()))
+	size := int64(f.Size)
+	if size > a.left {
+		return a.without(f)
+	}
+	if size > most { // then it is one batch
+		const head = 61
+		size = head
+	}
+	f.Data = a.bytes(size)
+	return f
+}
+
+func (a *answer) transactions() []recordset.Transaction {
+	const size = 16
+	n := max(0, int64(a.int32()))
+	if a.err != nil || n > a.left/size {
+		a.without(nil)
 		return nil
-	case *protocol.RecordStream:
-		return r.Records
-	default:
-		return []protocol.RecordReader{r}
 	}
+	out := make([]recordset.Transaction, n)
+	for i := range out {
+		out[i] = recordset.Transaction{Producer: a.int64(), First: a.int64()}
+	}
+	return out
 }
 
-// aborted knows which transactions of a response were aborted: from its first offset to its marker, the records of
-// a producer do not count.
-type aborted struct {
-	coming []fetchAPI.ResponseTransaction // by first offset
-	open   map[int64]bool                 // by producer
-}
-
-func newAborted(ts []fetchAPI.ResponseTransaction) *aborted {
-	coming := slices.Clone(ts)
-	slices.SortFunc(coming, func(a, b fetchAPI.ResponseTransaction) int {
-		return cmp.Compare(a.FirstOffset, b.FirstOffset)
-	})
-	return &aborted{coming: coming, open: map[int64]bool{}}
-}
-
-// covers reports whether a transactional batch at an offset was aborted.
-func (a *aborted) covers(producer, offset int64) bool {
-	for len(a.coming) > 0 && a.coming[0].FirstOffset <= offset {
-		a.open[a.coming[0].ProducerID] = true
-		a.coming = a.coming[1:]
+// without is an answer that does not hold what was asked for.
+func (a *answer) without(f *partitionAnswer) *partitionAnswer {
+	if a.err == nil && (f == nil || f.code == 0) {
+		a.err = fmt.Errorf("it does not hold the partition: %w", io.ErrUnexpectedEOF)
 	}
-	return a.open[producer]
-}
-
-// end takes a marker.
-func (a *aborted) end(c *protocol.ControlBatch) error {
-	a.covers(c.ProducerID, c.BaseOffset) // a transaction may have begun before this response
-	rec, err := c.ReadControlRecord()
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read the control record at offset %d: %w", c.BaseOffset, err)
-	}
-	if rec.Type == abortMarker {
-		delete(a.open, c.ProducerID)
-	}
-	return nil
+	return f
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
 
 	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
@@ -19,12 +18,12 @@ import (
 // Limits of one fetch.
 const (
 	fetchWait    = 500 * time.Millisecond
-	fetchQueue   = 2 // responses read ahead
+	fetchQueue   = 2 // parts of responses read ahead
 	retryBackoff = 500 * time.Millisecond
 	maxBackoff   = 10 * time.Second
 )
 
-// fetcher reads one partition ahead of its consumer, a bounded number of responses.
+// fetcher reads one partition ahead of its consumer, a bounded number of parts of responses.
 type fetcher struct {
 	client    *kafka.Client
 	input     pipeline.Input
@@ -39,7 +38,6 @@ type fetcher struct {
 	next int64        // offset to fetch
 	done atomic.Int64 // next, for the consumer; every record before it is in out or was handed out
 	end  atomic.Int64 // the log's end as last reported; -1 = not yet
-	high int64        // end, until the records are in out
 	err  error        // set before out is closed
 }
 
@@ -54,7 +52,7 @@ func (f *fetcher) run(ctx context.Context) {
 			return
 		}
 		f.waitOpen(ctx)
-		rs, err := f.fetch(ctx)
+		err := f.fetch(ctx)
 		if ctx.Err() != nil {
 			f.err = ctx.Err()
 			return
@@ -73,73 +71,63 @@ func (f *fetcher) run(ctx context.Context) {
 			continue
 		}
 		backoff = retryBackoff
-		if len(rs) > 0 {
-			select {
-			case f.out <- rs:
-			case <-ctx.Done():
-				f.err = ctx.Err()
-				return
-			}
-		}
-		// In this order: who sees position = end finds the records before it in out.
-		f.done.Store(f.next)
-		f.end.Store(f.high)
 	}
 }
 
-// fetch reads one response. Transaction markers and records of aborted transactions are no records; the position
-// moves past them. The end is the last stable offset: what an open transaction has written may yet be aborted.
-func (f *fetcher) fetch(ctx context.Context) ([]pipeline.Record, error) {
+// fetch reads one response and hands its records on in parts of about maxBytes: what a batch inflates to is never in
+// memory as a whole. Transaction markers and records of aborted transactions are no records; the position moves past
+// them. The end is the last stable offset: what an open transaction has written may yet be aborted.
+func (f *fetcher) fetch(ctx context.Context) error {
 	if f.next < 0 {
 		first, _, err := Bounds(ctx, f.client, f.topic, f.partition)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		f.next = first
 	}
-	res, err := fetchCommitted(ctx, f.client, span{f.topic, f.partition, f.next, f.maxBytes})
+	at := span{f.topic, f.partition, f.next, f.maxBytes}
+	res, err := fetchCommitted(ctx, f.client, at)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var out []pipeline.Record
-	after, err := committed(res, func(rec *protocol.Record) error {
-		if rec.Offset < f.next || f.until >= 0 && rec.Offset >= f.until {
+	part, size := []pipeline.Record(nil), 0
+	after, err := res.Each(f.next, at.limits(), func(r *pipeline.Record, cost int) error {
+		if f.until >= 0 && r.Offset >= f.until {
 			return nil
 		}
-		r, err := f.record(rec)
-		if err != nil {
-			return err
+		r.Input, r.Topic, r.Partition = f.input, f.topic, int32(f.partition)
+		part, size = append(part, *r), size+cost
+		f.next = r.Offset + 1
+		if size < max(f.maxBytes, leastPart) {
+			return nil
 		}
-		out = append(out, r)
-		return nil
+		full := part
+		part, size = nil, 0
+		return f.hand(ctx, full, res.settled())
 	})
-	if err != nil {
-		return nil, err
-	}
 	f.next = max(f.next, after)
-	f.high = res.HighWatermark
-	if res.LastStableOffset >= 0 {
-		f.high = min(f.high, res.LastStableOffset)
+	if herr := f.hand(ctx, part, res.settled()); herr != nil {
+		return herr
 	}
-	return out, nil
+	return err
 }
 
-func (f *fetcher) record(rec *protocol.Record) (pipeline.Record, error) {
-	r := pipeline.Record{Input: f.input, Topic: f.topic, Partition: int32(f.partition), Offset: rec.Offset}
-	if !rec.Time.IsZero() {
-		r.Time = rec.Time.UnixNano()
+// leastPart keeps small fetches from making a part of each record.
+const leastPart = 64 << 10
+
+// hand gives records to the consumer, then says how far they go, and where the log ends.
+func (f *fetcher) hand(ctx context.Context, rs []pipeline.Record, end int64) error {
+	if len(rs) > 0 {
+		select {
+		case f.out <- rs:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	var err error
-	if r.Key, err = kafka.ReadAll(rec.Key); err != nil {
-		return r, fmt.Errorf("read key at offset %d: %w", rec.Offset, err)
-	}
-	if r.Value, err = kafka.ReadAll(rec.Value); err != nil {
-		return r, fmt.Errorf("read value at offset %d: %w", rec.Offset, err)
-	}
-	for _, h := range rec.Headers {
-		r.Headers = append(r.Headers, pipeline.Header{Key: h.Key, Value: h.Value})
-	}
-	return r, nil
+	// In this order: who sees position = end finds the records before it in out.
+	f.done.Store(f.next)
+	f.end.Store(end)
+	return nil
 }
 
 // Bounds returns the first offset of a partition and the one after its last that is settled: the last stable offset

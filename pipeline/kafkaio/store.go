@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -240,13 +239,8 @@ func (s *Store) follow(ctx context.Context, known *claims, end int64) error {
 	for known.next < end {
 		before := known.next
 		// Claims beyond end are taken too: next moves past them.
-		after, err := s.fetch(ctx, span{s.topic, 0, before, 2 * s.chunk}, func(r *kafka.Record) error {
-			key, kerr := kafka.ReadAll(r.Key)
-			value, verr := kafka.ReadAll(r.Value)
-			if kerr != nil || verr != nil {
-				return fmt.Errorf("read the record at offset %d: %w, %w", r.Offset, kerr, verr)
-			}
-			return known.take(key, value)
+		after, err := s.fetch(ctx, span{s.topic, 0, before, 2 * s.chunk}, func(r *pipeline.Record) error {
+			return known.take(r.Key, r.Value)
 		})
 		known.next = max(before, after)
 		if err != nil {
@@ -285,11 +279,9 @@ func (s *Store) read(ctx context.Context, c claim) ([]byte, []storedFile, error)
 func (s *Store) readChunks(ctx context.Context, c claim, first int, offsets []int64, size int) ([]byte, error) {
 	data := make([]byte, 0, min(max(size, 0), len(offsets)*s.chunk))
 	err := s.eachChunk(ctx, c.Partition, offsets, func(i int) string { return c.chunkKey(first + i) },
-		func(value kafka.Bytes) error {
-			from, n := len(data), value.Len()
-			data = slices.Grow(data, n)[:from+n]
-			_, err := io.ReadFull(value, data[from:])
-			return err
+		func(value []byte) error {
+			data = append(data, value...)
+			return nil
 		})
 	return data, err
 }
@@ -297,21 +289,14 @@ func (s *Store) readChunks(ctx context.Context, c claim, first int, offsets []in
 // eachChunk takes the records at offsets, in their order, which must have the keys. A response brings as many of them
 // as are in it: those that lie side by side are asked for together, and what lies behind them, of other tasks, is not.
 func (s *Store) eachChunk(ctx context.Context, partition int, offsets []int64, key func(i int) string,
-	take func(value kafka.Bytes) error) error {
+	take func(value []byte) error) error {
 	for i := 0; i < len(offsets); {
 		before, most := i, s.chunk
 		for j := i + 1; j < len(offsets) && offsets[j] == offsets[j-1]+1 && most < chunkFetch; j++ {
 			most += s.chunk
 		}
-		_, err := s.fetch(ctx, span{s.topic, partition, offsets[i], most}, func(r *kafka.Record) error {
-			if i == len(offsets) || r.Offset != offsets[i] || r.Value == nil {
-				return nil
-			}
-			k, err := kafka.ReadAll(r.Key)
-			if err != nil {
-				return fmt.Errorf("read the record at offset %d: %w", r.Offset, err)
-			}
-			if string(k) != key(i) {
+		_, err := s.fetch(ctx, span{s.topic, partition, offsets[i], most}, func(r *pipeline.Record) error {
+			if i == len(offsets) || r.Offset != offsets[i] || r.Value == nil || string(r.Key) != key(i) {
 				return nil
 			}
 			i++
@@ -393,13 +378,15 @@ func (s *Store) write(ctx context.Context, partition int, key string, value []by
 }
 
 // fetch reads one response, trying again until ctx is done, and returns the offset after it; -1 where nothing was read.
-func (s *Store) fetch(ctx context.Context, at span, yield func(*kafka.Record) error) (after int64, err error) {
+func (s *Store) fetch(ctx context.Context, at span, yield func(*pipeline.Record) error) (after int64, err error) {
 	backoff := retryBackoff
 	for {
 		res, err := fetchCommitted(ctx, s.client, at)
 		if err == nil {
-			return committed(res, func(r *kafka.Record) error {
-				if r.Offset < at.offset {
+			return res.Each(at.offset, at.limits(), func(r *pipeline.Record, _ int) error {
+				if r.Refused != nil {
+					s.log.Error("checkpoints topic: not read", "partition", at.partition, "reason", r.Refused.Reason,
+						"detail", r.Refused.Detail)
 					return nil
 				}
 				return yield(r)

@@ -10,10 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/segmentio/kafka-go"
-
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio/recordset"
 )
 
 func newStore(t *testing.T, brokers []string, maxBytes int) *Store {
@@ -100,10 +99,9 @@ func live(t *testing.T, brokers []string, partitions int) int {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if offset, err = committed(res, func(r *kafka.Record) error {
-				key, err := kafka.ReadAll(r.Key)
-				last[string(key)] = r.Value != nil
-				return err
+			if offset, err = res.Each(offset, recordset.LimitsOf(1<<20), func(r *pipeline.Record, _ int) error {
+				last[string(r.Key)] = r.Value != nil
+				return nil
 			}); err != nil {
 				t.Fatal(err)
 			}

@@ -10,8 +10,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/segmentio/kafka-go"
-
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -80,8 +78,8 @@ func (s *Store) fetchFile(ctx context.Context, known *claims, f storedFile, path
 	}
 	sum := sha256.New()
 	err = s.eachChunk(ctx, s.place(known.key), f.Chunks, func(i int) string { return f.chunkKey(known.key, i) },
-		func(value kafka.Bytes) error {
-			_, err := io.Copy(io.MultiWriter(sum, dst), value)
+		func(value []byte) error {
+			_, err := io.MultiWriter(sum, dst).Write(value)
 			return err
 		})
 	if err = errors.Join(err, dst.Close()); err != nil {

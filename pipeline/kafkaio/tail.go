@@ -132,15 +132,21 @@ func NewLog(spec TailSpec, topic string, partition int, of Range) *Log {
 	return l
 }
 
-// Next blocks for the next record, whose memory is valid until the call after. Each time the log's end is reached it
-// returns one record with Idle set. io.EOF ends a range.
+// Next blocks for the next record, whose memory is valid until the call after; one that takes too much is logged and
+// passed over. Each time the log's end is reached it returns one record with Idle set. io.EOF ends a range.
 func (l *Log) Next(ctx context.Context) (pipeline.Record, error) {
 	for {
 		l.in.fill()
 		switch {
 		case len(l.in.queue) > 0:
 			l.idled = false
-			return l.in.hand(), nil
+			r := l.in.hand()
+			if r.Refused != nil {
+				l.in.f.log.Error("record cannot be used", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
+					"reason", r.Refused.Reason, "detail", r.Refused.Detail)
+				continue
+			}
+			return r, nil
 		case l.in.ended:
 			return pipeline.Record{}, l.in.f.err
 		case !l.idled && l.in.caughtUp():

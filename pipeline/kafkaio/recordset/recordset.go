@@ -1,0 +1,171 @@
+package recordset
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Reasons of refusals. They become a metric label and a header, as those of the decoder.
+const (
+	Inflates   = "inflates"   // a record or a batch takes more than the limits
+	Unreadable = "unreadable" // a batch whose checksum is right holds no records that can be read
+)
+
+// Limits bound what records may take. A record that a broker took in without compression is always within them.
+type Limits struct {
+	Record int   // bytes of a record with key and headers; a header counts headerCost more
+	Batch  int64 // bytes that a batch inflates to
+}
+
+// What LimitsOf adds to the size of a fetch, which is no smaller than the largest message.
+const (
+	recordExtra = 1 << 20 // key and headers
+	batchFactor = 8       // producers fill a batch to the size of the largest message at most
+	batchLeast  = 16 << 20
+)
+
+// LimitsOf are the limits of a reader that asks for so many bytes at a time.
+func LimitsOf(fetchMax int) Limits {
+	return Limits{Record: fetchMax + recordExtra, Batch: max(batchFactor*int64(fetchMax), batchLeast)}
+}
+
+// What a record and a header take in memory beside their bytes.
+const (
+	recordCost = 160
+	headerCost = 64
+)
+
+// Set is the record set of a response.
+type Set struct {
+	Data []byte
+	// Size is how many bytes it had; more than Data has where the rest was too large to be read.
+	Size    int
+	Aborted []Transaction
+}
+
+// Transaction is one that was aborted, from its first offset to its marker.
+type Transaction struct {
+	Producer int64
+	First    int64
+}
+
+// Taker takes one record; Refused says that there is none, and why. cost is about what it holds in memory.
+type Taker func(r *pipeline.Record, cost int) error
+
+// Each calls take for the records from an offset on, in order. It returns the offset after everything that was read,
+// records that were left out included; -1 where nothing was.
+func (s *Set) Each(from int64, limits Limits, take Taker) (after int64, err error) {
+	w := &walk{from: from, limits: limits, take: take, aborted: newAborted(s.Aborted), after: -1}
+	for rest := s.Data; len(rest) > magicAt; {
+		size := batchHead + int64(int32(binary.BigEndian.Uint32(rest[sizeAt:]))) //nolint:gosec // signed in the protocol
+		if size <= magicAt {
+			return w.after, fmt.Errorf("record batch of %d bytes", size)
+		}
+		if size > int64(len(rest)) {
+			if w.after < 0 && s.Size > len(s.Data) {
+				return w.tooLarge(rest, size)
+			}
+			break // a response may end in the middle of a batch
+		}
+		if err := w.batch(rest[:size]); err != nil {
+			return w.after, err
+		}
+		rest = rest[size:]
+	}
+	return w.after, nil
+}
+
+// Where the fields that all formats share are.
+const (
+	sizeAt    = 8
+	batchHead = 12 // offset and size, which the size does not count
+	magicAt   = 16
+)
+
+// walk is the way through a record set.
+type walk struct {
+	from    int64
+	limits  Limits
+	take    Taker
+	aborted *aborted
+	after   int64
+}
+
+func (w *walk) batch(b []byte) error {
+	switch magic := b[magicAt]; magic {
+	case 0, 1:
+		return w.message(b)
+	case 2:
+		return w.batchV2(b)
+	default:
+		return fmt.Errorf("record batch of format %d, known are 0 to 2", magic)
+	}
+}
+
+// tooLarge refuses a batch of which only the beginning was read.
+func (w *walk) tooLarge(b []byte, size int64) (after int64, err error) {
+	last := int64(binary.BigEndian.Uint64(b)) //nolint:gosec // signed in the protocol
+	if b[magicAt] == 2 && len(b) >= headV2 {
+		last = parseHead(b).last
+	}
+	err = w.refuse(w.from, last, Inflates, fmt.Sprintf("the batch has %d bytes, read are %d", size, w.limits.Batch))
+	return max(w.after, last+1), err
+}
+
+// refuse hands out a refusal of the offsets from first to last that count.
+func (w *walk) refuse(first, last int64, reason, why string) error {
+	first = max(first, w.from)
+	if last < first {
+		return nil
+	}
+	text := fmt.Sprintf("offset %d: %s", last, why)
+	if first < last {
+		text = fmt.Sprintf("offsets %d to %d: %s", first, last, why)
+	}
+	return w.take(&pipeline.Record{Offset: last, Refused: &pipeline.Refusal{Reason: reason, Detail: text, First: first}},
+		recordCost)
+}
+
+// refuseFor refuses by an error of reading; what take returned is handed back.
+func (w *walk) refuseFor(first, last int64, err error) error {
+	var taken takeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &taken):
+		return taken.error
+	case errors.Is(err, errInflates):
+		return w.refuse(first, last, Inflates, err.Error())
+	}
+	return w.refuse(first, last, Unreadable, err.Error())
+}
+
+// takeError is an error that take returned: it is no fault of the batch.
+type takeError struct{ error }
+
+// aborted knows which transactions of a response were aborted: from its first offset to its marker, the records of
+// a producer do not count.
+type aborted struct {
+	coming []Transaction  // by first offset
+	open   map[int64]bool // by producer
+}
+
+func newAborted(ts []Transaction) *aborted {
+	coming := slices.Clone(ts)
+	slices.SortFunc(coming, func(a, b Transaction) int { return cmp.Compare(a.First, b.First) })
+	return &aborted{coming: coming, open: map[int64]bool{}}
+}
+
+// covers reports whether a transactional batch at an offset was aborted.
+func (a *aborted) covers(producer, offset int64) bool {
+	for len(a.coming) > 0 && a.coming[0].First <= offset {
+		a.open[a.coming[0].Producer] = true
+		a.coming = a.coming[1:]
+	}
+	return a.open[producer]
+}
