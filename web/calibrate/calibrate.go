@@ -51,6 +51,7 @@ type Handler struct {
 	source   Source
 	log      *slog.Logger
 	waiting  chan struct{} // a token each long poll
+	budget   *budget
 	decoders sync.Pool
 	mux      *http.ServeMux
 }
@@ -60,7 +61,8 @@ const Prefix = "/api/v1/models/"
 
 // New returns the handler.
 func New(source Source, log *slog.Logger) *Handler {
-	h := &Handler{source: source, log: log, waiting: make(chan struct{}, MaxWaiting), mux: http.NewServeMux()}
+	h := &Handler{source: source, log: log, waiting: make(chan struct{}, MaxWaiting), budget: newBudget(),
+		mux: http.NewServeMux()}
 	h.decoders.New = func() any { return arrowio.NewDecoder(arrowio.Options{MaxMessageBytes: MaxBody}) }
 	h.mux.HandleFunc(Prefix+"{model}/calibrator", h.calibrator)
 	h.mux.HandleFunc(Prefix+"{model}/calibrate", h.calibrate)

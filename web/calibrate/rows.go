@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -8,8 +9,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
 )
@@ -52,16 +53,18 @@ func (h *Handler) calibrate(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	body, free, err := h.budget.read(w, r)
+	defer free()
 	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			h.fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("body of more than %d bytes", large.Limit))
-			return
-		}
-		h.fail(w, http.StatusBadRequest, "body: "+err.Error())
+		h.refuse(w, err)
 		return
 	}
+	done, err := h.budget.turn(r.Context(), len(body), kind)
+	if err != nil {
+		h.refuse(w, err)
+		return
+	}
+	defer done()
 	w.Header().Set("Plumbline-Revision", strconv.Itoa(f.Revision))
 	if kind == typeArrow {
 		h.arrow(w, &f, body)
@@ -72,8 +75,53 @@ func (h *Handler) calibrate(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
+	h.rows(w, out)
+}
+
+// refuse answers where a body could not be read, or not be worked on.
+func (h *Handler) refuse(w http.ResponseWriter, err error) {
+	var large *http.MaxBytesError
+	switch {
+	case errors.Is(err, errBusy):
+		w.Header().Set("Retry-After", "1")
+		h.fail(w, http.StatusServiceUnavailable, err.Error())
+	case errors.As(err, &large):
+		h.fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("body of more than %d bytes", large.Limit))
+	default:
+		h.fail(w, http.StatusBadRequest, "body: "+err.Error())
+	}
+}
+
+// rows sends an answer row by row: encoded as a whole it would take more than all the rest.
+func (h *Handler) rows(w http.ResponseWriter, out *answer) {
+	list := out.Probabilities
+	out.Probabilities = [][]float64{}
+	frame, err := json.Marshal(out)
+	if err != nil {
+		h.fail(w, http.StatusInternalServerError, "encode reply: "+err.Error())
+		return
+	}
+	const mark = `"probabilities":[`
+	at := bytes.LastIndex(frame, []byte(mark)) + len(mark)
 	w.Header().Set("Cache-Control", "no-store")
-	h.reply(w, out)
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	b := bufio.NewWriterSize(w, 64<<10)
+	_, _ = b.Write(frame[:at])
+	for i, row := range list {
+		text, err := json.Marshal(row)
+		if err != nil { // none is NaN: json has seen to that
+			h.log.Error("encode a row of probabilities", "err", err)
+			return
+		}
+		if i > 0 {
+			_ = b.WriteByte(',')
+		}
+		_, _ = b.Write(text)
+	}
+	_, _ = b.Write(append(frame[at:], '\n'))
+	if err := b.Flush(); err != nil {
+		h.log.Debug("write reply", "err", err)
+	}
 }
 
 // json calibrates the rows of a JSON body.
@@ -174,20 +222,52 @@ func noNull(body []byte, name string) error {
 	if !bytes.Contains(body, []byte("null")) {
 		return nil
 	}
-	var in struct{ Logits, Probabilities [][]*float64 }
-	if err := json.Unmarshal(body, &in); err != nil {
-		return bodyError(err)
-	}
-	list := in.Logits
-	if name == "probabilities" {
-		list = in.Probabilities
-	}
-	for i, row := range list {
-		if j := slices.Index(row, nil); j >= 0 {
-			return fmt.Errorf("%s: row %d, class %d: null, must be a number", name, i, j)
+	dec := json.NewDecoder(bytes.NewReader(body))
+	_, _ = dec.Token() // {: it was decoded before
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return bodyError(err)
+		}
+		if k, ok := key.(string); ok && strings.EqualFold(k, name) {
+			if err := noNullIn(dec, name); err != nil {
+				return err
+			}
+			continue
+		}
+		var other json.RawMessage
+		if err := dec.Decode(&other); err != nil {
+			return bodyError(err)
 		}
 	}
 	return nil
+}
+
+// noNullIn looks for a null in the list of rows that comes next.
+func noNullIn(dec *json.Decoder, name string) error {
+	depth, row, class := 0, -1, -1
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return bodyError(err)
+		}
+		switch token {
+		case json.Delim('['):
+			if depth++; depth == 2 {
+				row, class = row+1, -1
+			}
+		case json.Delim(']'):
+			depth--
+		default:
+			class++
+		}
+		if token == nil && depth == 2 {
+			return fmt.Errorf("%s: row %d, class %d: null, must be a number", name, row, class)
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
 }
 
 // arrow calibrates a message as it is on the logits topic, and answers as on the calibrated topic.

@@ -1,0 +1,203 @@
+//go:build integration
+
+package integration
+
+import (
+	"bytes"
+	bin "encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/compress"
+	"github.com/segmentio/kafka-go/protocol"
+
+	"github.com/plumbline/plumbline/internal/feed"
+	"github.com/plumbline/plumbline/internal/kafkatest"
+)
+
+func init() {
+	for name, codec := range map[string]compress.Compression{"zstd": compress.Zstd, "gzip": compress.Gzip,
+		"lz4": compress.Lz4} {
+		hostile["bounds-"+name] = func(t *testing.T, a *attack) { inflating(t, a, codec) }
+	}
+}
+
+const boundsRows = 4000
+
+// boundsGood is a good model's stream.
+func boundsGood(t *testing.T, s settings) []kafka.Message {
+	t.Helper()
+	all := loadRows(t, "c10jpeg_resnet_logits.npz", "resnet20", 10)
+	rows := &feed.Rows{N: boundsRows, K: 10, Scores: all.Scores[:boundsRows*10], Label: all.Label[:boundsRows]}
+	src, err := rows.Source(feed.Order{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := feed.New(src, feed.Options{Model: "good", Version: "1", Partitions: partitions, EventRate: 100,
+		Start: start.UnixNano(), DelayMax: 30 * time.Second, Batch: 8, Seed: 5, End: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	msgs, _, _ := feedMessages(t, f, s, math.MaxInt)
+	return msgs
+}
+
+// boundsHash is the state after the good stream alone.
+var boundsHash struct {
+	sync.Once
+	hash string
+}
+
+func boundsReference(t *testing.T) string {
+	boundsHash.Do(func() {
+		s := configure(t, oneDay)
+		p := run(t, s)
+		kafkatest.Write(t, brokers, boundsGood(t, s)...)
+		boundsHash.hash = p.drain(boundsRows, boundsRows).StateHash
+		p.stop()
+	})
+	return boundsHash.hash
+}
+
+// inflating sends batches of zeros to every topic that a process reads, between the halves of a good stream.
+func inflating(t *testing.T, a *attack, codec compress.Compression) {
+	const zeros = 500 << 20
+	bomb := zeroBatch(t, codec, zeros)
+	a.Input = fmt.Sprintf("%d KB of %s that hold %d MB of zeros, on all partitions of 5 topics", len(bomb)>>10, codec,
+		zeros>>20)
+	a.Before = "2.1 GB for one of them, and its dead letter tried for ever"
+	want := boundsReference(t)
+	s := configure(t, oneDay)
+	p := run(t, s)
+	good := boundsGood(t, s)
+	kafkatest.Write(t, brokers, good[:len(good)/2]...)
+	const inputs = 2 * partitions
+	for _, topic := range []string{"logits", "labels", "panes", "calibrators", "decisions"} {
+		for i := range partitions {
+			rawProduce(t, s.topic(topic), i, bomb)
+		}
+	}
+	kafkatest.Write(t, brokers, good[len(good)/2:]...)
+	sent := time.Now()
+	var st status
+	p.wait(2*time.Minute, "get behind the attack", func() bool {
+		var err error
+		st, err = p.status()
+		return err == nil && st.Drained && st.Counts.Joined >= boundsRows &&
+			st.Counts.DeadLetters["inflates"] >= inputs
+	})
+	a.Lag = fmt.Sprintf("%.1f s", time.Since(sent).Seconds())
+	if a.Exact = st.StateHash == want && want != ""; !a.Exact {
+		t.Errorf("state %s, want that of the good rows alone, %s", st.StateHash, want)
+	}
+	a.RSS = peakOf(t, p)
+	const most = 400 << 20
+	if a.RSS > most {
+		t.Errorf("resident memory: %d MB, want at most %d", a.RSS>>20, most>>20)
+	}
+	p.stop()
+	n := 0
+	for _, m := range kafkatest.ReadAll(t, brokers, s.topic("deadletter")) {
+		a.Letters += int64(len(m.Key) + len(m.Value))
+		for _, h := range m.Headers {
+			a.Letters += int64(len(h.Key) + len(h.Value))
+			if h.Key == "plumbline-detail" && bytes.Contains(h.Value, []byte("inflates")) {
+				n++
+			}
+		}
+	}
+	if n != inputs {
+		t.Errorf("%d dead letters say that a batch inflates, want %d", n, inputs)
+	}
+	log, err := os.ReadFile(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, topic := range []string{"panes", "calibrators", "decisions"} {
+		if !strings.Contains(string(log), s.topic(topic)+" ") || !strings.Contains(string(log), "inflates") {
+			t.Errorf("the log does not say that %s has a batch that inflates", topic)
+		}
+	}
+}
+
+// peakOf is VmHWM.
+func peakOf(t *testing.T, p *process) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kb << 10
+}
+
+// zeroBatch is a record batch of one record whose value is n zeros.
+func zeroBatch(t *testing.T, codec compress.Compression, n int64) []byte {
+	t.Helper()
+	head := []byte{0, 0, 0, 2, 'k'} // attributes, time, offset, the key that compaction needs
+	head = bin.AppendVarint(head, n)
+	head = append(bin.AppendVarint(nil, int64(len(head))+n+1), head...)
+	var body bytes.Buffer
+	w := codec.Codec().NewWriter(&body)
+	zeros := make([]byte, 1<<20)
+	_, err := w.Write(head)
+	for left := n; left > 0 && err == nil; left -= int64(len(zeros)) {
+		_, err = w.Write(zeros[:min(left, int64(len(zeros)))])
+	}
+	if err == nil {
+		_, err = w.Write([]byte{0}) // no headers
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 61, 61+body.Len())
+	be := bin.BigEndian
+	be.PutUint32(b[8:], uint32(49+body.Len()))
+	be.PutUint32(b[12:], math.MaxUint32) // leader epoch
+	b[16] = 2
+	be.PutUint16(b[21:], uint16(codec))
+	now := uint64(time.Now().UnixMilli())
+	be.PutUint64(b[27:], now)
+	be.PutUint64(b[35:], now)
+	be.PutUint64(b[43:], math.MaxUint64)
+	be.PutUint16(b[51:], math.MaxUint16)
+	be.PutUint32(b[53:], math.MaxUint32)
+	be.PutUint32(b[57:], 1)
+	b = append(b, body.Bytes()...)
+	be.PutUint32(b[17:], crc32.Checksum(b[21:], crc32.MakeTable(crc32.Castagnoli)))
+	return b
+}
+
+// rawProduce sends a record batch as it is.
+func rawProduce(t *testing.T, topic string, partition int, batch []byte) {
+	t.Helper()
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: time.Minute, Transport: transport}
+	sized := bin.BigEndian.AppendUint32(nil, uint32(len(batch)))
+	res, err := client.RawProduce(t.Context(), &kafka.RawProduceRequest{Topic: topic, Partition: partition,
+		RequiredAcks: kafka.RequireAll,
+		RawRecords:   protocol.RawRecordSet{Reader: io.MultiReader(bytes.NewReader(sized), bytes.NewReader(batch))}})
+	if err == nil {
+		err = res.Error
+	}
+	if err != nil {
+		t.Fatalf("produce to %s: %v", topic, err)
+	}
+}
