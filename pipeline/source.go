@@ -1,6 +1,9 @@
 package pipeline
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Input is one of the two topics that a shard reads.
 type Input uint8
@@ -43,6 +46,14 @@ type Refusal struct {
 	Reason string
 	Detail string // for people, with the offsets
 	First  int64  // of the offsets that it is about; the record's is the last
+}
+
+// As is the refusal as an error that wraps kind; nil where there is a record.
+func (r *Refusal) As(kind error) error {
+	if r == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %s", kind, r.Reason, r.Detail)
 }
 
 // Source yields the records of one partition number over its co-partitioned topics, each topic in offset order.

@@ -180,7 +180,8 @@ func TestReasonsAreDocumented(t *testing.T) {
 	sortedAlike(t, "the list of reasons for rows", firstGroups(between(t, schema, "\n### Rows\n", "\n### "),
 		"(?m)^- `(\\w+)`"), firstGroups(rows, `(?m)^\t\w+ += "(\w+)"`))
 	sortedAlike(t, "the list of reasons for messages", firstGroups(between(t, schema, "\n### Messages\n", "\n## "),
-		"(?m)^- `(\\w+)`"), firstGroups(document(t, "arrowio/wire/error.go"), constant))
+		"(?m)^- `(\\w+)`"), firstGroups(document(t, "arrowio/wire/error.go")+
+		document(t, "pipeline/kafkaio/recordset/recordset.go"), constant))
 }
 
 // TestNamedTestsExist: what documents and the Makefile run is there, in the package that they name.

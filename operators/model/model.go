@@ -181,7 +181,10 @@ func (t *ModelTask) Take(ctx context.Context, r pipeline.Record) error {
 		}
 	}
 	t.dirty = true
-	err := t.takeRecord(r)
+	err := r.Refused.As(pipeline.ErrPane)
+	if err == nil {
+		err = t.take(r.Value)
+	}
 	if err != nil && !errors.Is(err, pipeline.ErrPane) {
 		return fmt.Errorf("%s partition %d offset %d: %w", r.Topic, r.Partition, r.Offset, err)
 	}
@@ -192,13 +195,6 @@ func (t *ModelTask) Take(ctx context.Context, r pipeline.Record) error {
 	}
 	t.next = r.Offset + 1
 	return nil
-}
-
-func (t *ModelTask) takeRecord(r pipeline.Record) error {
-	if r.Refused != nil {
-		return fmt.Errorf("%w: %s: %s", pipeline.ErrPane, r.Refused.Reason, r.Refused.Detail)
-	}
-	return t.take(r.Value)
 }
 
 func (t *ModelTask) take(value []byte) error {

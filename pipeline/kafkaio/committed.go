@@ -65,6 +65,7 @@ func fetchCommitted(ctx context.Context, c *kafka.Client, s span) (*partitionAns
 		LogStartOffset:     -1,
 		PartitionMaxBytes:  int32(s.bytes),
 	}
+	topic := fetchAPI.RequestTopic{Topic: s.topic, Partitions: []fetchAPI.RequestPartition{partition}}
 	m, err := transport.RoundTrip(ctx, c.Addr, &rawFetch{
 		Request: &fetchAPI.Request{
 			ReplicaID:      -1,
@@ -74,7 +75,7 @@ func fetchCommitted(ctx context.Context, c *kafka.Client, s span) (*partitionAns
 			IsolationLevel: readCommitted,
 			SessionID:      -1,
 			SessionEpoch:   -1,
-			Topics:         []fetchAPI.RequestTopic{{Topic: s.topic, Partitions: []fetchAPI.RequestPartition{partition}}},
+			Topics:         []fetchAPI.RequestTopic{topic},
 		},
 		client: clientID(transport),
 		most:   s.limits().Batch,

@@ -142,8 +142,8 @@ func (l *Log) Next(ctx context.Context) (pipeline.Record, error) {
 			l.idled = false
 			r := l.in.hand()
 			if r.Refused != nil {
-				l.in.f.log.Error("record cannot be used", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
-					"reason", r.Refused.Reason, "detail", r.Refused.Detail)
+				l.in.f.log.Error("record cannot be used", "topic", r.Topic, "partition", r.Partition,
+					"offset", r.Offset, "reason", r.Refused.Reason, "detail", r.Refused.Detail)
 				continue
 			}
 			return r, nil

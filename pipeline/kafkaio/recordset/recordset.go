@@ -62,7 +62,8 @@ type Taker func(r *pipeline.Record, cost int) error
 func (s *Set) Each(from int64, limits Limits, take Taker) (after int64, err error) {
 	w := &walk{from: from, limits: limits, take: take, aborted: newAborted(s.Aborted), after: -1}
 	for rest := s.Data; len(rest) > magicAt; {
-		size := batchHead + int64(int32(binary.BigEndian.Uint32(rest[sizeAt:]))) //nolint:gosec // signed in the protocol
+		//nolint:gosec // signed in the protocol
+		size := batchHead + int64(int32(binary.BigEndian.Uint32(rest[sizeAt:])))
 		if size <= magicAt {
 			return w.after, fmt.Errorf("record batch of %d bytes", size)
 		}
@@ -127,8 +128,8 @@ func (w *walk) refuse(first, last int64, reason, why string) error {
 	if first < last {
 		text = fmt.Sprintf("offsets %d to %d: %s", first, last, why)
 	}
-	return w.take(&pipeline.Record{Offset: last, Refused: &pipeline.Refusal{Reason: reason, Detail: text, First: first}},
-		recordCost)
+	refusal := &pipeline.Refusal{Reason: reason, Detail: text, First: first}
+	return w.take(&pipeline.Record{Offset: last, Refused: refusal}, recordCost)
 }
 
 // refuseFor refuses by an error of reading; what take returned is handed back.

@@ -50,7 +50,8 @@ func show(r *pipeline.Record) string {
 	if r.Refused != nil {
 		return fmt.Sprintf("%s %d-%d", r.Refused.Reason, r.Refused.First, r.Offset)
 	}
-	return fmt.Sprintf("%d %d %q %v %q %v %q", r.Offset, r.Time, r.Key, r.Key == nil, r.Value, r.Value == nil, r.Headers)
+	return fmt.Sprintf("%d %d %q %v %q %v %q", r.Offset, r.Time, r.Key, r.Key == nil, r.Value, r.Value == nil,
+		r.Headers)
 }
 
 func read(data []byte, from int64, l recordset.Limits) (got []string, after int64, err error) {
@@ -136,7 +137,8 @@ func TestAsKafkaGo(t *testing.T) {
 			if version == 2 && (got != nil || after != -1 || err != nil) {
 				t.Errorf("%s: a cut batch gives %d records, %d, %v", name, len(got), after, err)
 			}
-			if got, _, err := read(data, 3, limits); err != nil || strings.Join(got, "\n") != strings.Join(want[3:], "\n") {
+			got, _, err = read(data, 3, limits)
+			if err != nil || strings.Join(got, "\n") != strings.Join(want[3:], "\n") {
 				t.Errorf("%s, format %d, from 3: %d records, %v", name, version, len(got), err)
 			}
 		}
