@@ -57,7 +57,12 @@ func newRootCommand() *cobra.Command {
 	flags.Bool("json", false, "print one JSON object instead of text")
 	flags.String("log-level", "info", "log `level`: debug, info, warn or error")
 	for _, newCommand := range subcommands {
-		root.AddCommand(newCommand())
+		cmd := newCommand()
+		switch cmd.Name() {
+		case "eval", "fit", "apply", "convert", "produce", "replay", "train", "test", "inspect":
+			bounded(cmd)
+		}
+		root.AddCommand(cmd)
 	}
 	return root
 }

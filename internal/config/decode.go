@@ -21,6 +21,7 @@ type decoder struct {
 	places   map[string][2]int // line and column by path
 	wrong    map[string]bool   // paths with a problem
 	anchors  map[string]ast.Node
+	values   int // decoded so far
 }
 
 func newDecoder() *decoder {
@@ -59,6 +60,9 @@ func (d *decoder) faulty(path string) bool {
 }
 
 func (d *decoder) fail(path, value, format string, args ...any) {
+	if len(d.problems) >= maxProblems {
+		return
+	}
 	line, column := d.place(path)
 	d.wrong[path] = true
 	d.problems = append(d.problems, Problem{
@@ -69,6 +73,12 @@ func (d *decoder) fail(path, value, format string, args ...any) {
 
 // value decodes n into v, the value at path.
 func (d *decoder) value(n ast.Node, path string, v reflect.Value) {
+	if d.values++; d.values > maxValues {
+		if d.values == maxValues+1 {
+			d.fail(path, "", "the file stands for more than %d values", maxValues)
+		}
+		return
+	}
 	if a, ok := n.(*ast.AnchorNode); ok {
 		d.value(a.Value, path, v)
 		// The anchor is stored only after its value, so that no alias inside the value can refer back to it.

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -14,15 +15,17 @@ import (
 	"github.com/plumbline/plumbline/operators/model/window"
 )
 
-// maxFileBytes limits the size of a configuration file. A real one has a few thousand bytes.
-const maxFileBytes = 4 << 20
-
 // Load reads the configuration file at path over the defaults. If path is "", it returns the defaults.
 func Load(path string) (Config, error) {
 	if path == "" {
 		return Default(), nil
 	}
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read configuration: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {
 		return Config{}, fmt.Errorf("read configuration: %w", err)
 	}
@@ -33,8 +36,8 @@ func Load(path string) (Config, error) {
 // list replaces the default list. Unknown keys, wrong types and values out of range are errors. The error is Problems
 // and contains all of them.
 func Parse(data []byte, name string) (Config, error) {
-	if len(data) > maxFileBytes {
-		return Config{}, wholeFile(name, "%d bytes: at most %d are read", len(data), maxFileBytes)
+	if err := CheckYAML(data); err != nil {
+		return Config{}, wholeFile(name, "%v", err)
 	}
 	root, err := parseYAML(data, name)
 	if err != nil {

@@ -104,6 +104,9 @@ func Read(path, flag string) (*Suite, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := config.CheckYAML(b); err != nil {
+		return nil, invalidf("%s: %s", path, err)
+	}
 	s := &Suite{dir: filepath.Dir(path)}
 	// the end: an empty file
 	if err := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()).Decode(s); err != nil && !errors.Is(err, io.EOF) {

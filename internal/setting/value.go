@@ -101,6 +101,15 @@ func parseInt(s string) (int64, error) {
 	return n << shift, err
 }
 
+// ParseBytes parses a number of bytes as keys have it: 4GiB, 500_000.
+func ParseBytes(s string) (int64, error) {
+	n, err := parseInt(s)
+	if err == nil && n < 0 {
+		err = strconv.ErrRange
+	}
+	return n, err
+}
+
 // Text is a text key and its value.
 type Text struct{ Key, Value string }
 
