@@ -59,8 +59,12 @@ func newRootCommand() *cobra.Command {
 	for _, newCommand := range subcommands {
 		cmd := newCommand()
 		switch cmd.Name() {
-		case "eval", "fit", "apply", "convert", "produce", "replay", "train", "test", "inspect":
+		case "eval", "fit", "apply", "convert", "produce", "replay", "train":
 			bounded(cmd)
+		case "test", "inspect":
+			for _, sub := range cmd.Commands() {
+				bounded(sub)
+			}
 		}
 		root.AddCommand(cmd)
 	}

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestHostileYAML: what would take the parser gigabytes, its stack or minutes is refused before it is parsed.
+func TestHostileYAML(t *testing.T) {
+	merges := "kafka:\n  tls: &a0 {enabled: true}\n"
+	for name, text := range map[string]string{
+		"sequences in each other":    strings.Repeat("[", 100_000),
+		"mappings in each other":     strings.Repeat("{a: ", 50_000),
+		"dashes":                     strings.Repeat("- ", 50_000),
+		"question marks":             "a:\n" + strings.Repeat("? ", 50_000),
+		"indentation":                indented(400),
+		"more bytes than are read":   merges + strings.Repeat("# nothing\n", 100_000),
+		"more keys than are counted": strings.Repeat("k: 1\n", 200_000),
+	} {
+		at := time.Now()
+		_, err := Parse([]byte(text), "x.yaml")
+		if err == nil || !strings.Contains(err.Error(), "levels in each other") &&
+			!strings.Contains(err.Error(), "are read") {
+			t.Errorf("%s: %.200v", name, err)
+		}
+		if took := time.Since(at); took > 5*time.Second {
+			t.Errorf("%s: refused after %s", name, took)
+		}
+	}
+	for _, fine := range []string{"", "kafka: {brokers: [\"a:1\"]} # [[[\n", "models:\n  - name: a\n    classes: 3\n"} {
+		if err := CheckYAML([]byte(fine)); err != nil {
+			t.Errorf("%q: %v", fine, err)
+		}
+	}
+}
+
+func indented(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%sa:\n", strings.Repeat(" ", i))
+	}
+	return b.String()
+}
+
+// TestEndlessFile: of a file without an end no more than the bound is read.
+func TestEndlessFile(t *testing.T) {
+	if _, err := os.Stat("/dev/zero"); err != nil {
+		t.Skip(err)
+	}
+	if _, err := Load("/dev/zero"); err == nil || !strings.Contains(err.Error(), "are read") {
+		t.Errorf("%v", err)
+	}
+}
