@@ -135,9 +135,9 @@ func (s *Shard) Skip(r Record, why string) bool {
 }
 
 func (s *Shard) take(ctx context.Context, r Record) error {
-	if r.Refused != nil {
+	if r.Unread != nil {
 		s.Counts.AddReason(CountMessages, r.Input.String(), 1)
-		s.Out.DeadLetter(r.Refused.Reason, r.Refused.Detail, nil)
+		s.Out.Refuse(r.Unread.Reason, r.Unread.Detail)
 		return nil
 	}
 	src, fresh := s.from(&r)

@@ -36,20 +36,20 @@ type Record struct {
 	Headers   []Header
 	Idle      bool
 	Paused    bool
-	// Refused says that the log holds something at this offset, or up to it, that is not handed out: nothing but the
+	// Unread says that the log holds something at this offset, or up to it, that is not handed out: nothing but the
 	// place is set then. A task dead-letters it by position.
-	Refused *Refusal
+	Unread *Unread
 }
 
-// Refusal says why there is no record.
-type Refusal struct {
+// Unread says why there is no record.
+type Unread struct {
 	Reason string
 	Detail string // for people, with the offsets
 	First  int64  // of the offsets that it is about; the record's is the last
 }
 
-// As is the refusal as an error that wraps kind; nil where there is a record.
-func (r *Refusal) As(kind error) error {
+// As is the reason as an error that wraps kind; nil where there is a record.
+func (r *Unread) As(kind error) error {
 	if r == nil {
 		return nil
 	}

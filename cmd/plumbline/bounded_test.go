@@ -59,7 +59,7 @@ func TestMaxMemory(t *testing.T) {
 	for _, args := range [][]string{{"eval"}, {"fit", "-o", filepath.Join(t.TempDir(), "c.json")}} {
 		args = append(args, file+":logits", "--labels", "labels", "--max-memory", "64MiB")
 		code, _, errs := runCommand(t, args...)
-		if code != exitFailed || !strings.Contains(errs, "more than 64 MiB of memory are needed (--max-memory)") {
+		if code != exitFailed || !strings.Contains(errs, "more memory is needed than 64 MiB (--max-memory)") {
 			t.Errorf("%v: %d %s", args, code, errs)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/faultlog"
+	"github.com/plumbline/plumbline/internal/heap"
+	"github.com/plumbline/plumbline/internal/setting"
 )
 
 // subcommands are the constructors of all subcommands, in the order of help.
@@ -69,6 +71,31 @@ func newRootCommand() *cobra.Command {
 		root.AddCommand(cmd)
 	}
 	return root
+}
+
+// bounded makes a command that reads files end where that takes more memory than --max-memory, and soon after SIGTERM
+// or Ctrl-C whatever it does.
+func bounded(cmd *cobra.Command) {
+	var most string
+	cmd.Flags().StringVar(&most, "max-memory", "",
+		"give up where files take more `memory` than this, as 4GiB; 0 for no bound "+
+			"(default three quarters of the machine's)")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		const parts, of = 3, 4
+		limit := heap.Machine() / of * parts
+		if most != "" {
+			var err error
+			if limit, err = setting.ParseBytes(most); err != nil {
+				return usageErrorf("--max-memory %q: %v", most, err)
+			}
+		}
+		err := heap.Within(cmd.Context(), limit, func() error { return run(cmd, args) })
+		if errors.Is(err, heap.ErrMemory) {
+			err = fmt.Errorf("%s: %w (--max-memory)", cmd.CommandPath(), err)
+		}
+		return err
+	}
 }
 
 // group makes cmd one that only has subcommands: without one of them it is wrong usage.

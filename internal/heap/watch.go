@@ -3,6 +3,8 @@ package heap
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
@@ -10,9 +12,46 @@ import (
 	"time"
 )
 
-// Exceeds waits until more than limit bytes are in use, and returns true; false where ctx is done first. Garbage is
+// ErrMemory means that a function needs more memory than it may have.
+var ErrMemory = errors.New("more memory is needed")
+
+// grace is how long a function that is told to end may take: one that reads a large file does not look up before it has
+// read it.
+const grace = 3 * time.Second
+
+// Within runs f until it returns, needs more than limit bytes (0: no bound), or does not return soon after ctx is done.
+// Then f is left behind: the caller ends the process.
+func Within(ctx context.Context, limit int64, f func() error) error {
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	over := make(chan struct{})
+	if limit > 0 {
+		go func() {
+			if exceeds(watch, limit) {
+				close(over)
+			}
+		}()
+	}
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-over:
+		return fmt.Errorf("%w than %d MiB", ErrMemory, limit>>20)
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(grace):
+		return context.Cause(ctx)
+	}
+}
+
+// exceeds waits until more than limit bytes are in use, and returns true; false where ctx is done first. Garbage is
 // collected as often as it takes to stay below.
-func Exceeds(ctx context.Context, limit int64) bool {
+func exceeds(ctx context.Context, limit int64) bool {
 	const every = 10 * time.Millisecond
 	before := debug.SetMemoryLimit(-1)
 	if limit < before { // GOMEMLIMIT may be lower

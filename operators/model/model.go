@@ -181,7 +181,7 @@ func (t *ModelTask) Take(ctx context.Context, r pipeline.Record) error {
 		}
 	}
 	t.dirty = true
-	err := r.Refused.As(pipeline.ErrPane)
+	err := r.Unread.As(pipeline.ErrPane)
 	if err == nil {
 		err = t.take(r.Value)
 	}

@@ -57,9 +57,10 @@ func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 	}
 	p.counts.AddReason(CountRepartitioned, p.cfg.Input.String(), 1)
 	p.next, p.idle = r.Offset+1, false
-	if r.Refused != nil {
+	if r.Unread != nil {
 		p.out.Begin(r)
-		p.out.DeadLetter(r.Refused.Reason, r.Refused.Detail, nil)
+		p.out.Refuse(r.Unread.Reason, r.Unread.Detail)
+		p.out.End()
 		return p.out.Drain()
 	}
 	if pipeline.IsControl(&r) {

@@ -384,9 +384,9 @@ func (s *Store) fetch(ctx context.Context, at span, yield func(*pipeline.Record)
 		res, err := fetchCommitted(ctx, s.client, at)
 		if err == nil {
 			return res.Each(at.offset, at.limits(), func(r *pipeline.Record, _ int) error {
-				if r.Refused != nil {
-					s.log.Error("checkpoints topic: not read", "partition", at.partition, "reason", r.Refused.Reason,
-						"detail", r.Refused.Detail)
+				if r.Unread != nil {
+					s.log.Error("checkpoints topic: not read", "partition", at.partition, "reason", r.Unread.Reason,
+						"detail", r.Unread.Detail)
 					return nil
 				}
 				return yield(r)

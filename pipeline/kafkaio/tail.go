@@ -141,9 +141,9 @@ func (l *Log) Next(ctx context.Context) (pipeline.Record, error) {
 		case len(l.in.queue) > 0:
 			l.idled = false
 			r := l.in.hand()
-			if r.Refused != nil {
+			if r.Unread != nil {
 				l.in.f.log.Error("record cannot be used", "topic", r.Topic, "partition", r.Partition,
-					"offset", r.Offset, "reason", r.Refused.Reason, "detail", r.Refused.Detail)
+					"offset", r.Offset, "reason", r.Unread.Reason, "detail", r.Unread.Detail)
 				continue
 			}
 			return r, nil

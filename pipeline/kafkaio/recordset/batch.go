@@ -190,7 +190,7 @@ func (w *walk) skip(h head, src *source, size int64) (*pipeline.Record, error) {
 }
 
 func (w *walk) large(offset int64, has string) *pipeline.Record {
-	return &pipeline.Record{Offset: offset, Refused: &pipeline.Refusal{
+	return &pipeline.Record{Offset: offset, Unread: &pipeline.Unread{
 		Reason: Inflates,
 		Detail: fmt.Sprintf("offset %d: the record takes %s, allowed are %d", offset, has, w.limits.Record),
 		First:  offset,

@@ -54,7 +54,7 @@ type Transaction struct {
 	First    int64
 }
 
-// Taker takes one record; Refused says that there is none, and why. cost is about what it holds in memory.
+// Taker takes one record; Unread says that there is none, and why. cost is about what it holds in memory.
 type Taker func(r *pipeline.Record, cost int) error
 
 // Each calls take for the records from an offset on, in order. It returns the offset after everything that was read,
@@ -128,8 +128,8 @@ func (w *walk) refuse(first, last int64, reason, why string) error {
 	if first < last {
 		text = fmt.Sprintf("offsets %d to %d: %s", first, last, why)
 	}
-	refusal := &pipeline.Refusal{Reason: reason, Detail: text, First: first}
-	return w.take(&pipeline.Record{Offset: last, Refused: refusal}, recordCost)
+	refusal := &pipeline.Unread{Reason: reason, Detail: text, First: first}
+	return w.take(&pipeline.Record{Offset: last, Unread: refusal}, recordCost)
 }
 
 // refuseFor refuses by an error of reading; what take returned is handed back.

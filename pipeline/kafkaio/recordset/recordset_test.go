@@ -47,8 +47,8 @@ func record(key, value string, headers ...protocol.Header) protocol.Record {
 
 // show is a record in words; a refusal as its reason and offsets.
 func show(r *pipeline.Record) string {
-	if r.Refused != nil {
-		return fmt.Sprintf("%s %d-%d", r.Refused.Reason, r.Refused.First, r.Offset)
+	if r.Unread != nil {
+		return fmt.Sprintf("%s %d-%d", r.Unread.Reason, r.Unread.First, r.Offset)
 	}
 	return fmt.Sprintf("%d %d %q %v %q %v %q", r.Offset, r.Time, r.Key, r.Key == nil, r.Value, r.Value == nil,
 		r.Headers)
@@ -228,7 +228,7 @@ func TestBombs(t *testing.T) {
 		after, err := set.Each(0, limits, func(r *pipeline.Record, _ int) error {
 			count++
 			last = ""
-			if r.Refused != nil {
+			if r.Unread != nil {
 				last = show(r)
 			}
 			return nil
@@ -372,7 +372,7 @@ func FuzzSet(f *testing.F) {
 			if cost > 2*small.Record {
 				t.Errorf("a record that costs %d", cost)
 			}
-			refused = refused || r.Refused != nil
+			refused = refused || r.Unread != nil
 			got = append(got, show(r))
 			return nil
 		})
