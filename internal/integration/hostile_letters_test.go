@@ -360,7 +360,7 @@ func sendBatches(t *testing.T, s settings, batches, k int) int64 {
 	}, &lettersModel)
 	value := encodeRecords(t, schema, []arrow.Array{scores.NewArray(), labels.NewArray()}, 1, batches)
 	t.Logf("%d bytes", len(value))
-	s.attackWith(t, "logits", value)
+	s.sendLarge(t, "logits", value)
 	return 1
 }
 
