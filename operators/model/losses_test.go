@@ -1,0 +1,91 @@
+package model
+
+import (
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// TestEpochs: a shard that goes on with a new state counts from 1 again, what the old state still sends is dropped, and
+// a restored task knows both.
+func TestEpochs(t *testing.T) {
+	s := defaultSetup()
+	task, offset := s.task(), int64(0)
+	send := func(epoch, seq uint64, closed int64, loss *record.Loss) {
+		t.Helper()
+		m := &pipeline.PaneMessage{Of: 1, Epoch: epoch, Seq: seq, Length: s.model.Pane, Punctuation: true,
+			Closed: closed, Loss: loss}
+		r := pipeline.Record{Input: pipeline.Panes, Offset: offset, Value: pipeline.AppendPane(nil, m)}
+		if err := task.Take(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		offset++
+	}
+	want := func(what string, n int64) {
+		t.Helper()
+		if got := task.counts.All()[what]; got != n {
+			t.Errorf("%s: %d, want %d", what, got, n)
+		}
+	}
+	send(1, 1, 10, nil)
+	send(1, 2, 11, nil)
+	send(2, 1, 12, &record.Loss{Task: "shards/0", Since: record.At(100), Until: record.At(200)})
+	send(1, 3, 13, nil) // of a process that has the old state
+	cp, err := pipeline.EncodeCheckpoint(task.Sections())
+	if err != nil {
+		t.Fatal(err)
+	}
+	task = s.task()
+	if err := pipeline.RestoreCheckpoint(cp.Data, task.Sections(), nil); err != nil {
+		t.Fatal(err)
+	}
+	send(1, 4, 14, nil)
+	send(2, 2, 15, nil)
+	send(2, 2, 15, nil)
+	want(CountPanes, 4)
+	want(CountEpochs, 1)
+	want(CountStale, 2)
+	want(CountRepeats, 1)
+	want(CountLostPanes, 0)
+	if got := task.barrier(); got != 15 {
+		t.Errorf("barrier %d, want 15", got)
+	}
+	for _, c := range []struct {
+		start, end int64
+		touched    bool
+	}{{0, 100, false}, {0, 101, true}, {150, 160, true}, {200, 300, false}} {
+		if got := task.losses.touching(c.start, c.end); (got != nil) != c.touched {
+			t.Errorf("interval %d to %d: %+v, want touched %v", c.start, c.end, got, c.touched)
+		}
+	}
+}
+
+// TestBegunMidway: a task whose state was lost takes no repeat of what that had counted, and misses nothing of a shard
+// that it had not heard of.
+func TestBegunMidway(t *testing.T) {
+	cp, err := Begun(7, []Heard{{Shard: 1, Of: 2, Epoch: 5, Seq: 40, Closed: 3}}, &record.Loss{Task: "models/0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := defaultSetup()
+	task := s.task()
+	if err := pipeline.RestoreCheckpoint(cp.Data, task.Sections(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range []pipeline.PaneMessage{{Shard: 1, Epoch: 5, Seq: 40}, {Shard: 1, Epoch: 5, Seq: 41},
+		{Shard: 0, Epoch: 6, Seq: 90}} {
+		m.Of, m.Length, m.Punctuation, m.Closed = 2, s.model.Pane, true, 4
+		r := pipeline.Record{Input: pipeline.Panes, Offset: 7 + int64(i), Value: pipeline.AppendPane(nil, &m)}
+		if err := task.Take(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := task.counts.All()
+	if n[CountRepeats] != 1 || n[CountPanes] != 2 || n[CountLostPanes] != 0 || task.Next()[pipeline.Panes] != 10 {
+		t.Errorf("counts %v, next %v", n, task.Next())
+	}
+	if l := task.losses.own(); l == nil || l.Until != record.At(4*s.model.Pane) {
+		t.Errorf("loss %+v, want it until what the shards had closed", l)
+	}
+}
