@@ -27,16 +27,17 @@ func cellSums(e entry) CellSums {
 // Cells yields the cells that have rows, in ascending order of confidence.
 func (g *Grid) Cells() iter.Seq[Cell] {
 	return func(yield func(Cell) bool) {
-		last := -1
-		for _, k := range g.t.sorted() {
-			cell := int(k / 2)
-			if cell == last {
-				continue
+		keys := g.t.sorted()
+		for i := 0; i < len(keys); i++ {
+			cell := int(keys[i] / 2)
+			var sums [2]CellSums // by outcome
+			sums[keys[i]&1] = cellSums(g.t.nth(i, keys[i]))
+			if i+1 < len(keys) && int(keys[i+1]/2) == cell {
+				i++
+				sums[1] = cellSums(g.t.nth(i, keys[i]))
 			}
-			last = cell
 			lo, hi := cellBounds(cell)
-			c := Cell{lo, hi, cellSums(g.t.get(k &^ 1)), cellSums(g.t.get(k | 1))}
-			if !yield(c) {
+			if !yield(Cell{lo, hi, sums[0], sums[1]}) {
 				return
 			}
 		}

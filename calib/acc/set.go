@@ -1,12 +1,25 @@
 package acc
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"unsafe"
 
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+var (
+	// ErrShape is for two accumulators of different configuration, or a row of another K. A mistake of the
+	// configuration.
+	ErrShape = errors.New("different shape")
+	// ErrOverflow is for a sum would leave its range; nothing was changed. Close the pane or window earlier.
+	ErrOverflow = errors.New("sum overflows")
+	// ErrValue is for a row with a value outside its range (NaN included); nothing was changed. Reject the row.
+	ErrValue = errors.New("value out of range")
+	// ErrCorrupt is for bytes that are no encoding of this type; the receiver is as it was.
+	ErrCorrupt = binenc.ErrCorrupt
 )
 
 // Config is the shape of a Set. Sets merge only if they have the same.
@@ -43,6 +56,28 @@ func (c Config) normal() Config {
 	}
 	c.SampleBytes = 0
 	return c
+}
+
+// Append appends a configuration, as Set.Config returns it.
+func (c Config) Append(b []byte) []byte {
+	b = binenc.AppendUvarint(b, uint64(c.K))
+	b = binenc.AppendUvarint(b, uint64(c.Bins))
+	b = binenc.AppendUvarint(b, uint64(c.SoftBins))
+	b = binenc.AppendFloat64(b, c.SoftTemperature)
+	b = binenc.AppendUvarint(b, uint64(c.SampleRows))
+	return binenc.AppendFixed64(b, c.SampleSeed)
+}
+
+// ReadConfig reads what Config.Append wrote.
+func ReadConfig(r *binenc.Reader) Config {
+	return Config{
+		K:               int(r.Int("classes", 2, MaxClasses)),
+		Bins:            int(r.Int("bins", 1, maxBins)),
+		SoftBins:        int(r.Int("soft bins", 1, maxBins)),
+		SoftTemperature: r.Float64(),
+		SampleRows:      int(r.Int("sample rows", 0, maxSampleRows)),
+		SampleSeed:      r.Fixed64(),
+	}
 }
 
 // check returns ErrShape unless the normalised c is valid; it allocates nothing that depends on K.
@@ -305,14 +340,7 @@ func (s *Set) AppendBinary(b []byte) ([]byte, error) {
 	if s.Classes != nil && !s.Classes.empty() {
 		parts |= hasClasses
 	}
-	b = append(b, setVersion)
-	b = binenc.AppendUvarint(b, uint64(s.cfg.K))
-	b = binenc.AppendUvarint(b, uint64(s.cfg.Bins))
-	b = binenc.AppendUvarint(b, uint64(s.cfg.SoftBins))
-	b = binenc.AppendFloat64(b, s.cfg.SoftTemperature)
-	b = binenc.AppendUvarint(b, uint64(s.cfg.SampleRows))
-	b = binenc.AppendFixed64(b, s.cfg.SampleSeed)
-	b = append(b, parts)
+	b = append(s.cfg.Append(append(b, setVersion)), parts)
 	var err error
 	if parts&hasSeen != 0 {
 		if b, err = binenc.AppendBlock(b, s.Seen.AppendBinary); err != nil {
@@ -345,14 +373,7 @@ func (s *Set) UnmarshalBinary(data []byte) error {
 func (d *Decoder) set(s *Set, data []byte) error {
 	r := binenc.NewReader(data)
 	r.Version(setVersion)
-	cfg := Config{
-		K:               int(r.Int("classes", 2, MaxClasses)),
-		Bins:            int(r.Int("bins", 1, maxBins)),
-		SoftBins:        int(r.Int("soft bins", 1, maxBins)),
-		SoftTemperature: r.Float64(),
-		SampleRows:      int(r.Int("sample rows", 0, maxSampleRows)),
-		SampleSeed:      r.Fixed64(),
-	}
+	cfg := ReadConfig(&r)
 	parts := r.Byte()
 	if parts > hasSeen|hasLabelled|hasClasses {
 		r.Failf("parts is %d, allowed 0 to %d", parts, hasSeen|hasLabelled|hasClasses)

@@ -24,11 +24,7 @@ func (k *keyState) append(dst []byte, table []namedStage) ([]byte, error) {
 	dst = k.Recent.Append(dst)
 	dst = stage.AppendRows(dst, k.Sample)
 	dst = binenc.AppendUvarint(dst, uint64(k.Since.Revision))
-	for _, s := range []*acc.Set{k.Since.Raw, k.Since.Calibrated} {
-		if dst, err = stage.AppendSet(dst, s); err != nil {
-			return dst, err
-		}
-	}
+	dst = k.Since.Calibrated.AppendBinary(k.Since.Raw.AppendBinary(dst))
 	dst = binenc.AppendUvarint(dst, uint64(len(k.Snapshots)))
 	for _, name := range slices.Sorted(maps.Keys(k.Snapshots)) {
 		dst = binenc.AppendBytes(binenc.AppendString(dst, name), k.Snapshots[name])
@@ -49,8 +45,8 @@ func (k *keyState) appendStages(dst []byte, table []namedStage) (_ []byte, err e
 	return dst, nil
 }
 
-// restore reads what append wrote, except the slice's name, which the caller has read.
-func (k *keyState) restore(r *binenc.Reader, d *acc.Decoder, table []namedStage) error {
+// restoreKey reads what append wrote, except the slice's name, which the caller has read.
+func (s taskState) restoreKey(k *keyState, r *binenc.Reader, d *acc.Decoder) error {
 	k.Labelled, k.LateRows = r.Varint(), r.Varint()
 	copy(k.Ledger[:], r.Raw(len(k.Ledger)))
 	if err := k.restorePending(r, d); err != nil {
@@ -59,9 +55,12 @@ func (k *keyState) restore(r *binenc.Reader, d *acc.Decoder, table []namedStage)
 	k.Recent.Restore(r)
 	k.Sample = stage.RestoreRows(r)
 	k.Since.Revision = int(r.Uvarint())
-	for _, s := range []**acc.Set{&k.Since.Raw, &k.Since.Calibrated} {
-		var err error
-		if *s, err = stage.RestoreSet(r, d); err != nil {
+	sums, _, err := s.t.env.Summaries(k.K)
+	if err != nil {
+		return err
+	}
+	for _, p := range []*acc.Packed{&k.Since.Raw, &k.Since.Calibrated} {
+		if *p, err = sums.Restore(r); err != nil {
 			return err
 		}
 	}
@@ -69,7 +68,7 @@ func (k *keyState) restore(r *binenc.Reader, d *acc.Decoder, table []namedStage)
 		name := r.String(binenc.MaxName)
 		k.Snapshots[name] = slices.Clone(r.Bytes(binenc.MaxBytes))
 	}
-	return k.restoreStages(r, d, table)
+	return k.restoreStages(r, d, s.t.cfg.table)
 }
 
 // restoreStages gives each stage its state. A stage without a saved state starts empty. A state without a stage is

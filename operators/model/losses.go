@@ -214,7 +214,7 @@ func Moved(next int64, l *record.Loss) map[string]pipeline.Edit {
 }
 
 func modelSection(t *ModelTask) pipeline.Section {
-	return pipeline.Section{Name: "model", Version: 2, State: taskState{t}}
+	return pipeline.Section{Name: "model", Version: 3, State: taskState{t}}
 }
 
 func lossesSection(t *ModelTask) pipeline.Section {

@@ -81,7 +81,7 @@ func (m *model) append(dst []byte, table []namedStage) ([]byte, error) {
 	for _, name := range slices.Sorted(maps.Keys(m.versions)) {
 		v := m.versions[name]
 		dst = binenc.AppendString(dst, name)
-		dst = binenc.AppendUvarint(dst, uint64(v.K))
+		dst = sumsOf(v.Shape).Append(dst)
 		if dst, err = v.refit.Append(dst); err != nil {
 			return dst, fmt.Errorf("version %q: %w", name, err)
 		}
@@ -108,11 +108,14 @@ func (s taskState) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) erro
 		return fmt.Errorf("model %s: %w", m.name, err)
 	}
 	for range r.Count(4, binenc.MaxItems) {
-		name, k := r.String(binenc.MaxName), int(r.Uvarint())
+		name, shape := r.String(binenc.MaxName), acc.ReadConfig(r)
 		if r.Err() != nil {
 			break
 		}
-		v, err := t.versionOf(m, name, k)
+		v, err := t.versionOf(m, name, shape.K)
+		if err == nil {
+			err = stage.CheckConfig(shape, sumsOf(v.Shape))
+		}
 		if err != nil {
 			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
 		}
@@ -136,9 +139,9 @@ func (s taskState) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) erro
 				break
 			}
 			key := v.key(slice, cfg)
-			err := key.restore(r, d, cfg.table)
+			err := s.restoreKey(key, r, d)
 			if err == nil {
-				err = key.checkShapes(v.Shape)
+				err = key.inbox.checkShapes(v.Shape)
 			}
 			if err != nil {
 				return fmt.Errorf("model %s version %q slice %q: %w", m.name, v.Name, slice, err)
@@ -151,20 +154,10 @@ func (s taskState) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) erro
 	return m.heads.Restore(r)
 }
 
-// checkShapes refuses restored statistics of another configuration.
-func (k *keyState) checkShapes(shape acc.Config) error {
-	sums := shape
-	sums.SampleRows = 0
-	if err := k.inbox.checkShapes(shape); err != nil {
-		return err
-	}
-	sets := []*acc.Set{k.Since.Raw, k.Since.Calibrated}
-	for _, s := range sets {
-		if err := stage.CheckShape(s, sums); err != nil {
-			return err
-		}
-	}
-	return nil
+// sumsOf returns the configuration of sums that keep no sample.
+func sumsOf(shape acc.Config) acc.Config {
+	shape.SampleRows = 0
+	return shape
 }
 
 // checkShapes refuses restored cells of another configuration.

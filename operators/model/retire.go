@@ -62,7 +62,7 @@ func (t *stepper) absorb(k, o *keyState) error {
 	})
 	k.Added += int64(len(k.Sample)) // all rows count as new, because the sample was sorted again
 	k.Keep(nil, t.cfg.SampleRows)
-	if err := t.absorbSince(&k.Since, &o.Since); err != nil {
+	if err := t.absorbSince(k.K, &k.Since, &o.Since); err != nil {
 		return err
 	}
 	h := sha256.New()
@@ -73,20 +73,13 @@ func (t *stepper) absorb(k, o *keyState) error {
 	return nil
 }
 
-func (t *stepper) absorbSince(a, o *stage.SinceInForce) error {
-	if o.Raw == nil || o.Revision != a.Revision && a.Raw != nil {
+func (t *stepper) absorbSince(k int, a, o *stage.SinceInForce) error {
+	if o.Raw.Empty() || o.Revision != a.Revision && !a.Raw.Empty() {
 		return nil
 	}
-	if a.Raw == nil {
-		*a = *o
-		return nil
-	}
-	if err := t.env.MergeInto(a.Raw, o.Raw); err != nil || o.Calibrated == nil {
+	a.Revision = o.Revision
+	if err := t.env.Absorb(k, &a.Raw, &o.Raw, 0); err != nil {
 		return err
 	}
-	if a.Calibrated == nil {
-		a.Calibrated = o.Calibrated
-		return nil
-	}
-	return t.env.MergeInto(a.Calibrated, o.Calibrated)
+	return t.env.Absorb(k, &a.Calibrated, &o.Calibrated, 0)
 }

@@ -13,6 +13,7 @@ func (t *stepper) score(k *keyState, in *stage.Pane) (stage.Scored, error) {
 	v := t.version
 	out := stage.Scored{}
 	sc := stage.NewScorer(k.K)
+	var since []*acc.SampleRow
 	for i := range in.Rows {
 		row := &in.Rows[i]
 		pane := pipeline.PaneIndex(row.TS, t.cfg.Pane)
@@ -28,30 +29,43 @@ func (t *stepper) score(k *keyState, in *stage.Pane) (stage.Scored, error) {
 		if err := sc.Add(set, f, row); err != nil {
 			return nil, err
 		}
-		if f == nil || f != v.Newest() {
-			continue
-		}
-		if err := t.addSince(k, f, row, sc); err != nil {
-			return nil, err
+		if f != nil && f == v.Newest() {
+			since = append(since, row)
 		}
 	}
-	return out, nil
+	return out, t.addSince(k, since, sc)
 }
 
-func (t *stepper) addSince(k *keyState, f *stage.InForce, row *acc.SampleRow, sc *stage.Scorer) error {
-	if k.Since.Revision != f.Revision || k.Since.Raw == nil {
-		raw, err := t.env.NewSums(k.K)
+// addSince adds rows that the newest calibrator serves to the sums since it took force.
+func (t *stepper) addSince(k *keyState, rows []*acc.SampleRow, sc *stage.Scorer) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	f := t.version.Newest()
+	if k.Since.Revision != f.Revision {
+		k.Since = stage.SinceInForce{Revision: f.Revision}
+	}
+	for _, to := range []struct {
+		sums *acc.Packed
+		cal  *stage.InForce
+	}{{&k.Since.Raw, nil}, {&k.Since.Calibrated, f}} {
+		set, err := t.env.NewSums(k.K)
 		if err != nil {
 			return err
 		}
-		cal, err := t.env.NewSums(k.K)
+		for _, row := range rows {
+			if err := sc.Add(set, to.cal, row); err != nil {
+				return err
+			}
+		}
+		sums, _, err := t.env.Summaries(k.K)
 		if err != nil {
 			return err
 		}
-		k.Since = stage.SinceInForce{Revision: f.Revision, Raw: raw, Calibrated: cal}
+		add := func(s *acc.Summary) error { return s.AddLabelled(set) }
+		if err := t.env.Fitted(sums.Pack(to.sums, add), int64(len(rows))); err != nil {
+			return err
+		}
 	}
-	if err := sc.Add(k.Since.Raw, nil, row); err != nil {
-		return err
-	}
-	return sc.Add(k.Since.Calibrated, f, row)
+	return nil
 }

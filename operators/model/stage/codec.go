@@ -78,9 +78,16 @@ func RestoreSet(r *binenc.Reader, d *acc.Decoder) (*acc.Set, error) {
 
 // CheckShape refuses a set of another configuration, because later sets could not be merged with it.
 func CheckShape(s *acc.Set, want acc.Config) error {
-	if s != nil && s.Config() != want {
-		return fmt.Errorf("statistics are of %+v, the configuration's of %+v (stats or sample changed since)",
-			s.Config(), want)
+	if s == nil {
+		return nil
+	}
+	return CheckConfig(s.Config(), want)
+}
+
+// CheckConfig refuses statistics of another configuration.
+func CheckConfig(c, want acc.Config) error {
+	if c != want {
+		return fmt.Errorf("statistics are of %+v, the configuration's of %+v (stats or sample changed since)", c, want)
 	}
 	return nil
 }

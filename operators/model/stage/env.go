@@ -30,6 +30,19 @@ type Env struct {
 	Lost func(start, end int64) *record.Lost
 	// Whole returns the key of all rows of a version, and creates it if needed.
 	Whole func(v *Version) *Key
+
+	raw, calibrated acc.Summary // of Summaries
+}
+
+// Summaries returns two empty summaries for K classes, for raw and calibrated rows. All keys and stages share them, so
+// they are valid until the next call.
+func (e *Env) Summaries(k int) (raw, calibrated *acc.Summary, err error) {
+	for _, s := range []*acc.Summary{&e.raw, &e.calibrated} {
+		if err := s.Reshape(e.sums(k)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return &e.raw, &e.calibrated, nil
 }
 
 // DigestPrefix is the prefix of digests in records. It names the hash function.
@@ -40,19 +53,43 @@ const CountOverRange = "rows_over_range"
 
 // NewSums returns an empty set for K classes that keeps no sample: windows keep sums, and the key keeps the rows.
 func (e *Env) NewSums(k int) (*acc.Set, error) {
-	c := e.Acc
-	c.K, c.SampleRows, c.SampleBytes = k, 0, 0
-	return acc.New(c)
+	return acc.New(e.sums(k))
 }
 
-// MergeInto merges set into dst. If dst is full, it stays as it is and the rows are counted in CountOverRange.
-func (e *Env) MergeInto(dst, set *acc.Set) error {
-	err := dst.Merge(set)
+// sums returns the configuration of sums of K classes without a sample.
+func (e *Env) sums(k int) acc.Config {
+	c := e.Acc
+	c.K, c.SampleRows, c.SampleBytes = k, 0, 0
+	return c
+}
+
+// Fitted returns the error of adding labelled rows to sums, and counts them in CountOverRange if the sums were full:
+// these stay as they are.
+func (e *Env) Fitted(err error, rows int64) error {
 	if errors.Is(err, acc.ErrOverflow) {
-		e.Counts.Add(CountOverRange, set.LabelledRows())
+		e.Counts.Add(CountOverRange, rows)
 		return nil
 	}
 	return err
+}
+
+// MergeInto merges set into dst. If dst is full, it stays as it is and the rows are counted in CountOverRange.
+func (e *Env) MergeInto(dst, set *acc.Set) error { return e.Fitted(dst.Merge(set), set.LabelledRows()) }
+
+// Absorb adds packed sums of K classes to others. rows is the number of their labelled rows.
+func (e *Env) Absorb(k int, dst, from *acc.Packed, rows int64) error {
+	if dst.Empty() {
+		*dst = *from
+		return nil
+	}
+	if from.Empty() {
+		return nil
+	}
+	s, _, err := e.Summaries(k)
+	if err != nil {
+		return err
+	}
+	return e.Fitted(s.Pack(dst, func(s *acc.Summary) error { return s.Unpack(from) }), rows)
 }
 
 // Diagram returns the path, on the page, of the reliability diagram of a key at a time.

@@ -54,7 +54,7 @@ func (k *Key) Keep(rows []acc.SampleRow, limit int) {
 // These rows were not used for the fit, so they show whether the calibrator helps.
 type SinceInForce struct {
 	Revision        int
-	Raw, Calibrated *acc.Set
+	Raw, Calibrated acc.Packed
 }
 
 // Estimator provides what estimates from predictions without labels need.

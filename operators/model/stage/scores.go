@@ -3,7 +3,7 @@ package stage
 import "github.com/plumbline/plumbline/calib/acc"
 
 // ScoreBins is the number of bins of confidence scores in references.
-const ScoreBins = 60
+const ScoreBins = acc.SummaryBins
 
 // ScoreNames are the names of the confidence scores.
 var ScoreNames = [3]string{"msp", "margin", "negent"}

@@ -3,18 +3,16 @@ package window
 import (
 	"maps"
 	"slices"
-
-	"github.com/plumbline/plumbline/calib/acc"
 )
 
 // absorb adds the content of another window of the same kind. Tumbling row windows have no common boundaries, so they
 // stay as they are.
-func (w *window) absorb(t *Stage, o *window) error {
+func (w *window) absorb(t *Stage, k int, o *window) error {
 	if w.spec.Kind == "rows" {
 		if w.tumbling() {
 			return nil
 		}
-		return w.absorbRows(t, o)
+		return w.absorbRows(t, k, o)
 	}
 	if len(w.buckets) == 0 {
 		w.started, w.final = w.started || o.started, max(w.final, o.final)
@@ -25,7 +23,7 @@ func (w *window) absorb(t *Stage, o *window) error {
 		}
 		if have := w.buckets[i]; have == nil {
 			w.buckets[i] = o.buckets[i]
-		} else if err := have.absorb(t, o.buckets[i]); err != nil {
+		} else if err := have.absorb(t, k, o.buckets[i]); err != nil {
 			return err
 		}
 		for e := i; e < i+w.count(); e++ {
@@ -37,12 +35,12 @@ func (w *window) absorb(t *Stage, o *window) error {
 	return nil
 }
 
-func (w *window) absorbRows(t *Stage, o *window) error {
+func (w *window) absorbRows(t *Stage, k int, o *window) error {
 	for _, b := range o.panes {
 		i, found := slices.BinarySearchFunc(w.panes, b.end,
 			func(x *bucket, end int64) int { return int(min(max(x.end-end, -1), 1)) })
 		if found {
-			if err := w.panes[i].absorb(t, b); err != nil {
+			if err := w.panes[i].absorb(t, k, b); err != nil {
 				return err
 			}
 		} else {
@@ -57,18 +55,10 @@ func (w *window) absorbRows(t *Stage, o *window) error {
 	return nil
 }
 
-func (b *bucket) absorb(t *Stage, o *bucket) error {
+func (b *bucket) absorb(t *Stage, k int, o *bucket) error {
 	b.late, b.labelled = b.late+o.late, b.labelled+o.labelled
-	for _, x := range []struct{ dst, set **acc.Set }{{&b.raw, &o.raw}, {&b.cal, &o.cal}} {
-		switch {
-		case *x.set == nil:
-		case *x.dst == nil:
-			*x.dst = *x.set
-		default:
-			if err := t.env.MergeInto(*x.dst, *x.set); err != nil {
-				return err
-			}
-		}
+	if err := t.env.Absorb(k, &b.raw, &o.raw, o.labelled); err != nil {
+		return err
 	}
-	return nil
+	return t.env.Absorb(k, &b.cal, &o.cal, o.labelled)
 }

@@ -1,6 +1,9 @@
 package window
 
 import (
+	"errors"
+
+	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -30,11 +33,7 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 }
 
 func (t *Stage) snapshot(k *stage.Key, w *window, view view, in *stage.Pane) (*record.Snapshot, error) {
-	raw, err := t.env.NewSums(k.K)
-	if err != nil {
-		return nil, err
-	}
-	cal, err := t.env.NewSums(k.K)
+	raw, cal, late, err := t.sum(k, view.parts)
 	if err != nil {
 		return nil, err
 	}
@@ -42,20 +41,7 @@ func (t *Stage) snapshot(k *stage.Key, w *window, view view, in *stage.Pane) (*r
 		At: record.At(in.End),
 		Window: record.Window{Name: w.spec.Name, Kind: w.spec.Kind, Start: record.At(view.start),
 			End: record.At(view.end), Final: view.final}}
-	for _, b := range view.parts {
-		s.Late += b.late
-		if b.raw != nil {
-			if err := t.env.MergeInto(raw, b.raw); err != nil {
-				return nil, err
-			}
-		}
-		if b.cal != nil {
-			if err := t.env.MergeInto(cal, b.cal); err != nil {
-				return nil, err
-			}
-		}
-	}
-	s.Labelled = raw.LabelledRows()
+	s.Late, s.Labelled = late, raw.LabelledRows()
 	if w.spec.Kind == "time" {
 		n, conf := raw.SeenRows()
 		s.Predictions, s.Confidence = n, stage.Number(conf)
@@ -85,6 +71,24 @@ func (t *Stage) snapshot(k *stage.Key, w *window, view view, in *stage.Pane) (*r
 	return s, err
 }
 
+// sum adds up the parts of a window. The sets are valid until summaries are used again.
+func (t *Stage) sum(k *stage.Key, parts []*bucket) (raw, cal *acc.Set, late int64, err error) {
+	r, c, err := t.env.Summaries(k.K)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	for _, b := range parts {
+		late += b.late
+		if err := t.env.Fitted(r.Unpack(&b.raw), b.labelled); err != nil {
+			return nil, nil, 0, err
+		}
+		if err := t.env.Fitted(c.Unpack(&b.cal), b.labelled); err != nil {
+			return nil, nil, 0, err
+		}
+	}
+	return r.Set(), c.Set(), late, nil
+}
+
 // inForce describes the calibrator in force and its effect so far on the sampled rows of the key.
 func (t *Stage) inForce(k *stage.Key, in *stage.Pane) (*record.InForce, error) {
 	f := k.Version.Newest()
@@ -95,13 +99,19 @@ func (t *Stage) inForce(k *stage.Key, in *stage.Pane) (*record.InForce, error) {
 	if tmp, ok := f.Cal.(calibrator.Temperature); ok {
 		out.Temperature = tmp.T()
 	}
-	if k.Since.Revision != f.Revision || k.Since.Raw == nil {
+	if k.Since.Revision != f.Revision || k.Since.Raw.Empty() {
 		return out, nil
 	}
-	var err error
-	if out.Raw, err = t.metrics(k, "since-raw", k.Since.Raw, in.Index); err != nil {
+	raw, cal, err := t.env.Summaries(k.K)
+	if err == nil {
+		err = errors.Join(raw.Unpack(&k.Since.Raw), cal.Unpack(&k.Since.Calibrated))
+	}
+	if err != nil {
 		return nil, err
 	}
-	out.Calibrated, err = t.metrics(k, "since-calibrated", k.Since.Calibrated, in.Index)
+	if out.Raw, err = t.metrics(k, "since-raw", raw.Set(), in.Index); err != nil {
+		return nil, err
+	}
+	out.Calibrated, err = t.metrics(k, "since-calibrated", cal.Set(), in.Index)
 	return out, err
 }

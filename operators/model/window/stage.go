@@ -67,7 +67,7 @@ func (s *State) Open() bool {
 // Merge implements stage.KeyState.
 func (s *State) Merge(o stage.KeyState) error {
 	for i, w := range s.windows {
-		if err := w.absorb(s.stage, o.(*State).windows[i]); err != nil {
+		if err := w.absorb(s.stage, s.key.K, o.(*State).windows[i]); err != nil {
 			return err
 		}
 	}

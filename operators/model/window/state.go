@@ -7,7 +7,6 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
-	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
 // fingerprint identifies the definition. A saved state is restored only for an equal definition.
@@ -18,19 +17,20 @@ func (s *spec) fingerprint() string {
 // AppendState implements stage.KeyState.
 func (s *State) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(s.windows)))
-	var err error
 	for _, w := range s.windows {
 		dst = binenc.AppendString(binenc.AppendString(dst, w.spec.Name), w.spec.fingerprint())
-		if dst, err = w.append(dst); err != nil {
-			return dst, err
-		}
+		dst = w.append(dst)
 	}
 	return dst, nil
 }
 
 // RestoreState implements stage.KeyState. It drops windows that are gone or are defined differently now. New windows
 // start empty.
-func (s *State) RestoreState(r *binenc.Reader, d *acc.Decoder) error {
+func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
+	sums, _, err := s.stage.env.Summaries(s.key.K)
+	if err != nil {
+		return err
+	}
 	for range r.Count(2, binenc.MaxItems) {
 		name, fingerprint := r.String(binenc.MaxName), r.String(binenc.MaxName)
 		if r.Err() != nil {
@@ -41,10 +41,7 @@ func (s *State) RestoreState(r *binenc.Reader, d *acc.Decoder) error {
 		if i >= 0 {
 			w = newWindow(s.windows[i].spec.Config)
 		}
-		if err := w.restore(r, d); err != nil {
-			return fmt.Errorf("window %s: %w", name, err)
-		}
-		if err := w.checkShapes(s.stage.shape(s.key)); err != nil {
+		if err := w.restore(r, sums); err != nil {
 			return fmt.Errorf("window %s: %w", name, err)
 		}
 		if i >= 0 && fingerprint == w.spec.fingerprint() {
@@ -56,46 +53,13 @@ func (s *State) RestoreState(r *binenc.Reader, d *acc.Decoder) error {
 	return r.Err()
 }
 
-// shape returns the configuration of the sums of a key.
-func (t *Stage) shape(k *stage.Key) acc.Config {
-	c := k.Version.Shape
-	c.SampleRows = 0
-	return c
-}
-
-// checkShapes refuses statistics of another configuration.
-func (w *window) checkShapes(shape acc.Config) error {
-	for _, b := range w.buckets {
-		if err := b.checkShapes(shape); err != nil {
-			return err
-		}
-	}
-	for _, b := range w.panes {
-		if err := b.checkShapes(shape); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *bucket) checkShapes(shape acc.Config) error {
-	if err := stage.CheckShape(b.raw, shape); err != nil {
-		return err
-	}
-	return stage.CheckShape(b.cal, shape)
-}
-
-func (w *window) append(dst []byte) ([]byte, error) {
+func (w *window) append(dst []byte) []byte {
 	dst = append(dst, binenc.Flags(w.started))
 	dst = binenc.AppendVarint(dst, w.final)
 	dst = binenc.AppendVarint(dst, w.total)
-	var err error
 	dst = binenc.AppendUvarint(dst, uint64(len(w.buckets)))
 	for _, i := range slices.Sorted(maps.Keys(w.buckets)) {
-		dst = binenc.AppendVarint(dst, i)
-		if dst, err = w.buckets[i].append(dst); err != nil {
-			return dst, err
-		}
+		dst = w.buckets[i].append(binenc.AppendVarint(dst, i))
 	}
 	dst = binenc.AppendUvarint(dst, uint64(len(w.dirty)))
 	for _, i := range slices.Sorted(maps.Keys(w.dirty)) {
@@ -103,20 +67,18 @@ func (w *window) append(dst []byte) ([]byte, error) {
 	}
 	dst = binenc.AppendUvarint(dst, uint64(len(w.panes)))
 	for _, b := range w.panes {
-		if dst, err = b.append(dst); err != nil {
-			return dst, err
-		}
+		dst = b.append(dst)
 	}
-	return dst, nil
+	return dst
 }
 
-func (w *window) restore(r *binenc.Reader, d *acc.Decoder) error {
+func (w *window) restore(r *binenc.Reader, sums *acc.Summary) error {
 	w.started = r.Byte() == 1
 	w.final, w.total = r.Varint(), r.Varint()
 	for range r.Count(4, binenc.MaxItems) {
 		i := r.Varint()
 		b := &bucket{}
-		if err := b.restore(r, d); err != nil {
+		if err := b.restore(r, sums); err != nil {
 			return err
 		}
 		w.buckets[i] = b
@@ -126,7 +88,7 @@ func (w *window) restore(r *binenc.Reader, d *acc.Decoder) error {
 	}
 	for range r.Count(4, binenc.MaxItems) {
 		b := &bucket{}
-		if err := b.restore(r, d); err != nil {
+		if err := b.restore(r, sums); err != nil {
 			return err
 		}
 		w.panes = append(w.panes, b)
@@ -134,23 +96,19 @@ func (w *window) restore(r *binenc.Reader, d *acc.Decoder) error {
 	return r.Err()
 }
 
-func (b *bucket) append(dst []byte) ([]byte, error) {
+func (b *bucket) append(dst []byte) []byte {
 	for _, v := range []int64{b.start, b.end, b.late, b.labelled} {
 		dst = binenc.AppendVarint(dst, v)
 	}
-	dst, err := stage.AppendSet(dst, b.raw)
-	if err != nil {
-		return dst, err
-	}
-	return stage.AppendSet(dst, b.cal)
+	return b.cal.AppendBinary(b.raw.AppendBinary(dst))
 }
 
-func (b *bucket) restore(r *binenc.Reader, d *acc.Decoder) error {
+func (b *bucket) restore(r *binenc.Reader, sums *acc.Summary) error {
 	b.start, b.end, b.late, b.labelled = r.Varint(), r.Varint(), r.Varint(), r.Varint()
 	var err error
-	if b.raw, err = stage.RestoreSet(r, d); err != nil {
+	if b.raw, err = sums.Restore(r); err != nil {
 		return err
 	}
-	b.cal, err = stage.RestoreSet(r, d)
+	b.cal, err = sums.Restore(r)
 	return err
 }

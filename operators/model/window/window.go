@@ -23,7 +23,7 @@ type spec struct {
 // bucket is the smallest part of a window: a slide of prediction time, or a label pane.
 type bucket struct {
 	start, end int64 // span of event time
-	raw, cal   *acc.Set
+	raw, cal   acc.Packed
 	late       int64
 	labelled   int64
 }
@@ -52,30 +52,24 @@ func (w *window) count() int64 { return w.spec.Size / w.spec.Slide }
 
 // add puts a label pane into the window. dropped counts labelled rows whose windows were final already.
 func (w *window) add(t *Stage, k int, in *stage.Pane) (dropped int64, err error) {
-	sc := in.Scored
 	if w.spec.Kind == "rows" {
 		return 0, w.addRows(t, k, in)
 	}
 	if len(w.buckets) == 0 && len(in.Cells) > 0 {
 		w.final, w.started = max(w.final, w.finalTo(t, in)), true
 	}
-	for _, c := range in.Cells {
-		i := pipeline.PaneIndex(c.PredictionPane*t.env.Pane, w.spec.Slide)
+	bucketOf := func(c stage.Cell) int64 { return pipeline.PaneIndex(c.PredictionPane*t.env.Pane, w.spec.Slide) }
+	for cells := in.Cells; len(cells) > 0; {
+		i, n := bucketOf(cells[0]), 1
+		for n < len(cells) && bucketOf(cells[n]) == i {
+			n++
+		}
 		if w.started && i+w.count()-1 < w.final {
-			dropped += c.Set.LabelledRows()
-			continue
-		}
-		b := w.buckets[i]
-		if b == nil {
-			b = &bucket{start: i * w.spec.Slide, end: (i + 1) * w.spec.Slide}
-			w.buckets[i] = b
-		}
-		if err := b.merge(t, k, c.Set, sc[c.PredictionPane]); err != nil {
+			dropped += labelledRows(cells[:n])
+		} else if err := w.put(t, k, i, cells[:n], in.Scored); err != nil {
 			return dropped, err
 		}
-		for e := i; e < i+w.count(); e++ {
-			w.dirty[e] = true
-		}
+		cells = cells[n:]
 	}
 	if in.Late > 0 && len(in.Cells) > 0 {
 		// Late rows count in the window that is current when they come.
@@ -87,19 +81,34 @@ func (w *window) add(t *Stage, k int, in *stage.Pane) (dropped int64, err error)
 	return dropped, nil
 }
 
+// put adds cells to bucket i.
+func (w *window) put(t *Stage, k int, i int64, cells []stage.Cell, sc stage.Scored) error {
+	b := w.buckets[i]
+	if b == nil {
+		b = &bucket{start: i * w.spec.Slide, end: (i + 1) * w.spec.Slide}
+		w.buckets[i] = b
+	}
+	for e := i; e < i+w.count(); e++ {
+		w.dirty[e] = true
+	}
+	return b.add(t, k, cells, sc, (*acc.Summary).Add)
+}
+
+func labelledRows(cells []stage.Cell) (n int64) {
+	for _, c := range cells {
+		n += c.Set.LabelledRows()
+	}
+	return n
+}
+
 func (w *window) addRows(t *Stage, k int, in *stage.Pane) error {
-	sc := in.Scored
 	if in.Labelled == 0 {
 		return nil
 	}
 	b := &bucket{start: in.End - t.env.Pane, end: in.End, late: in.Late}
-	for _, c := range in.Cells {
-		if c.Set.LabelledRows() == 0 {
-			continue
-		}
-		if err := b.merge(t, k, c.Set, sc[c.PredictionPane]); err != nil {
-			return err
-		}
+	labelled := slices.DeleteFunc(slices.Clone(in.Cells), func(c stage.Cell) bool { return c.Set.LabelledRows() == 0 })
+	if err := b.add(t, k, labelled, in.Scored, (*acc.Summary).AddLabelled); err != nil {
+		return err
 	}
 	if w.tumbling() && w.total >= w.spec.Rows {
 		w.panes, w.total = nil, 0
@@ -115,26 +124,37 @@ func (w *window) addRows(t *Stage, k int, in *stage.Pane) error {
 
 func (w *window) tumbling() bool { return w.spec.Every > 0 }
 
-func (b *bucket) merge(t *Stage, k int, raw, cal *acc.Set) error {
-	var err error
-	if b.raw == nil {
-		if b.raw, err = t.env.NewSums(k); err != nil {
-			return err
-		}
-	}
-	if err = t.env.MergeInto(b.raw, raw); err != nil {
+// add adds cells, and what the calibrators in force make of their sampled rows. A window of rows shows labelled rows
+// only, so it takes nothing else of the cells.
+func (b *bucket) add(t *Stage, k int, cells []stage.Cell, sc stage.Scored,
+	take func(*acc.Summary, *acc.Set) error) error {
+	raw, cal, err := t.env.Summaries(k)
+	if err != nil {
 		return err
 	}
-	b.labelled += raw.LabelledRows()
-	if cal == nil {
-		return nil
-	}
-	if b.cal == nil {
-		if b.cal, err = t.env.NewSums(k); err != nil {
-			return err
+	err = raw.Pack(&b.raw, func(s *acc.Summary) error {
+		for _, c := range cells {
+			rows := c.Set.LabelledRows()
+			b.labelled += rows
+			if err := t.env.Fitted(take(s, c.Set), rows); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	scored := slices.DeleteFunc(slices.Clone(cells), func(c stage.Cell) bool { return sc[c.PredictionPane] == nil })
+	if err != nil || len(scored) == 0 {
+		return err
 	}
-	return t.env.MergeInto(b.cal, cal)
+	return cal.Pack(&b.cal, func(s *acc.Summary) error {
+		for _, c := range scored {
+			set := sc[c.PredictionPane]
+			if err := t.env.Fitted(take(s, set), set.LabelledRows()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // due returns the windows to publish at the end of a pane, and drops buckets that no window needs any more. The latest

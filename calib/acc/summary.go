@@ -1,0 +1,347 @@
+package acc
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// SummaryBins is the number of bins in which a Summary keeps the predictions' margin and negative entropy.
+const SummaryBins = 60
+
+// Summary holds of the rows of many sets what windows show: the exact sums of the sets, without those that no window
+// reads. These are Σ w·c², the labelled rows by margin and negative entropy, where the predictions' margin and negative
+// entropy lie inside SummaryBins bins, and how the gap of a class-wise bin divides into probabilities and hits.
+//
+// A summary is where sums are added and read; there is one for many windows. Between, each window has a [Packed], which
+// takes a small part of the memory of a set. Make a summary with NewSummary; the zero value only reshapes.
+type Summary struct {
+	cfg      Config
+	seen     summaryGrid // by cell
+	labelled summaryGrid // by cell and outcome
+	served   summaryGrid
+	margin   [SummaryBins]int64
+	negent   [SummaryBins]int64
+	soft     *SoftBins
+	class    *ClassWise // entries have Σw and the gap Σ w·(p - hit) only; dense has the gaps of bin 0
+	scores   Scores
+	lag      Lag
+	classes  *ClassCounts
+	room     [2]rowTotal // predictions and labelled rows that are not here and take room
+
+	read    Set // what Set returns
+	scratch []byte
+}
+
+// rowTotal is a number of rows and their Σw.
+type rowTotal struct{ n, w int64 }
+
+// NewSummary returns an empty summary of sets of a configuration, whose samples it does not keep.
+func NewSummary(cfg Config) (*Summary, error) {
+	set, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if set.Labelled, err = newLabelled(set.cfg); err != nil {
+		return nil, err
+	}
+	return &Summary{cfg: set.cfg, read: *set, soft: set.Labelled.Soft, class: set.Labelled.ClassWise}, nil
+}
+
+// Reshape makes it an empty summary of sets of another configuration, and keeps what memory it can.
+func (s *Summary) Reshape(cfg Config) error {
+	if s.Reset(); cfg.normal() == s.cfg {
+		return nil
+	}
+	n, err := NewSummary(cfg)
+	if err != nil {
+		return err
+	}
+	n.seen, n.labelled, n.served, n.scratch = s.seen, s.labelled, s.served, s.scratch
+	*s = *n
+	return nil
+}
+
+// Reset empties the summary and keeps its memory.
+func (s *Summary) Reset() {
+	for _, g := range []*summaryGrid{&s.seen, &s.labelled, &s.served} {
+		g.reset()
+	}
+	s.margin, s.negent = [SummaryBins]int64{}, [SummaryBins]int64{}
+	if s.soft != nil {
+		s.soft.Reset()
+		s.class.Reset()
+	}
+	s.scores, s.lag, s.classes = Scores{}, Lag{}, nil
+	s.room = [2]rowTotal{}
+}
+
+// Add adds the rows of a set. Another configuration is ErrShape. After an error nothing has changed.
+func (s *Summary) Add(o *Set) error {
+	if err := s.check(o); err != nil {
+		return err
+	}
+	if o.Seen != nil {
+		if err := s.fits([2]rowTotal{{o.Seen.MSP.n, o.Seen.MSP.w}}); err != nil {
+			return err
+		}
+		s.seen.addGrid(&o.Seen.MSP)
+		addBins(&s.margin, &o.Seen.Margin)
+		addBins(&s.negent, &o.Seen.NegEnt)
+	}
+	s.addLabelled(o.Labelled)
+	switch {
+	case o.Classes == nil:
+	case s.classes == nil:
+		s.classes = o.Classes.Clone()
+	default:
+		s.classes.merge(o.Classes)
+	}
+	return nil
+}
+
+// AddLabelled adds the labelled rows of a set, without its predictions. Errors are those of Add.
+func (s *Summary) AddLabelled(o *Set) error {
+	if err := s.check(o); err != nil {
+		return err
+	}
+	s.addLabelled(o.Labelled)
+	return nil
+}
+
+// check returns the error for which the labelled rows of o must not be added.
+func (s *Summary) check(o *Set) error {
+	if s.cfg != o.cfg {
+		return fmt.Errorf("add set %+v to a summary of %+v: %w", o.cfg, s.cfg, ErrShape)
+	}
+	l := o.Labelled
+	if l == nil {
+		return nil
+	}
+	if err := s.fits([2]rowTotal{1: {l.Scores.n, l.Scores.w}}); err != nil {
+		return err
+	}
+	if err := s.scores.check(&l.Scores); err != nil {
+		return err
+	}
+	return s.lag.check(&l.Lag)
+}
+
+func (s *Summary) addLabelled(l *Labelled) {
+	if l == nil {
+		return
+	}
+	s.labelled.addGrid(&l.MSP)
+	s.served.addGrid(&l.Served)
+	s.soft.merge(l.Soft)
+	s.scores, _ = s.scores.plus(&l.Scores)
+	s.lag.merge(&l.Lag)
+	c, m := s.class, uint32(l.ClassWise.m)
+	for k, v := range l.ClassWise.dense {
+		c.dense[k] += v
+	}
+	ents := l.ClassWise.t.ents
+	for i, key := range l.ClassWise.t.keys {
+		e := &ents[i]
+		switch bin := key % (m + 1); bin {
+		case 0:
+			c.dense[key/(m+1)] -= e[cWA]
+		case m:
+			c.t.at(key)[cW] += e[cW] // the bin of zeros has no gap
+		default:
+			d := c.t.at(key)
+			d[cW] += e[cW]
+			d[cWP] += e[cWP] - e[cWA]
+		}
+	}
+	c.n, c.w = c.n+l.ClassWise.n, c.w+l.ClassWise.w
+}
+
+// Set returns the sums as a set. Of its class-wise bins only ECE is to be read, of its grids not Σ w·c², of Seen.Margin
+// and Seen.NegEnt only the numbers of rows in SummaryBins bins or fewer. It is valid until the summary changes.
+func (s *Summary) Set() *Set {
+	out := &s.read
+	out.Classes = s.classes
+	if out.Seen = nil; s.seen.n > 0 {
+		out.Seen = &Seen{MSP: s.seen.grid(), Margin: gridOfBins(&s.margin), NegEnt: gridOfBins(&s.negent)}
+	}
+	if out.Labelled = nil; s.scores.n > 0 {
+		out.Labelled = &Labelled{MSP: s.labelled.grid(), Served: s.served.grid(), Soft: s.soft, ClassWise: s.class,
+			Scores: s.scores, Lag: s.lag, Sample: &Sample{k: s.cfg.K, seed: s.cfg.SampleSeed}}
+	}
+	return out
+}
+
+// addBins adds the rows of a grid by bin.
+func addBins(dst *[SummaryBins]int64, g *Grid) {
+	for i, key := range g.t.keys {
+		dst[binOf(int(key/2), SummaryBins)] += g.t.ents[i][gN]
+	}
+}
+
+// gridOfBins returns a grid with the rows of each bin in the first interval of the bin.
+func gridOfBins(rows *[SummaryBins]int64) Grid {
+	g := Grid{t: table[uint16]{space: gridKeys}}
+	for i, n := range rows {
+		if n != 0 {
+			g.t.keys = append(g.t.keys, uint16(2*(2*(i*GridCells/SummaryBins)+1)))
+			g.t.ents = append(g.t.ents, entry{gN: n})
+			g.n += n
+		}
+	}
+	return g
+}
+
+// summaryGrid is a grid without Σ w·c². Its sums lie at their keys, so that adding costs no search.
+type summaryGrid struct {
+	n, w int64
+	sums []entry // by key; nil before the first row
+	used []uint64
+}
+
+func (g *summaryGrid) at(key uint16) *entry {
+	if g.sums == nil {
+		g.sums, g.used = make([]entry, gridKeys), make([]uint64, (gridKeys+63)/64)
+	}
+	g.used[key/64] |= 1 << (key % 64)
+	return &g.sums[key]
+}
+
+func (g *summaryGrid) add(key uint16, e entry) {
+	d := g.at(key)
+	d[gN], d[gW], d[gWC] = d[gN]+e[gN], d[gW]+e[gW], d[gWC]+e[gWC]
+	g.n, g.w = g.n+e[gN], g.w+e[gW]
+}
+
+func (g *summaryGrid) addGrid(o *Grid) {
+	ents := o.t.ents
+	for i, key := range o.t.keys {
+		d, e := g.at(key), &ents[i]
+		d[gN], d[gW], d[gWC] = d[gN]+e[gN], d[gW]+e[gW], d[gWC]+e[gWC]
+	}
+	g.n, g.w = g.n+o.n, g.w+o.w
+}
+
+// keys yields the keys that have been added to, in ascending order.
+func (g *summaryGrid) keys(yield func(uint16) bool) {
+	for i, word := range g.used {
+		for ; word != 0; word &= word - 1 {
+			if !yield(uint16(64*i + bits.TrailingZeros64(word))) {
+				return
+			}
+		}
+	}
+}
+
+func (g *summaryGrid) reset() {
+	for key := range g.keys {
+		g.sums[key] = entry{}
+	}
+	clear(g.used)
+	g.n, g.w = 0, 0
+}
+
+func (g *summaryGrid) grid() Grid {
+	n := 0
+	for _, word := range g.used {
+		n += bits.OnesCount64(word)
+	}
+	t := table[uint16]{space: gridKeys, keys: make([]uint16, 0, n), ents: make([]entry, 0, n)}
+	for key := range g.keys {
+		if e := g.sums[key]; e != (entry{}) {
+			t.keys, t.ents = append(t.keys, key), append(t.ents, e)
+		}
+	}
+	return Grid{t, g.n, g.w}
+}
+
+// Packed is a Summary at rest, in as few bytes as it takes. The zero value has no rows. What was added lately is apart
+// until it is a part of packedShare of the rest: adding a few rows then costs little whatever there is already.
+type Packed struct{ rest, late []byte }
+
+const packedShare = 4
+
+// Bytes returns the memory that p holds.
+func (p *Packed) Bytes() int { return cap(p.rest) + cap(p.late) }
+
+// Empty reports whether p has no rows.
+func (p *Packed) Empty() bool { return len(p.rest)+len(p.late) == 0 }
+
+// AppendBinary appends p. Equal additions give equal bytes.
+func (p *Packed) AppendBinary(dst []byte) []byte {
+	return binenc.AppendBytes(binenc.AppendBytes(dst, p.rest), p.late)
+}
+
+// Unpack adds the rows of p to the summary; after ErrOverflow nothing has changed.
+func (s *Summary) Unpack(p *Packed) error {
+	var sum [2]rowTotal
+	for _, data := range [][]byte{p.rest, p.late} {
+		t, err := totalsOf(data)
+		if err != nil {
+			return err
+		}
+		for i := range sum {
+			if err := checkRoom(sum[i].n, sum[i].w, t[i].n, t[i].w); err != nil {
+				return err
+			}
+			sum[i] = rowTotal{sum[i].n + t[i].n, sum[i].w + t[i].w}
+		}
+	}
+	if err := s.fits(sum); err != nil {
+		return err
+	}
+	for _, data := range [][]byte{p.rest, p.late} {
+		if err := s.unpack(data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Restore reads what Packed.AppendBinary wrote. It checks the bytes, so that unpacking them does not fail.
+func (s *Summary) Restore(r *binenc.Reader) (Packed, error) {
+	p := Packed{rest: slices.Clone(r.Bytes(binenc.MaxBytes)), late: slices.Clone(r.Bytes(binenc.MaxBytes))}
+	if r.Err() != nil {
+		return Packed{}, r.Err()
+	}
+	s.Reset()
+	return p, s.Unpack(&p)
+}
+
+// Pack adds what add adds to the summary to p; it empties the summary. A part that has no room is left out, with
+// ErrOverflow; after any other error p is as it was.
+func (s *Summary) Pack(p *Packed, add func(s *Summary) error) error {
+	s.Reset()
+	if err := s.unpack(p.late); err != nil {
+		return err
+	}
+	rest, err := totalsOf(p.rest)
+	if err != nil {
+		return err
+	}
+	s.room = rest
+	over := add(s)
+	if over != nil && !errors.Is(over, ErrOverflow) {
+		return over
+	}
+	if s.scratch, err = s.append(s.scratch[:0]); err != nil {
+		return err
+	}
+	if packedShare*len(s.scratch) < len(p.rest) {
+		p.late = slices.Clone(s.scratch)
+		return over
+	}
+	if s.room = [2]rowTotal{}; len(p.rest) > 0 {
+		if err := s.unpack(p.rest); err != nil {
+			return err
+		}
+		if s.scratch, err = s.append(s.scratch[:0]); err != nil {
+			return err
+		}
+	}
+	p.rest, p.late = slices.Clone(s.scratch), nil
+	return over
+}

@@ -1,0 +1,203 @@
+package acc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// randSet returns a set of rows, of which some have a label; weights are 1 unless weighted.
+func randSet(t testing.TB, rng *rand.Rand, k, rows int, weighted bool) *Set {
+	t.Helper()
+	s := must(New(Config{K: k}))
+	s.CountClasses(rng.IntN(2) == 0)
+	z, p := make([]float64, k), make([]float64, k)
+	for range rows {
+		for j := range z {
+			z[j] = 4 * rng.NormFloat64()
+		}
+		r, _ := kernel.Logits(z, p)
+		w := 1.0
+		if weighted {
+			w = .5 + rng.Float64()
+		}
+		if rng.IntN(4) > 0 {
+			if err := s.Predict(r, w); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if y := rng.IntN(k); rng.IntN(3) > 0 {
+			truth := Truth{Class: y, NLL: kernel.NLL(r, z, y, false), Weight: w, Lag: rng.Int64N(1e12), Served: r.Conf}
+			if err := s.Label(r, p, truth); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return s
+}
+
+// shown is all that windows show of a set.
+func shown(t testing.TB, s *Set) string {
+	t.Helper()
+	out := ""
+	add := func(x ...any) { out += fmt.Sprintln(x...) }
+	bins := func(g *Grid, m int) {
+		wrong, right, err := g.BinsByOutcome(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(wrong, right)
+	}
+	add(s.SeenRows())
+	if s.Seen != nil {
+		add(s.Seen.MSP.Groups())
+		bins(&s.Seen.MSP, 15)
+		for _, g := range []*Grid{&s.Seen.Margin, &s.Seen.NegEnt} {
+			for i, b := range must(g.Bins(SummaryBins)) {
+				add(i, b.N)
+			}
+		}
+	}
+	add(s.LabelledRows())
+	if l := s.Labelled; s.LabelledRows() > 0 {
+		for _, g := range []*Grid{&l.MSP, &l.Served} {
+			bins(g, 15)
+			bins(g, 48)
+			add(g.Total())
+			add(g.AURC(), g.Accuracy(), g.MeanConfidence(), must(g.CDFCounts(180)))
+		}
+		add(l.ClassWise.ECE())
+		add(l.Soft.Sums())
+		add(l.Scores, l.Lag.Mean(), l.Lag.Quantile(.5), l.Lag.Quantile(.99))
+	}
+	if s.Classes != nil && !s.Classes.empty() {
+		add(encode(t, s.Classes))
+	}
+	return out
+}
+
+// TestSummaryIsTheSet compares what a window shows of packed sums with what it shows of a set, bit for bit, whatever
+// the parts in which rows came, and the bytes after a round trip.
+func TestSummaryIsTheSet(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		k := 2 + rng.IntN(30)
+		sum, total := must(NewSummary(Config{K: k})), must(New(Config{K: k}))
+		other := must(NewSummary(Config{K: k}))
+		var p, q Packed
+		for range 1 + rng.IntN(12) {
+			part := randSet(t, rng, k, rng.IntN(1+rng.IntN(400)), seed%3 == 0)
+			mustMerge(t, total, part)
+			to := &p
+			if rng.IntN(3) == 0 {
+				to = &q
+			}
+			if err := sum.Pack(to, func(s *Summary) error { return s.Add(part) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := sum.Pack(&p, func(s *Summary) error { return s.Unpack(&q) }); err != nil {
+			t.Fatal(err)
+		}
+		data := p.AppendBinary(nil)
+		r := binenc.NewReader(data)
+		back, err := other.Restore(&r)
+		if err != nil || r.Close() != nil || !bytes.Equal(back.AppendBinary(nil), data) {
+			t.Fatalf("seed %d: a round trip: %v, %v", seed, err, r.Err())
+		}
+		sum.Reset()
+		if err := sum.Unpack(&back); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := shown(t, sum.Set()), shown(t, total); got != want {
+			t.Fatalf("seed %d: %s\nwant %s", seed, got, want)
+		}
+	}
+}
+
+// TestSummaryOfLabels takes the labelled rows only.
+func TestSummaryOfLabels(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	part, sum := randSet(t, rng, 5, 200, false), must(NewSummary(Config{K: 5}))
+	var p Packed
+	if err := sum.Pack(&p, func(s *Summary) error { return s.AddLabelled(part) }); err != nil {
+		t.Fatal(err)
+	}
+	sum.Reset()
+	if err := sum.Unpack(&p); err != nil {
+		t.Fatal(err)
+	}
+	part.Seen, part.Classes = nil, nil
+	if got, want := shown(t, sum.Set()), shown(t, part); got != want {
+		t.Fatalf("%s\nwant %s", got, want)
+	}
+}
+
+// TestSummaryRefuses: damaged bytes are an error and nothing else; what has no room is left out.
+func TestSummaryRefuses(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	part, sum := randSet(t, rng, 4, 60, false), must(NewSummary(Config{K: 4}))
+	var p Packed
+	add := func(s *Summary) error { return s.Add(part) }
+	if err := sum.Pack(&p, add); err != nil {
+		t.Fatal(err)
+	}
+	whole := p.AppendBinary(nil)
+	for range 20_000 {
+		data := bytes.Clone(whole[:len(whole)-rng.IntN(2)*rng.IntN(len(whole))])
+		for range rng.IntN(4) {
+			data[rng.IntN(len(data))] ^= 1 << rng.IntN(8)
+		}
+		r := binenc.NewReader(data)
+		if _, err := sum.Restore(&r); err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrOverflow) {
+			t.Fatal(err)
+		}
+	}
+	heavy := must(New(Config{K: 4}))
+	r, _ := kernel.Logits([]float64{1, 2, 3, 4}, make([]float64, 4))
+	if err := heavy.Predict(r, maxWeight-1); err != nil {
+		t.Fatal(err)
+	}
+	before := must(New(Config{K: 4}))
+	mustMerge(t, before, part)
+	if err := sum.Pack(&p, func(s *Summary) error { return s.Add(heavy) }); !errors.Is(err, ErrOverflow) {
+		t.Errorf("a set without room: %v", err)
+	}
+	sum.Reset()
+	if err := sum.Unpack(&p); err != nil || shown(t, sum.Set()) != shown(t, before) {
+		t.Errorf("after an overflow the sums have changed (%v)", err)
+	}
+	if err := sum.Add(must(New(Config{K: 5}))); !errors.Is(err, ErrShape) {
+		t.Errorf("a set of another shape: %v", err)
+	}
+}
+
+// TestPackedSize bounds the bytes of a minute of a window by its rows, K = 100.
+func TestPackedSize(t *testing.T) {
+	for rows, most := range map[int]int{1: 900, 10: 1600, 100: 5500, 1000: 26_000, 10_000: 80_000} {
+		set, sum := must(New(Config{K: 100})), must(NewSummary(Config{K: 100}))
+		for _, r := range benchRows(100, rows) {
+			if err := r.update(set); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var p Packed
+		if err := sum.Pack(&p, func(s *Summary) error { return s.Add(set) }); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d rows: %d bytes packed, %d in a set", rows, p.Bytes(), set.Memory())
+		if p.Bytes() > most {
+			t.Errorf("%d rows take %d bytes, allowed are %d", rows, p.Bytes(), most)
+		}
+	}
+	var p Packed
+	if !p.Empty() || !reflect.ValueOf(p).IsZero() {
+		t.Error("the zero value has rows")
+	}
+}
