@@ -92,7 +92,7 @@ func bounded(cmd *cobra.Command) {
 		}
 		err := heap.Within(cmd.Context(), limit, func() error { return run(cmd, args) })
 		if errors.Is(err, heap.ErrMemory) {
-			err = fmt.Errorf("%s: %w (--max-memory)", cmd.CommandPath(), err)
+			err = fmt.Errorf("%s: %w (--max-memory)", cmd.Name(), err)
 		}
 		return err
 	}

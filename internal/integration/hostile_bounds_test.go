@@ -9,10 +9,12 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +31,59 @@ func init() {
 		"lz4": compress.Lz4} {
 		hostile["bounds-"+name] = func(t *testing.T, a *attack) { inflating(t, a, codec) }
 	}
+	hostile["bounds-calibrate"] = manyBodies
+}
+
+// manyBodies posts 64 of the largest and dearest bodies at once between the halves of a good stream.
+func manyBodies(t *testing.T, a *attack) {
+	a.Input = "64 requests of 8 MB of JSON at once to calibrate"
+	a.Before = "2.25 GB for 16"
+	want := boundsReference(t)
+	s := configure(t, oneDay)
+	p := run(t, s)
+	good := boundsGood(t, s)
+	kafkatest.Write(t, brokers, good[:len(good)/2]...)
+	p.wait(time.Minute, "know the model", func() bool {
+		return p.get("/api/v1/models/good/calibrator", &struct{}{}) == nil
+	})
+	body := `{"logits":[[1,1]` + strings.Repeat(",[1,1]", 8<<20/6-10) + `]}`
+	var answered, busy atomic.Int64
+	var g sync.WaitGroup
+	for range 64 {
+		g.Go(func() {
+			resp, err := http.Post("http://"+s.listen+"/api/v1/models/good/calibrate", "application/json",
+				strings.NewReader(body))
+			if err != nil { // hung up on
+				busy.Add(1)
+				return
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+			switch resp.StatusCode {
+			case http.StatusOK:
+				answered.Add(1)
+			case http.StatusServiceUnavailable:
+				busy.Add(1)
+			default:
+				t.Errorf("a large body: %s", resp.Status)
+			}
+		})
+	}
+	g.Wait()
+	kafkatest.Write(t, brokers, good[len(good)/2:]...)
+	sent := time.Now()
+	st := p.drain(boundsRows, boundsRows)
+	a.Lag = fmt.Sprintf("%.1f s", time.Since(sent).Seconds())
+	if a.Exact = st.StateHash == want && want != ""; !a.Exact {
+		t.Errorf("state %s, want that of the good rows alone, %s", st.StateHash, want)
+	}
+	a.RSS = peakOf(t, p)
+	const most = 1 << 30
+	if a.RSS > most || answered.Load() == 0 {
+		t.Errorf("%d answered; resident memory: %d MB, want at most %d", answered.Load(), a.RSS>>20, most>>20)
+	}
+	a.Note = fmt.Sprintf("%d answered, %d told to come again", answered.Load(), busy.Load())
+	p.stop()
 }
 
 const boundsRows = 4000
