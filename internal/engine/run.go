@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"path/filepath"
 	"sync"
 	"time"
@@ -388,4 +389,15 @@ func (rt *Engine) pages() http.Handler {
 		handler = withProfiles(handler)
 	}
 	return handler
+}
+
+// withProfiles serves Go's profiles under /debug/pprof/ beside h.
+func withProfiles(h http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.Handle("/", h)
+	return mux
 }
