@@ -3,7 +3,9 @@ package model
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"syscall"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/setting"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/drift"
 	"github.com/plumbline/plumbline/operators/model/rule"
@@ -27,6 +30,7 @@ type load struct {
 	minute  float64       // rows of a slice a minute
 	lag     time.Duration // labels come within
 	sample  int           // sample.rows
+	pane    time.Duration
 }
 
 // loadConfig is the configuration of an empty file.
@@ -41,6 +45,7 @@ func loadConfig(l load) ModelConfig {
 		{Name: "last5000", Kind: window.KindRows, Rows: 5000},
 	}
 	cfg.Refit.Method, cfg.ExtraBins, cfg.Resamples, cfg.SampleRows = "none", nil, 200, l.sample
+	cfg.Pane = int64(l.pane)
 	cfg.FinalAfter = int64(time.Hour) + 10*second
 	cfg.Slices.Columns = []string{"cohort"}
 	return cfg
@@ -174,7 +179,7 @@ func BenchmarkKeys(b *testing.B) {
 		{keys: 8, k: 10, minute: 60}, {keys: 8, k: 100, minute: 60}, {keys: 2, k: 100, minute: 600},
 	} {
 		b.Run(fmt.Sprintf("K=%d/%v rows a minute", l.k, l.minute), func(b *testing.B) {
-			l.lag, l.sample = 10*time.Minute, 1
+			l.lag, l.sample, l.pane = 10*time.Minute, 1, 10*time.Second
 			for range b.N {
 				before := heapInUse()
 				x := newLoaded(l)
@@ -189,5 +194,52 @@ func BenchmarkKeys(b *testing.B) {
 				runtime.KeepAlive(x)
 			}
 		})
+	}
+}
+
+// bytesOf is the memory of packed sums by rows and classes (docs/operations.md, Sizing).
+func bytesOf(rows float64, k int) float64 {
+	return 170 + 3.5*float64(k) + 130*math.Pow(rows, .63)
+}
+
+// liveBytes is the formula of docs/operations.md for a key of a model task with the default windows.
+func (l load) liveBytes(panes int) float64 {
+	const signals, fixed, perClass = 2, 130_000, 3200 // the last two are as measured
+	rows := l.minute * l.pane.Minutes()
+	buckets := min(float64(panes)*l.pane.Minutes(), 70) * bytesOf(l.minute, l.k)
+	day := bytesOf(rows*float64(panes), l.k)
+	last := min(float64(panes), math.Ceil(5000/rows)) * bytesOf(rows, l.k)
+	sample := min(float64(l.sample), rows*float64(panes)) * float64(64+4*l.k)
+	return signals*(buckets+day+last) + 1.15*sample + fixed + perClass*float64(l.k)
+}
+
+// taskBytes is the memory of a model task whatever its keys: where sums are added and read. Twice as much where rows
+// have served confidences.
+const taskBytes = 1.4e6
+
+// TestMemoryOfKeys compares the memory of a key with the formula that operators plan with. PLUMBLINE_BIG=1 has 1,000
+// keys (make key-memory).
+func TestMemoryOfKeys(t *testing.T) {
+	testsize.Slow(t)
+	for _, l := range []load{{k: 10, minute: 60, sample: 1000}, {k: 100, minute: 60, sample: 500}} {
+		l.keys, l.lag, l.pane = 4, 2*time.Minute, time.Minute
+		if os.Getenv("PLUMBLINE_BIG") != "" {
+			l.keys = 1000
+		}
+		x, before := newLoaded(l), heapInUse()
+		x.task.env.Resamples = 20 // they cost time only
+		const panes = 85
+		for i := range int64(panes) {
+			x.pane(t, 1_000_000+i)
+		}
+		v := x.task.models["m"].versions["1"]
+		delete(v.keys, "") // of all rows, which are many more
+		x.stats, x.outbox = nil, nil
+		got, want := (heapInUse()-before-taskBytes)/float64(len(v.keys)), l.liveBytes(panes)
+		t.Logf("K = %d, %d keys: %.0f bytes a key, the formula says %.0f", l.k, len(v.keys), got, want)
+		if math.Abs(got/want-1) > .2 {
+			t.Errorf("K = %d: %.0f bytes a key, the formula says %.0f", l.k, got, want)
+		}
+		runtime.KeepAlive(x)
 	}
 }
