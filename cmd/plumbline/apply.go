@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/internal/offline"
+	"github.com/plumbline/plumbline/internal/printable"
 	"github.com/plumbline/plumbline/internal/progress"
 )
 
@@ -88,7 +89,11 @@ func runApply(cmd *cobra.Command, calFile, file string, f applyFlags) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	if f.out == "-" {
-		return table.WriteCSV(cmd.OutOrStdout(), t)
+		w := cmd.OutOrStdout()
+		if raw := printable.Raw(w); !terminal(raw) { // a program reads it: every value as it is
+			w = raw
+		}
+		return table.WriteCSV(w, t)
 	}
 	err = offline.ReplaceFile(f.out, f.force, func(temporary string) error { return table.Write(temporary, t) })
 	if err != nil {

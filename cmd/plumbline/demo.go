@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/plumbline/plumbline/internal/demo"
+	"github.com/plumbline/plumbline/internal/printable"
 )
 
 func newDemoCommand() *cobra.Command {
@@ -43,16 +44,16 @@ func newDemoCommand() *cobra.Command {
 			return usageErrorf("--listen %q: must be host:port, such as 127.0.0.1:8080", o.Listen)
 		}
 		o.Length = o.Length.Truncate(time.Second)
-		o.Linger = !o.Headless && !cmd.Flags().Changed("for") && terminal(cmd.OutOrStdout())
+		o.Linger = !o.Headless && !cmd.Flags().Changed("for") && terminal(printable.Raw(cmd.OutOrStdout()))
 		return runDemo(cmd, o)
 	}
 	return cmd
 }
 
 func runDemo(cmd *cobra.Command, o demo.Options) error {
-	w := cmd.OutOrStdout()
+	w := printable.Raw(cmd.OutOrStdout()) // it draws, of names that are its own
 	if jsonOutput(cmd) {
-		w = cmd.ErrOrStderr()
+		w = printable.Raw(cmd.ErrOrStderr())
 	}
 	lines := &demo.Lines{W: w, Colour: terminal(w) && os.Getenv("NO_COLOR") == "", Width: columns(w)}
 	// A terminal that is closed ends the demo too, which then removes what it has written.

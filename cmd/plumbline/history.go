@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/internal/control"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
+	"github.com/plumbline/plumbline/internal/printable"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 
@@ -186,7 +187,7 @@ func (f *historyFlags) print(cmd *cobra.Command, p *decisionlog.Page) error {
 		if e.By != "" || e.Why != "" {
 			who = fmt.Sprintf(" (%s: %s)", e.By, e.Why)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s%s\n", e.At, of, e.Kind, e.State, e.Summary, who)
+		_, _ = printable.Fprintf(w, "%s\t%s\t%s\t%s\t%s%s\n", e.At, of, e.Kind, e.State, e.Summary, who)
 		if len(e.Record) > 0 {
 			fmt.Fprintf(w, "\t%s\n", e.Record)
 		}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/printable"
 )
 
 // Exit codes.
@@ -30,19 +31,20 @@ func main() {
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRootCommand()
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	out, errs := printable.NewWriter(stdout), printable.NewWriter(stderr)
+	root.SetOut(out)
+	root.SetErr(errs)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
 	}
 	code := exitCode(err)
 	if err.Error() != "" {
-		fmt.Fprintf(stderr, "plumbline: %v\n", err)
+		fmt.Fprintf(errs, "plumbline: %v\n", err)
 	}
 	var usage usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintf(stderr, "usage: %s\n%s --help tells more\n", cmd.UseLine(), cmd.CommandPath())
+		fmt.Fprintf(errs, "usage: %s\n%s --help tells more\n", cmd.UseLine(), cmd.CommandPath())
 	}
 	return code
 }

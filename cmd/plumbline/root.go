@@ -4,7 +4,6 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/internal/heap"
+	"github.com/plumbline/plumbline/internal/printable"
 	"github.com/plumbline/plumbline/internal/setting"
 )
 
@@ -205,9 +205,10 @@ func newLogger(cmd *cobra.Command) (*slog.Logger, error) {
 	return slog.New(faultlog.New(text)), nil
 }
 
-// printf writes a line of text on stdout.
+// printf writes a line of text on stdout. Texts among the arguments stay within it: they may be names and reasons from
+// Kafka or from people.
 func printf(cmd *cobra.Command, format string, args ...any) {
-	fmt.Fprintf(cmd.OutOrStdout(), format, args...)
+	_, _ = printable.Fprintf(cmd.OutOrStdout(), format, args...)
 }
 
 //go:embed help/*.txt

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/printable"
 	"github.com/plumbline/plumbline/internal/ruletest"
 )
 
@@ -72,11 +73,11 @@ func runTestRules(cmd *cobra.Command, files []string) error {
 
 func printRuleResult(w io.Writer, r *ruletest.Result) {
 	if r.OK {
-		fmt.Fprintf(w, "ok    %s (%d alerts)\n", r.Name, len(r.Alerts))
+		fmt.Fprintf(w, "ok    %s (%d alerts)\n", printable.Text(r.Name), len(r.Alerts))
 		return
 	}
-	fmt.Fprintf(w, "FAIL  %s (%s)\n", r.Name, r.At)
+	fmt.Fprintf(w, "FAIL  %s (%s)\n", printable.Text(r.Name), r.At)
 	for _, p := range r.Problems {
-		fmt.Fprintf(w, "      %s\n", p)
+		fmt.Fprintf(w, "      %s\n", printable.Text(p))
 	}
 }

@@ -69,6 +69,7 @@ var rules = []struct {
 	{pkg: "internal/feed/...", may: []string{"internal/feed/...", "arrowio/...", "pipeline"}},
 	{pkg: "internal/binenc", third: []string{}},
 	{pkg: "internal/faultlog", third: []string{}},
+	{pkg: "internal/printable", third: []string{}},
 	{pkg: "internal/batchtest", may: []string{"arrowio", "arrowio/table", "pipeline"}},
 	{pkg: "internal/worldtest", may: []string{"internal/batchtest", "pipeline", "pipeline/record"}},
 	{pkg: "internal/testsize", third: []string{}},
@@ -90,8 +91,8 @@ var rules = []struct {
 	// It runs everything in one process, as a user would.
 	{pkg: "internal/demo", may: []string{"..."}},
 	{pkg: "internal/plot", third: []string{"golang.org/x/image"}},
-	{pkg: "internal/texttable", may: []string{"calib/compare"}, third: []string{}},
-	{pkg: "internal/progress", third: []string{"github.com/schollz/progressbar/v3", "golang.org/x/term"}},
+	{pkg: "internal/texttable", may: []string{"calib/compare", "internal/printable"}, third: []string{}},
+	{pkg: "internal/progress", may: []string{"internal/printable"}, third: []string{"github.com/schollz/progressbar/v3", "golang.org/x/term"}},
 	{pkg: "internal/training", may: []string{"internal/offline", "internal/progress", "internal/texttable",
 		"internal/diagram", "internal/plot", "calib/metric", "trainer/..."}},
 	{pkg: "internal/diagram", may: []string{"calib/...", "trainer/recipe", "internal/plot"}},

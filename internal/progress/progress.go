@@ -7,6 +7,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"github.com/plumbline/plumbline/internal/printable"
 )
 
 // Bar is a bar on a terminal, and nothing elsewhere. A nil Bar is nothing too.
@@ -17,7 +19,7 @@ type Bar struct {
 
 // New shows how many of total units are done, on w where that is a terminal; total < 0 is unknown.
 func New(w io.Writer, total int64, what, unit string) *Bar {
-	f, ok := w.(*os.File)
+	f, ok := printable.Raw(w).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
@@ -35,7 +37,7 @@ func New(w io.Writer, total int64, what, unit string) *Bar {
 
 // Steps shows how many of a few long steps are done, and that time passes.
 func Steps(w io.Writer, total int, what string) *Bar {
-	f, ok := w.(*os.File)
+	f, ok := printable.Raw(w).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}

@@ -8,11 +8,17 @@ import (
 	"text/tabwriter"
 
 	"github.com/plumbline/plumbline/calib/compare"
+	"github.com/plumbline/plumbline/internal/printable"
 )
 
 // Print writes lines of cells. It aligns the first columns to the left, as many as left says, and the others to the
 // right.
 func Print(w io.Writer, lines [][]string, left int) error {
+	for _, l := range lines {
+		for j := range l {
+			l[j] = printable.Text(l[j])
+		}
+	}
 	alignRight(lines, left)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, l := range lines {

@@ -2,13 +2,16 @@ package heads
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"math"
 
+	"github.com/plumbline/plumbline/internal/printable"
 	"github.com/plumbline/plumbline/internal/texttable"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
+
+// line writes to where the last line's error is seen.
+func line(w io.Writer, format string, args ...any) { _, _ = printable.Fprintf(w, format, args...) }
 
 // Print tells of a head in words: request, training, verdict, orders, files.
 func (h *Head) Print(w io.Writer) error {
@@ -16,20 +19,20 @@ func (h *Head) Print(w io.Writer) error {
 	if h.Serve {
 		serve = ", to be served"
 	}
-	fmt.Fprintf(w, "%s: %s%s\n", h.ID, h.State, serve)
+	line(w, "%s: %s%s\n", h.ID, h.State, serve)
 	if h.Why != "" {
-		fmt.Fprintln(w, h.Why)
+		line(w, "%s\n", h.Why)
 	}
 	if r := h.Request; r != nil {
-		fmt.Fprintf(w, "asked for at %s (%s): %s, on rows of %s to %s, ", r.DecidedAt, r.Reason, r.Why, r.Data.From,
+		line(w, "asked for at %s (%s): %s, on rows of %s to %s, ", r.DecidedAt, r.Reason, r.Why, r.Data.From,
 			r.Data.To)
-		fmt.Fprintf(w, "recipe %s, seed %d; runs as a shadow from %s\n", r.Recipe, r.Seed, r.ShadowFrom)
+		line(w, "recipe %s, seed %d; runs as a shadow from %s\n", r.Recipe, r.Seed, r.ShadowFrom)
 	}
 	if j := h.Job; j != nil && h.Result == nil {
-		fmt.Fprintf(w, "attempt %d on %s, %s: %.0f %% %s\n", j.Attempt, j.Trainer, j.State, 100*j.Done, j.Step)
+		line(w, "attempt %d on %s, %s: %.0f %% %s\n", j.Attempt, j.Trainer, j.State, 100*j.Done, j.Step)
 	}
 	if o := h.Order; o != nil {
-		fmt.Fprintf(w, "%s by %s at %s: %s\n", o.Action, o.By, o.At, o.Why)
+		line(w, "%s by %s at %s: %s\n", o.Action, o.By, o.At, o.Why)
 	}
 	if err := h.printResult(w); err != nil {
 		return err
@@ -43,12 +46,13 @@ func (h *Head) printVerdict(w io.Writer) error {
 		return nil
 	}
 	e := h.Verdict.Evidence
-	fmt.Fprintf(w, "on %d rows of the stream, %s to %s:\n", e.Rows, e.From, e.To)
+	line(w, "on %d rows of the stream, %s to %s:\n", e.Rows, e.From, e.To)
 	lines := [][]string{scoreColumns(), scoreLine("serving", e.Serving), scoreLine(h.ShadowVersion, e.Shadow)}
 	if err := texttable.Print(w, lines, 1); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "log evidence: better %.1f, worse %.1f, accuracy not dropped %.1f; bound %.1f each\n",
+	const text = "log evidence: better %.1f, worse %.1f, accuracy not dropped %.1f; bound %.1f each\n"
+	_, err := printable.Fprintf(w, text,
 		e.LogEBetter, e.LogEWorse, e.LogEAccuracy, -math.Log(e.Alpha))
 	return err
 }
@@ -59,7 +63,7 @@ func (h *Head) printResult(w io.Writer) error {
 	if r == nil {
 		return nil
 	}
-	fmt.Fprintf(w, "%s by %s, attempt %d: %s\n", r.Outcome, r.Trainer, r.Attempt, r.Why)
+	line(w, "%s by %s, attempt %d: %s\n", r.Outcome, r.Trainer, r.Attempt, r.Why)
 	type scored struct {
 		N int64 `json:"n"`
 		record.ShadowScore
@@ -72,13 +76,13 @@ func (h *Head) printResult(w io.Writer) error {
 			lines = append(lines, scoreLine("serving", ev.Before.ShadowScore))
 		}
 		lines = append(lines, scoreLine(h.ShadowVersion, ev.After.ShadowScore))
-		fmt.Fprintf(w, "on %d validation rows:\n", ev.After.N)
+		line(w, "on %d validation rows:\n", ev.After.N)
 		if err := texttable.Print(w, lines, 1); err != nil {
 			return err
 		}
 	}
 	for _, a := range r.Artefacts {
-		fmt.Fprintf(w, "%s: %s, %d bytes, SHA-256 %s\n", a.Name, a.Path, a.Bytes, a.SHA256)
+		line(w, "%s: %s, %d bytes, SHA-256 %s\n", a.Name, a.Path, a.Bytes, a.SHA256)
 	}
 	return nil
 }
