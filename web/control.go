@@ -1,7 +1,6 @@
 package web
 
 import (
-	"net"
 	"net/http"
 	"unicode/utf8"
 )
@@ -29,19 +28,20 @@ func (a *api) pause(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	by := p.text("by")
-	if user, _, ok := r.BasicAuth(); ok {
-		by = user // web_config_file has let it in
-	} else if by == "" {
-		by, _, _ = net.SplitHostPort(r.RemoteAddr)
+	by, ok := a.person(w, r, p.text("by"))
+	if !ok {
+		return
 	}
 	a.Log.Info("pause", "by", by, "why", p.text("why"), "from", r.RemoteAddr)
 	a.reply(w, a.Control.Pause(by, p.text("why")))
 }
 
 func (a *api) resume(w http.ResponseWriter, r *http.Request) {
-	if _, ok := a.control(w, r); ok {
-		a.Log.Info("resume", "from", r.RemoteAddr)
+	if _, ok := a.control(w, r); !ok {
+		return
+	}
+	if by, ok := a.person(w, r, ""); ok {
+		a.Log.Info("resume", "by", by, "from", r.RemoteAddr)
 		a.reply(w, a.Control.Resume())
 	}
 }

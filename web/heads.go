@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"strings"
 )
@@ -61,10 +60,8 @@ func (a *api) headOrder(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, http.StatusNotFound, "this process follows no heads: set heads.shadow or trigger.enabled")
 		return
 	}
-	if user, _, ok := r.BasicAuth(); ok {
-		o.By = user // web_config_file has let it in
-	} else if o.By == "" {
-		o.By, _, _ = net.SplitHostPort(r.RemoteAddr)
+	if o.By, ok = a.person(w, r, o.By); !ok {
+		return
 	}
 	a.Log.Info("head order", "action", o.Action, "id", o.ID, "by", o.By, "why", o.Why, "from", r.RemoteAddr)
 	answer, err := a.Heads.HeadOrder(r.Context(), o)

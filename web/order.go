@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -56,11 +55,6 @@ func orderOf(p *params, r *http.Request) Order {
 		}
 		o.Revision = n
 	}
-	if user, _, ok := r.BasicAuth(); ok {
-		o.By = user // web_config_file has let it in
-	} else if o.By == "" {
-		o.By, _, _ = net.SplitHostPort(r.RemoteAddr)
-	}
 	return o
 }
 
@@ -73,6 +67,9 @@ func (a *api) order(w http.ResponseWriter, r *http.Request) {
 	o := orderOf(p, r)
 	if p.err != nil {
 		a.fail(w, http.StatusBadRequest, p.err.Error())
+		return
+	}
+	if o.By, ok = a.person(w, r, o.By); !ok {
 		return
 	}
 	if a.Orders == nil {

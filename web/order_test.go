@@ -35,7 +35,7 @@ func TestOrders(t *testing.T) {
 	}{
 		{"POST", "pin?version=v&by=ann&why=audit", "", nil, 200, `"id":"7"`, "pin m v 0 ann audit", nil},
 		{"POST", "unpin?why=done", "", nil, 200, `"id":"7"`, "unpin m  0 192.0.2.1 done", nil},
-		{"POST", "rollback?why=wrong&revision=3&by=eve", "", nil, 200, `"id":"7"`, "rollback m  3 bob wrong",
+		{"POST", "rollback?why=wrong&revision=3&by=eve", "", nil, 200, `"id":"7"`, "rollback m  3 eve wrong",
 			[]string{"Authorization", "Basic Ym9iOnNlY3JldA=="}},
 		{"POST", "publish?why=mine", "{}", nil, 200, `"id":"7"`, "publish m  0 192.0.2.1 mine{}", nil},
 		{"POST", "pin?why=x", "", fmt.Errorf("%w: two versions", ErrOrder), 409, "two versions", "pin m  0 192.0.2.1 x",

@@ -24,6 +24,9 @@ type Deps struct {
 	Ready func() error
 	// Control takes POST requests. Nil: they are refused.
 	Control Control
+	// Who is the person behind a request that changes something, as far as somebody has checked it; "" = nobody has. An
+	// error refuses the request. Nil: people are who they say.
+	Who func(r *http.Request) (string, error)
 	// Orders takes what people decide about calibrators, where there is Control. Nil: 404.
 	Orders Orders
 	// Heads tells of new heads and takes orders about them. Nil: 404.

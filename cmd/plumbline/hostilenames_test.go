@@ -88,16 +88,16 @@ tests:
 	}{
 		"history":          {[]string{"history", "m", url}, `\u001b[2J`},
 		"calibrators list": {[]string{"calibrators", "list", "m", url}, `\u001b[2J`},
-		"order":            {[]string{"calibrators", "unpin", "m", "--model-version", "1", "--why", "x", url},
+		"order": {[]string{"calibrators", "unpin", "m", "--model-version", "1", "--why", "x", url},
 			`\u001b[2J`},
-		"pause":            {[]string{"pause", "--why", "x", url}, `\u001b[2J`},
-		"eval by":          {[]string{"eval", csv, "--by", "region"}, `\u001b[2J`},
-		"eval file":        {[]string{"eval", "no\x1b[2J\u202e.csv"}, `\u001b[2J`},
-		"test rules":       {[]string{"test", "rules", rules}, `\u001b[2J`},
-		"replay":           {[]string{"replay", csv, "--model", "m\x1b[2J\u202e"}, ""},
-		"heads list":       {[]string{"heads", "list", "-c", heads}, `\u001b[2J`},
-		"heads show":       {[]string{"heads", "show", hostileName + "/2", "-c", heads}, ""},
-		"config":           {[]string{"config", "check", writeFile(t, "c.yaml", "\"a\\e[2J\\u202E\": 1\n")}, ""},
+		"pause":      {[]string{"pause", "--why", "x", url}, `\u001b[2J`},
+		"eval by":    {[]string{"eval", csv, "--by", "region"}, `\u001b[2J`},
+		"eval file":  {[]string{"eval", "no\x1b[2J\u202e.csv"}, `\u001b[2J`},
+		"test rules": {[]string{"test", "rules", rules}, `\u001b[2J`},
+		"replay":     {[]string{"replay", csv, "--model", "m\x1b[2J\u202e"}, ""},
+		"heads list": {[]string{"heads", "list", "-c", heads}, `\u001b[2J`},
+		"heads show": {[]string{"heads", "show", hostileName + "/2", "-c", heads}, ""},
+		"config":     {[]string{"config", "check", writeFile(t, "c.yaml", "\"a\\e[2J\\u202E\": 1\n")}, ""},
 	} {
 		for _, format := range []string{"", "--json"} {
 			args := c.args

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkatest"
@@ -98,5 +100,69 @@ func TestWebConfigThatCannotBeRead(t *testing.T) {
 	err := rt.ServeHTTP(t.Context(), nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "http.web_config_file ") {
 		t.Errorf("got %v, want an error that names http.web_config_file", err)
+	}
+}
+
+// TestOrdersNeedAPerson pauses a process through addresses of the loopback and of all networks, with and without users
+// in the web configuration: a name is believed only where its password was checked.
+func TestOrdersNeedAPerson(t *testing.T) {
+	users := writeFile(t, "web.yaml", "basic_auth_users: {ops: "+bcryptOfRight+"}\n")
+	for _, c := range []struct {
+		name, listen, file, user, password string
+		code                               int
+		by                                 string // "" = refused
+	}{
+		{"loopback", "127.0.0.1:0", "", "", "", 200, "ann"},
+		{"loopback, a name that nobody checked", "127.0.0.1:0", "", "eve", "right", 200, "ann"},
+		{"loopback with users", "127.0.0.1:0", users, "ops", "right", 200, "ops"},
+		{"all networks", "0.0.0.0:0", "", "", "", 403, ""},
+		{"all networks, a name that nobody checked", "0.0.0.0:0", "", "ops", "right", 403, ""},
+		{"all networks with users", "0.0.0.0:0", users, "ops", "right", 200, "ops"},
+		{"all networks, wrong password", "0.0.0.0:0", users, "ops", "wrong", 401, ""},
+		{"all networks, nobody", "0.0.0.0:0", users, "", "", 401, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := config.Default()
+			cfg.Checkpoints.Dir, cfg.HTTP.WebConfig, cfg.HTTP.Control = t.TempDir(), c.file, true
+			rt := engine.New(cfg, slog.New(slog.DiscardHandler))
+			var err error
+			if rt.Listener, err = net.Listen("tcp4", c.listen); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			g, ctx := errgroup.WithContext(ctx)
+			if err := rt.ServeHTTP(ctx, g); err != nil {
+				t.Fatal(err)
+			}
+			_, port, _ := net.SplitHostPort(rt.Listener.Addr().String())
+			req, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:"+port+"/api/v1/pause?by=ann", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.user != "" {
+				req.SetBasicAuth(c.user, c.password)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if err != nil || resp.StatusCode != c.code || c.by != "" && !strings.Contains(string(body), `"`+c.by+`"`) {
+				t.Errorf("%d %s, %v; want %d by %q", resp.StatusCode, body, err, c.code, c.by)
+			}
+			req.Host, req.Method = "evil.example", http.MethodGet
+			if resp, err = http.DefaultClient.Do(req); err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if got := resp.StatusCode; got != http.StatusMisdirectedRequest && got != http.StatusUnauthorized {
+				t.Errorf("a foreign name: %d", resp.StatusCode)
+			}
+			cancel()
+			if err := g.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -46,6 +46,7 @@ func TestExampleParsesToDefault(t *testing.T) {
 	want.Notify.Alertmanagers, want.Notify.Labels, want.Notify.Webhooks = []string{}, []string{},
 		[]notify.WebhookConfig{}
 	want.Trainer.Files, want.Trainer.Heads, want.Trainer.Command = []string{}, []service.ServingHead{}, []string{}
+	want.HTTP.Hosts = []string{}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}

@@ -350,7 +350,8 @@ func (rt *Engine) ServeHTTP(ctx context.Context, g *errgroup.Group) error {
 			return fmt.Errorf("http.listen %q: %w", rt.Config.HTTP.Listen, err)
 		}
 	}
-	srv := web.Server(rt.Config.HTTP.Listen, rt.pages())
+	pages := web.KnownHosts(rt.pages(onLoopback(l.Addr())), hostNames(&rt.Config.HTTP)...)
+	srv := web.Server(rt.Config.HTTP.Listen, pages)
 	serve, scheme := srv.Serve, "http://"
 	if file := rt.Config.HTTP.WebConfig; file != "" {
 		if err := exporter.Validate(file); err != nil {
@@ -367,7 +368,7 @@ func (rt *Engine) ServeHTTP(ctx context.Context, g *errgroup.Group) error {
 }
 
 // pages are the page, the API, the metrics and, where configured, Go's profiles.
-func (rt *Engine) pages() http.Handler {
+func (rt *Engine) pages(loopback bool) http.Handler {
 	var control web.Control
 	if rt.Config.HTTP.Control {
 		control = &rt.Pauser
@@ -377,6 +378,7 @@ func (rt *Engine) pages() http.Handler {
 		Status:  func() any { return rt.Status() },
 		Ready:   rt.Ready,
 		Control: control,
+		Who:     people{rt.Config.HTTP.WebConfig, loopback}.who,
 		Orders:  rt.orders,
 		Heads:   rt.headsAPI(),
 		Past:    rt.webPast(),

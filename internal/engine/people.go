@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/plumbline/plumbline/web"
+)
+
+// people says who sends a request. Whoever reaches an address that is not of the loopback must have shown a password or
+// a certificate before anything is changed in their name.
+type people struct {
+	file     string // http.web_config_file; "" = nobody is asked for a password
+	loopback bool   // only this machine reaches the address
+}
+
+var errNobody = errors.New("orders from another machine need a person whose password or certificate is checked: " +
+	"set basic_auth_users or client certificates in http.web_config_file, or listen on a loopback address")
+
+// who is the name that was checked; "" = none was, and on the loopback none is needed.
+func (p people) who(r *http.Request) (string, error) {
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		if name := r.TLS.PeerCertificates[0].Subject.CommonName; name != "" {
+			return name, nil
+		}
+	}
+	if name, _, ok := r.BasicAuth(); ok && p.file != "" {
+		known, err := usersOf(p.file)
+		if err != nil {
+			return "", fmt.Errorf("http.web_config_file: %w", err)
+		}
+		if known[name] { // or the request would not have come so far
+			return name, nil
+		}
+	}
+	if p.loopback {
+		return "", nil
+	}
+	return "", errNobody
+}
+
+// usersOf are the users that a web configuration file names. It is read each time, as the server does.
+func usersOf(file string) (map[string]bool, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var c struct {
+		Users map[string]string `yaml:"basic_auth_users"`
+	}
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		return nil, errors.New("it cannot be read") // the text has hashes of passwords
+	}
+	known := map[string]bool{}
+	for name := range c.Users {
+		known[name] = true
+	}
+	return known, nil
+}
+
+// onLoopback reports whether only this machine reaches an address.
+func onLoopback(a net.Addr) bool {
+	t, ok := a.(*net.TCPAddr)
+	return ok && t.IP.IsLoopback()
+}
+
+// hostNames are the names that the server has beside addresses: those of the configuration, that of http.listen, and
+// the machine's.
+func hostNames(c *web.Config) []string {
+	names := append([]string{}, c.Hosts...)
+	if host, _, err := net.SplitHostPort(c.Listen); err == nil && host != "" {
+		names = append(names, host)
+	}
+	return append(names, Hostname())
+}
