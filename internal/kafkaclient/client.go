@@ -31,16 +31,13 @@ func New(cfg kafkaio.Config) (*kafka.Client, *kafka.Dialer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	connect := connector{clientID: cfg.ClientID, tls: encryption, mechanism: mechanism}
 	client := &kafka.Client{
-		Addr:    kafka.TCP(cfg.Brokers...),
-		Timeout: clientTimeout,
-		Transport: &kafka.Transport{
-			DialTimeout: dialTimeout, ClientID: cfg.ClientID, TLS: encryption, SASL: mechanism,
-		},
+		Addr:      kafka.TCP(cfg.Brokers...),
+		Timeout:   clientTimeout,
+		Transport: &kafka.Transport{Dial: connect.dial, DialTimeout: dialTimeout, ClientID: cfg.ClientID},
 	}
-	dialer := &kafka.Dialer{
-		Timeout: dialTimeout, DualStack: true, ClientID: cfg.ClientID, TLS: encryption, SASLMechanism: mechanism,
-	}
+	dialer := &kafka.Dialer{Timeout: dialTimeout, ClientID: cfg.ClientID, DialFunc: connect.dial}
 	return client, dialer, nil
 }
 
