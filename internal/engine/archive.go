@@ -2,13 +2,23 @@ package engine
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
+	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/operators/archive"
 	sinkarchive "github.com/plumbline/plumbline/sinks/archive"
+	"github.com/plumbline/plumbline/sinks/registry"
 )
 
 // openArchive is the archive of this process; nil where none is configured.
@@ -56,4 +66,71 @@ func (rt *Engine) collectors() []prometheus.Collector {
 		out = append(out, decisionlog.Metrics{Store: rt.Past})
 	}
 	return out
+}
+
+// minIDKey is how long the secret of privacy.id_key_file must be, in bytes: a short one can be guessed.
+const minIDKey = 16
+
+// idKey returns what an id is in the archive: what it is in the stream, or a hash of it that only the holder of the key
+// can make. The file is read once.
+func idKey(file string) (func(arrowio.ID) arrowio.ID, error) {
+	if file == "" {
+		return nil, nil
+	}
+	const name = "privacy.id_key_file"
+	key, err := setting.FromFile(name, file)
+	if err != nil {
+		return nil, err
+	}
+	if len(key) < minIDKey {
+		return nil, fmt.Errorf("%s: %s: the key has %d bytes, it must have %d or more", name, file, len(key), minIDKey)
+	}
+	return func(id arrowio.ID) (out arrowio.ID) {
+		if id == out { // no id
+			return out
+		}
+		mac := hmac.New(sha256.New, []byte(key))
+		mac.Write(id[:])
+		copy(out[:], mac.Sum(nil))
+		return out
+	}, nil
+}
+
+// warnOfReaders logs which of the places that hold rows and state others can read or write. New files are for their
+// owner only; those of earlier versions, and directories made by hand, have the modes that they were given.
+func warnOfReaders(c *config.Config, log *slog.Logger) {
+	places := map[string]string{"join.dir": c.Join.Dir, "archive.directory": c.Archive.Directory,
+		"checkpoints.dir": c.Checkpoints.Dir}
+	if c.History.Store == registry.File {
+		places["history.path"] = c.History.Path
+	}
+	for key, place := range places {
+		if n := openTo(place); n > 0 {
+			log.Warn("files can be read or written by others than their owner: chmod -R go= closes them",
+				"key", key, "place", place, "files", n)
+		}
+	}
+}
+
+// openTo counts the files and directories of a tree whose mode lets others in; nothing below a closed directory does.
+func openTo(place string) (n int) {
+	if place == "" {
+		return 0
+	}
+	_ = filepath.WalkDir(place, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // gone meanwhile
+		}
+		info, err := e.Info()
+		if err != nil || info.Mode()&os.ModeSymlink != 0 {
+			return nil
+		}
+		if info.Mode().Perm()&0o077 != 0 {
+			n++
+		} else if e.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return n
 }

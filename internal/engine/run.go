@@ -350,7 +350,7 @@ func (rt *Engine) ServeHTTP(ctx context.Context, g *errgroup.Group) error {
 			return fmt.Errorf("http.listen %q: %w", rt.Config.HTTP.Listen, err)
 		}
 	}
-	pages := web.KnownHosts(rt.pages(onLoopback(l.Addr())), hostNames(&rt.Config.HTTP)...)
+	pages := web.KnownHosts(rt.pages(web.OnLoopback(l.Addr())), hostNames(&rt.Config.HTTP)...)
 	srv := web.Server(rt.Config.HTTP.Listen, pages)
 	serve, scheme := srv.Serve, "http://"
 	if file := rt.Config.HTTP.WebConfig; file != "" {
@@ -378,7 +378,7 @@ func (rt *Engine) pages(loopback bool) http.Handler {
 		Status:  func() any { return rt.Status() },
 		Ready:   rt.Ready,
 		Control: control,
-		Who:     people{rt.Config.HTTP.WebConfig, loopback}.who,
+		Who:     web.People{File: rt.Config.HTTP.WebConfig, Loopback: loopback}.Who,
 		Orders:  rt.orders,
 		Heads:   rt.headsAPI(),
 		Past:    rt.webPast(),
@@ -402,4 +402,14 @@ func withProfiles(h http.Handler) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.Handle("/", h)
 	return mux
+}
+
+// hostNames are the names that the server has beside addresses: those of the configuration, that of http.listen, and
+// the machine's.
+func hostNames(c *web.Config) []string {
+	names := append([]string{}, c.Hosts...)
+	if host, _, err := net.SplitHostPort(c.Listen); err == nil && host != "" {
+		names = append(names, host)
+	}
+	return append(names, Hostname())
 }

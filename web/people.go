@@ -1,4 +1,4 @@
-package engine
+package web
 
 import (
 	"errors"
@@ -8,29 +8,27 @@ import (
 	"os"
 
 	"github.com/goccy/go-yaml"
-
-	"github.com/plumbline/plumbline/web"
 )
 
-// people says who sends a request. Whoever reaches an address that is not of the loopback must have shown a password or
+// People says who sends a request. Whoever reaches an address that is not of the loopback must have shown a password or
 // a certificate before anything is changed in their name.
-type people struct {
-	file     string // http.web_config_file; "" = nobody is asked for a password
-	loopback bool   // only this machine reaches the address
+type People struct {
+	File     string // http.web_config_file; "" = nobody is asked for a password
+	Loopback bool   // only this machine reaches the address
 }
 
 var errNobody = errors.New("orders from another machine need a person whose password or certificate is checked: " +
 	"set basic_auth_users or client certificates in http.web_config_file, or listen on a loopback address")
 
-// who is the name that was checked; "" = none was, and on the loopback none is needed.
-func (p people) who(r *http.Request) (string, error) {
+// Who is the name that was checked; "" = none was, and on the loopback none is needed.
+func (p People) Who(r *http.Request) (string, error) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		if name := r.TLS.PeerCertificates[0].Subject.CommonName; name != "" {
 			return name, nil
 		}
 	}
-	if name, _, ok := r.BasicAuth(); ok && p.file != "" {
-		known, err := usersOf(p.file)
+	if name, _, ok := r.BasicAuth(); ok && p.File != "" {
+		known, err := usersOf(p.File)
 		if err != nil {
 			return "", fmt.Errorf("http.web_config_file: %w", err)
 		}
@@ -38,7 +36,7 @@ func (p people) who(r *http.Request) (string, error) {
 			return name, nil
 		}
 	}
-	if p.loopback {
+	if p.Loopback {
 		return "", nil
 	}
 	return "", errNobody
@@ -63,18 +61,8 @@ func usersOf(file string) (map[string]bool, error) {
 	return known, nil
 }
 
-// onLoopback reports whether only this machine reaches an address.
-func onLoopback(a net.Addr) bool {
+// OnLoopback reports whether only this machine reaches an address.
+func OnLoopback(a net.Addr) bool {
 	t, ok := a.(*net.TCPAddr)
 	return ok && t.IP.IsLoopback()
-}
-
-// hostNames are the names that the server has beside addresses: those of the configuration, that of http.listen, and
-// the machine's.
-func hostNames(c *web.Config) []string {
-	names := append([]string{}, c.Hosts...)
-	if host, _, err := net.SplitHostPort(c.Listen); err == nil && host != "" {
-		names = append(names, host)
-	}
-	return append(names, Hostname())
 }
