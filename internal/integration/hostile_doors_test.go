@@ -25,6 +25,7 @@ const (
 func init() {
 	hostile["doors-connect"] = doorsConnect
 	hostile["doors-files"] = doorsFiles
+	hostile["doors-login"] = doorsLogin
 }
 
 // connection is how a configuration connects.
@@ -178,4 +179,25 @@ func modes(dir string) map[string]os.FileMode {
 		return nil
 	})
 	return out
+}
+
+// doorsLogin: a listener that wants a new login every ten seconds cuts no connection, and no row is lost or late.
+func doorsLogin(t *testing.T, a *attack) {
+	right := secured(t)
+	a.Input, a.Before = "connections.max.reauth.ms=10000", `a fetch cut, "unexpected EOF", every few seconds`
+	s := right.through(t, configure(t, oneDay+"models: [{name: m, classes: 10}]\n"))
+	p := run(t, s)
+	const session, rounds = 10 * time.Second, 2
+	time.Sleep(rounds * session)
+	writeFeed(t, s, "", repartitionFeed(t, partitions), func(_ int, m *feed.Message) []int {
+		return []int{int(m.Partition)}
+	})
+	p.drain(repartitionRows, repartitionRows)
+	time.Sleep(session)
+	p.stop()
+	text, err := os.ReadFile(p.log)
+	if err != nil || strings.Contains(string(text), "level=WARN") || strings.Contains(string(text), "level=ERROR") {
+		t.Errorf("%v; warnings in the log:\n%s", err, text)
+	}
+	a.Exact, a.Note = true, "no warning, no connection cut"
 }
