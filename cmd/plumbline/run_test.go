@@ -137,7 +137,7 @@ func countPublished(cs []record.Calibrator) int {
 func TestRunRefusesTopicsThatDoNotFit(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, 2, "plumbline.logits")
-	kafkatest.CreateTopics(t, brokers, 3, "plumbline.labels")
+	kafkatest.CreateTopics(t, brokers, 3, "plumbline.labels", "plumbline.panes")
 	cfg := config.Default()
 	cfg.Kafka.Brokers, cfg.Checkpoints.Dir, cfg.HTTP.Listen = brokers, t.TempDir(), ""
 	rt := engine.New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
