@@ -37,7 +37,8 @@ func TestInspect(t *testing.T) {
 	var model pipeline.CheckpointInfo
 	runInspect(t, newestFile(t, dir, "models/model-00000"), "checkpoint", &model)
 	// Counts, idle, losses, the task and what its stages keep.
-	if taken := model.Counts["pane_messages"]; len(model.Sections) < 3 || taken == 0 || model.Offsets["panes"] != taken {
+	taken := model.Counts["pane_messages"]
+	if len(model.Sections) < 3 || taken == 0 || model.Offsets["panes"] != taken {
 		t.Errorf("model task: got %+v", model)
 	}
 	seen, labelled, punctuations := int64(0), int64(0), 0
