@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 )
@@ -83,7 +84,7 @@ func guardedTake(g Guard, r Record, take func() error) error {
 		g.Taken()
 		return nil
 	}
-	if p, ok := err.(*PanicError); ok {
+	if p := (*PanicError)(nil); errors.As(err, &p) {
 		err = fmt.Errorf("%s partition %d offset %d: %w", r.Topic, r.Partition, r.Offset, p)
 	}
 	return &TakeError{Input: r.Input, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Err: err}
