@@ -210,7 +210,7 @@ func TestNeighboursGoOn(t *testing.T) {
 			t.Fatalf("failing %v, the neighbour ran %d times", f, ran)
 		}
 		if got := f[0].String(); !strings.HasPrefix(got, "shard 3 has failed 4 times since 2000-01-01T00:00:00Z: "+
-			"panic: assignment to entry in nil map; the next try is at") {
+			"panic: a defect; the next try is at") {
 			t.Errorf("said %q", got)
 		}
 		cancel()
