@@ -1,6 +1,7 @@
 package recordset
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -149,7 +150,9 @@ func (w *walk) record(h head, src *source) (*pipeline.Record, error) {
 	f.skip(1) // attributes, which no version uses
 	stamp, offset := f.varint(), f.varint()
 	r := &pipeline.Record{Offset: h.base + offset, Time: nanoseconds(h.first + stamp)}
-	r.Key, r.Value = f.bytes(), f.bytes()
+	// A copy: the value begins where an allocation does, which decoders of columns rely on, and does not keep the whole
+	// response in memory.
+	r.Key, r.Value = f.bytes(), bytes.Clone(f.bytes())
 	n := f.varint()
 	if n < 0 || n > int64(len(f.b))/2 {
 		f.bad = true

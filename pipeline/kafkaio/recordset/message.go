@@ -1,6 +1,7 @@
 package recordset
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -91,7 +92,7 @@ func (w *walk) single(m message, offset int64) error {
 	if offset < w.from {
 		return nil
 	}
-	r := &pipeline.Record{Offset: offset, Time: nanoseconds(m.stamp), Key: m.key, Value: m.value}
+	r := &pipeline.Record{Offset: offset, Time: nanoseconds(m.stamp), Key: m.key, Value: bytes.Clone(m.value)}
 	if len(m.key)+len(m.value) > w.limits.Record {
 		r = w.large(offset, fmt.Sprintf("%d bytes", len(m.key)+len(m.value)))
 	}
