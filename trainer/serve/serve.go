@@ -13,7 +13,7 @@ import (
 type Head struct {
 	layers []blas32.General
 	bias   [][]float32
-	pool   sync.Pool // of the values between layers
+	pool   sync.Pool // of the row, and of the values between layers
 }
 
 // New prepares a head, which must not be changed after; the error is that of head.Check.
@@ -24,15 +24,29 @@ func New(h *head.Head) (*Head, error) {
 	s := &Head{}
 	width := 0
 	for _, l := range h.Layers {
-		s.layers = append(s.layers, blas32.General{Rows: l.Out, Cols: l.In, Stride: l.In, Data: l.W})
+		s.layers = append(s.layers, blas32.General{Rows: l.Out, Cols: l.In, Stride: l.In, Data: aligned(l.W)})
 		s.bias = append(s.bias, l.B)
 		width = max(width, l.Out)
 	}
 	s.pool.New = func() any {
-		b := make([]float32, 2*width)
+		b := make([]float32, room(s.Features())+2*room(width))
 		return &b
 	}
 	return s, nil
+}
+
+// The sums of gonum's assembly begin where their operands reach 16 bytes, so the last bits of a logit depend on where
+// a row lies in memory. Rows come from messages and from files, and must get the same logits: operands are copied to
+// where allocations begin, which are multiples of 16 bytes from alignment numbers on.
+const alignment = 8
+
+// room is how many numbers there are from an aligned one to the first aligned one behind n.
+func room(n int) int { return (n + alignment - 1) / alignment * alignment }
+
+func aligned(v []float32) []float32 {
+	out := make([]float32, room(len(v)))[:len(v)]
+	copy(out, v)
+	return out
 }
 
 // Features is D, the number of inputs.
@@ -45,11 +59,14 @@ func (s *Head) Classes() int { return s.layers[len(s.layers)-1].Rows }
 func (s *Head) Logits(z, x []float32) {
 	scratch := s.pool.Get().(*[]float32)
 	defer s.pool.Put(scratch)
-	half := len(*scratch) / 2
+	row := room(len(x))
+	between := (*scratch)[row:]
+	step := len(between) / 2
+	x = (*scratch)[:copy(*scratch, x)]
 	for i, l := range s.layers {
 		out := z
 		if i < len(s.layers)-1 {
-			out = (*scratch)[i%2*half:][:l.Rows]
+			out = between[i%2*step:][:l.Rows]
 		}
 		copy(out, s.bias[i])
 		in, logits := blas32.Vector{N: l.Cols, Inc: 1, Data: x}, blas32.Vector{N: l.Rows, Inc: 1, Data: out}

@@ -75,3 +75,42 @@ func TestNewRefuses(t *testing.T) {
 		t.Error("a weight that is no number: got no error")
 	}
 }
+
+// TestWhereRowsLie: neither where a row nor where the weights lie in memory makes a difference of a bit.
+func TestWhereRowsLie(t *testing.T) {
+	for _, d := range []int{5, 33, 64} {
+		h := head.Bottleneck(d, 19, 10, 5)
+		var want []float32
+		for shift := range 16 {
+			moved := *h
+			moved.Layers = slices.Clone(h.Layers)
+			for i := range moved.Layers {
+				moved.Layers[i].W = at(shift%5, h.Layers[i].W)
+			}
+			s, err := New(&moved)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := at(shift, make([]float32, d))
+			r := rand.New(rand.NewPCG(3, uint64(d)))
+			for i := range x {
+				x[i] = float32(r.NormFloat64())
+			}
+			z := make([]float32, h.K())
+			s.Logits(z, x)
+			if want == nil {
+				want = z
+			}
+			if !slices.Equal(z, want) {
+				t.Fatalf("D = %d: a row %d numbers on has logits %v, want %v", d, shift, z, want)
+			}
+		}
+	}
+}
+
+// at is v behind so many numbers of an allocation.
+func at(shift int, v []float32) []float32 {
+	out := make([]float32, shift+len(v))[shift:]
+	copy(out, v)
+	return out
+}
