@@ -150,7 +150,7 @@ func (w *walk) record(h head, src *source) (*pipeline.Record, error) {
 	f.skip(1) // attributes, which no version uses
 	stamp, offset := f.varint(), f.varint()
 	r := &pipeline.Record{Offset: h.base + offset, Time: nanoseconds(h.first + stamp)}
-	// A copy does not keep the whole response in memory, and begins aligned, so that most columns need none of their own.
+	// A copy keeps the rest of the response out of memory, and begins aligned: most columns need none of their own.
 	r.Key, r.Value = f.bytes(), bytes.Clone(f.bytes())
 	n := f.varint()
 	if n < 0 || n > int64(len(f.b))/2 {
