@@ -90,16 +90,13 @@ integration:
 	go test -tags integration -count=1 -v -timeout 20m ./internal/integration/... ./web/...
 
 # Three brokers and three processes under real faults, 5 M rows; FAULTS=short is 200 thousand. The suite starts brokers
-# of its own, on FAULTS_PORT and the two ports after it, which it kills; naming them here keeps the other tests' broker
-# from being started. FAULTS_RUN=TestHostile is what an attacker, a faulty producer or a lost directory does, on one
-# broker.
+# of its own, which it kills, so the other tests' broker is named but not started. FAULTS_RUN=TestHostile is what an
+# attacker, a faulty producer or a lost directory does, on one broker.
 FAULTS := full
 FAULTS_RUN := TestFaults
-FAULTS_PORT := 19592
 
 faults:
-	PLUMBLINE_FAULTS=$(FAULTS) PLUMBLINE_FAULTS_PORT=$(FAULTS_PORT) $(if $(filter TestFaults%,$(FAULTS_RUN)),\
-		PLUMBLINE_KAFKA=$$(for i in 0 1 2; do printf '127.0.0.1:%d,' $$(($(FAULTS_PORT) + i)); done | sed 's/,$$//')) \
+	PLUMBLINE_FAULTS=$(FAULTS) $(if $(filter TestFaults%,$(FAULTS_RUN)),PLUMBLINE_KAFKA=127.0.0.1:1) \
 		go test -tags integration -count=1 -v -timeout 4h -run '^$(FAULTS_RUN)$$' ./internal/integration/
 
 # The package beside its Python peers, in one table; PLUMBLINE_DOCS=1 rewrites bench/results/peers.md.

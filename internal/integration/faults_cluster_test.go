@@ -4,9 +4,9 @@ package integration
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,20 +24,50 @@ type cluster struct {
 	addrs []string // by broker number
 }
 
+const clusterBrokers = 3
+
+// The ports that kafka.sh gives the controllers and the listeners with TLS and SASL, above that of the first broker.
 const (
-	clusterBrokers = 3
-	clusterPort    = "19592" // not that of a developer's broker, nor that of the other tests
-	// portVariable is the port of the first broker; the others have the next ones. With one of its own for each,
-	// several suites run on one machine.
-	portVariable = "PLUMBLINE_FAULTS_PORT"
+	controllerPorts = 100
+	securePorts     = 300
 )
+
+// brokerPort finds a port for kafka.sh: it and those that kafka.sh derives from it are free now, so that several
+// suites and a developer's broker run on one machine.
+func brokerPort() (int, error) {
+	const first, last = 18092, 19002
+	for port := first; port < last; port += 10 {
+		if freePorts(port, port+controllerPorts, port+securePorts) {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("no port from %d to %d is free for a broker and its listeners", first, last)
+}
+
+// freePorts says whether the first ports of every listener can be had, for each broker of a cluster.
+func freePorts(listeners ...int) bool {
+	for _, first := range listeners {
+		for i := range clusterBrokers {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+i))
+			if err != nil {
+				return false
+			}
+			l.Close()
+		}
+	}
+	return true
+}
 
 // startCluster starts the brokers; they are stopped when the test ends.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "kafka")
-	c := &cluster{env: append(os.Environ(), "KAFKA_PORT="+cmp.Or(os.Getenv(portVariable), clusterPort),
-		fmt.Sprintf("KAFKA_BROKERS=%d", clusterBrokers), "KAFKA_DIR="+dir,
+	port, err := brokerPort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{env: append(os.Environ(), fmt.Sprintf("KAFKA_PORT=%d", port),
+		fmt.Sprintf("KAFKA_BROKERS=%d", clusterBrokers), "KAFKA_DIR="+dir, "KAFKA_USER=",
 		"KAFKA_MIN_INSYNC=2", "KAFKA_HEAP=384m", "KAFKA_WAIT=240")}
 	t.Cleanup(func() { c.script(t, "stop") })
 	c.addrs = strings.Split(c.script(t, "start"), ",")

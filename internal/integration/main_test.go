@@ -54,9 +54,12 @@ func testMain(m *testing.M) int {
 	script := filepath.Join(root, "deploy", "kafka", "kafka.sh")
 	// Its own port and directory, so that a developer's broker is not disturbed.
 	kafkaDir := filepath.Join(dir, "kafka")
-	env := append(os.Environ(), "KAFKA_PORT=19492", "KAFKA_BROKERS=1", "KAFKA_DIR="+kafkaDir,
+	port, err := brokerPort()
+	if err != nil {
+		return fail("start kafka: %v", err)
+	}
+	env := append(os.Environ(), fmt.Sprintf("KAFKA_PORT=%d", port), "KAFKA_BROKERS=1", "KAFKA_DIR="+kafkaDir,
 		"KAFKA_USER="+secureUser+":"+securePassword, "KAFKA_REAUTH_MS=10000")
-	secure = "127.0.0.1:19792," + filepath.Join(kafkaDir, "ca.pem")
 	start := exec.Command(script, "start")
 	start.Env, start.Stderr = env, os.Stderr
 	out, err := start.Output()
@@ -71,6 +74,7 @@ func testMain(m *testing.M) int {
 		return fail("start kafka: %v", err)
 	}
 	brokers = strings.Split(strings.TrimSpace(string(out)), ",")
+	secure = fmt.Sprintf("127.0.0.1:%d,%s", port+securePorts, filepath.Join(kafkaDir, "ca.pem"))
 	return m.Run()
 }
 
