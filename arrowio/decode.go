@@ -9,7 +9,7 @@ import (
 
 // DecodeError says why a whole message is refused: it becomes a dead letter.
 // Reason is one of the constants of package wire.
-type DecodeError = wire.Error
+type DecodeError = wire.FormatError
 
 // Options bound what a message may hold. Zero values mean the defaults.
 type Options struct {
@@ -109,7 +109,7 @@ func (d *Decoder) stream(value []byte, o Origin, kind Kind) (out []*Batch, err e
 	if end {
 		return nil, wire.Errorf(wire.NoSchema, "stream ends before its schema")
 	}
-	p, err := d.plan(first, kind)
+	p, err := d.planOf(first, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (r *reader) message(m wire.Message) error {
 	case wire.HeaderSchema:
 		return wire.Errorf(wire.NoSchema, "a second schema in one stream")
 	case wire.HeaderDictionary:
-		return r.dictionary(m)
+		return r.readDictionary(m)
 	}
 	if r.count++; r.count > r.d.opt.MaxBatches {
 		return wire.Errorf(wire.TooLarge, "more than %d record batches", r.d.opt.MaxBatches)

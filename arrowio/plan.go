@@ -128,8 +128,8 @@ type planEntry struct {
 	plan *plan
 }
 
-// plan parses a schema message, or finds the plan of a byte-identical one.
-func (d *Decoder) plan(m wire.Message, kind Kind) (*plan, error) {
+// planOf parses a schema message, or finds the plan of a byte-identical one.
+func (d *Decoder) planOf(m wire.Message, kind Kind) (*plan, error) {
 	c := &d.plans
 	if m.Header == wire.HeaderSchema && len(m.Body) == 0 {
 		if e := c.byKey[kind][string(m.Meta)]; e != nil {

@@ -120,7 +120,7 @@ func (s *Splitter) read(value []byte, kind Kind) (*whole, error) {
 		return nil, wire.Errorf(wire.TooLarge, "schema of %d bytes in a message to be split, at most %d", n,
 			maxSplitSchema)
 	}
-	if m.plan, err = s.d.plan(m.schema, kind); err != nil {
+	if m.plan, err = s.d.planOf(m.schema, kind); err != nil {
 		return nil, err
 	}
 	for i := range m.plan.schema.Fields {
@@ -141,7 +141,7 @@ func (s *Splitter) read(value []byte, kind Kind) (*whole, error) {
 			if shared {
 				dicts, shared = maps.Clone(dicts), false
 			}
-			err = s.dictionary(m, b, dicts)
+			err = s.addDictionary(m, b, dicts)
 		} else {
 			shared = true
 			err = s.batch(m, b, dicts)
@@ -152,7 +152,7 @@ func (s *Splitter) read(value []byte, kind Kind) (*whole, error) {
 	}
 }
 
-func (s *Splitter) dictionary(m *whole, b wire.Message, dicts map[int64][][]byte) error {
+func (s *Splitter) addDictionary(m *whole, b wire.Message, dicts map[int64][][]byte) error {
 	id, delta, c, err := m.plan.schema.Dictionary(b, m.keep, s.d.opt.MaxRows, s.d.inflater)
 	if err != nil || c == nil {
 		return err
@@ -288,7 +288,7 @@ func (s *Splitter) encode(m *whole, rows [][]int32) ([]byte, error) {
 			case c.Field.Dict != nil:
 				err = s.g.Indices(c, r, change[c.Field.Dict.ID].index)
 			default:
-				err = s.g.Column(c, r)
+				err = s.g.Take(c, r)
 			}
 			if err != nil {
 				return nil, err

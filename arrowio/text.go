@@ -26,8 +26,8 @@ type dictionary struct {
 	null   []bool
 }
 
-// dictionary reads a dictionary batch. Ones that no used column refers to are skipped.
-func (r *reader) dictionary(m wire.Message) error {
+// readDictionary reads a dictionary batch. Ones that no used column refers to are skipped.
+func (r *reader) readDictionary(m wire.Message) error {
 	id, delta, c, err := r.plan.schema.Dictionary(m, r.plan.want, r.d.opt.MaxRows, r.d.inflater)
 	if err != nil || c == nil {
 		return err
@@ -77,8 +77,8 @@ func (r *reader) checkText(c *wire.Column, s []byte) ([]byte, error) {
 	return s, nil
 }
 
-// text reads a column of strings. The strings are copied, since keys outlive the message.
-func (r *reader) text(c *wire.Column) (text, error) {
+// readText reads a column of strings. The strings are copied, since keys outlive the message.
+func (r *reader) readText(c *wire.Column) (text, error) {
 	if c.Field.Dict != nil {
 		return r.dictText(c)
 	}
@@ -168,7 +168,7 @@ func (r *reader) slices(b *Batch, cols []*wire.Column) error {
 		if f < 0 {
 			continue
 		}
-		t, err := r.text(cols[f])
+		t, err := r.readText(cols[f])
 		if err != nil {
 			return err
 		}
@@ -196,26 +196,26 @@ func (k *rowKeys) at(i int) ModelKey {
 	return key
 }
 
-// rowKeys reads the columns that there are.
-func (r *reader) rowKeys(model, version *wire.Column) (k rowKeys, err error) {
+// readRowKeys reads the columns that there are.
+func (r *reader) readRowKeys(model, version *wire.Column) (k rowKeys, err error) {
 	k.meta = ModelKey{r.plan.metaModel, r.plan.metaVersion}
 	if k.meta.Version == "" && r.kind == Predictions {
 		k.meta.Version = DefaultVersion
 	}
 	if model != nil {
-		if k.model, err = r.text(model); err != nil {
+		if k.model, err = r.readText(model); err != nil {
 			return k, err
 		}
 	}
 	if version != nil {
-		k.version, err = r.text(version)
+		k.version, err = r.readText(version)
 	}
 	return k, err
 }
 
 // models says of every row which model and version it is of.
 func (r *reader) models(b *Batch, model, version *wire.Column) error {
-	keys, err := r.rowKeys(model, version)
+	keys, err := r.readRowKeys(model, version)
 	if err != nil {
 		return err
 	}

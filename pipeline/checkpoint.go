@@ -278,7 +278,7 @@ func Amend(st Stored, edits map[string]Edit, dir string) (Checkpoint, error) {
 // Begun is the first checkpoint of a shard that begins with an empty state.
 func Begun(next []int64, life *Life) (Checkpoint, error) {
 	at := offsets(next)
-	return EncodeCheckpoint([]Section{offsetsSection(&at), life.Section()})
+	return EncodeCheckpoint([]Section{offsetsSection(&at), life.CheckpointSection()})
 }
 
 // MoveOffsets changes where a shard reads on.

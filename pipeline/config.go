@@ -8,8 +8,8 @@ import (
 //go:embed config.go
 var configSource string
 
-// Source is the file with the comments that document the keys.
-func (CheckpointConfig) Source() string { return configSource }
+// Declaration is the file with the comments that document the keys.
+func (CheckpointConfig) Declaration() string { return configSource }
 
 // Values of checkpoints.store.
 const (

@@ -100,8 +100,8 @@ func (c *Counts) All() map[string]int64 {
 	return maps.Clone(c.n)
 }
 
-// Section is the counts' part of a checkpoint.
-func (c *Counts) Section() Section { return Section{Name: "counts", Version: 1, State: c} }
+// CheckpointSection is the counts' part of a checkpoint.
+func (c *Counts) CheckpointSection() Section { return Section{Name: "counts", Version: 1, State: c} }
 
 // AppendState implements State.
 func (c *Counts) AppendState(dst []byte) ([]byte, error) {

@@ -61,7 +61,7 @@ func TestAmend(t *testing.T) {
 	}
 	var at offsets = make([]int64, 2)
 	l := &Life{}
-	if err := RestoreCheckpoint(amended.Data, []Section{offsetsSection(&at), l.Section()}, nil); err != nil ||
+	if err := RestoreCheckpoint(amended.Data, []Section{offsetsSection(&at), l.CheckpointSection()}, nil); err != nil ||
 		l.Epoch != 3 || at[1] != 60 {
 		t.Errorf("restored %v, %+v, %v", at, l, err)
 	}

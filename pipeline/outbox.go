@@ -138,8 +138,8 @@ type Life struct {
 // NewEpoch draws an epoch.
 func NewEpoch() uint64 { return rand.Uint64() | 1 }
 
-// Life is the shard's.
-func (s *Shard) Life() *Life { return s.Outbox.life }
+// OwnLife is the shard's.
+func (s *Shard) OwnLife() *Life { return s.Outbox.life }
 
 // Begin makes an empty life one that a person has ordered after a loss, or, without one, the first.
 func (l *Life) Begin(epoch uint64, loss *record.Loss) { *l = Life{Epoch: epoch, Loss: loss} }
@@ -147,8 +147,8 @@ func (l *Life) Begin(epoch uint64, loss *record.Loss) { *l = Life{Epoch: epoch, 
 // Move notes a loss of records that were never read; the state is what it was.
 func (l *Life) Move(loss *record.Loss) { l.Loss, l.known, l.told = loss, false, false }
 
-// Section is the life's part of a checkpoint.
-func (l *Life) Section() Section { return Section{Name: "life", Version: 1, State: l} }
+// CheckpointSection is the life's part of a checkpoint.
+func (l *Life) CheckpointSection() Section { return Section{Name: "life", Version: 1, State: l} }
 
 // reached sets the end of the loss to the newest event time when the shard first knows one: what was lost had come
 // before.

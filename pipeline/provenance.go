@@ -34,8 +34,8 @@ type Provenance struct {
 	Part          int32 // of the messages made of one offset for one keyed partition
 }
 
-// Header returns p as a header.
-func (p Provenance) Header() Header {
+// AsHeader returns p as a header.
+func (p Provenance) AsHeader() Header {
 	return Header{SourceHeader, fmt.Appendf(nil, "%s/%d/%d/%d/%d", p.Topic, p.Partition, p.Of, p.Offset, p.Part)}
 }
 

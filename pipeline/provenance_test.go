@@ -21,7 +21,7 @@ func from(partition, of int32, offset int64, part int32) Provenance {
 
 func TestProvenanceHeader(t *testing.T) {
 	p := from(3, 8, 1<<40, 2)
-	r := Record{Headers: []Header{{"other", nil}, p.Header()}}
+	r := Record{Headers: []Header{{"other", nil}, p.AsHeader()}}
 	if got, idle, ok, err := provenance(&r); got != p || idle != "" || !ok || err != nil {
 		t.Errorf("got %+v %q %v %v, want %+v", got, idle, ok, err, p)
 	}
@@ -37,8 +37,8 @@ func TestProvenanceHeader(t *testing.T) {
 	}
 	for _, r := range []Record{
 		{Headers: []Header{{SourceIdleHeader, []byte("1")}}},
-		{Headers: []Header{{SourceIdleHeader, []byte("2")}, p.Header()}},
-		{Headers: []Header{{SourceIdleHeader, []byte("1")}, p.Header()}, Value: []byte("x")},
+		{Headers: []Header{{SourceIdleHeader, []byte("2")}, p.AsHeader()}},
+		{Headers: []Header{{SourceIdleHeader, []byte("1")}, p.AsHeader()}, Value: []byte("x")},
 	} {
 		if _, _, _, err := provenance(&r); err == nil {
 			t.Errorf("%+v: taken, want an error", r)
@@ -256,13 +256,13 @@ func TestShardTakesSourcesOnce(t *testing.T) {
 	if got, _ := s.Watermark.AppendState(nil); len(got) > len(plain)+4 {
 		t.Errorf("watermark of a stream without sources takes %d bytes, %d before it", len(got), len(plain))
 	}
-	take(1, value, from(0, 1, 7, 0).Header())
-	take(2, value, from(0, 1, 7, 0).Header())
-	take(3, value, from(0, 1, 6, 3).Header())
+	take(1, value, from(0, 1, 7, 0).AsHeader())
+	take(2, value, from(0, 1, 7, 0).AsHeader())
+	take(3, value, from(0, 1, 6, 3).AsHeader())
 	take(4, value, Header{SourceHeader, []byte("nonsense")})
-	take(5, nil, from(0, 1, 8, 0).Header(), Header{WatermarkHeader, []byte("1000")})
-	take(6, nil, from(0, 1, 8, 0).Header(), Header{WatermarkHeader, []byte("2000")}) // a repeat
-	take(7, nil, from(0, 1, 9, 0).Header(), Header{SourceIdleHeader, []byte("1")})
+	take(5, nil, from(0, 1, 8, 0).AsHeader(), Header{WatermarkHeader, []byte("1000")})
+	take(6, nil, from(0, 1, 8, 0).AsHeader(), Header{WatermarkHeader, []byte("2000")}) // a repeat
+	take(7, nil, from(0, 1, 9, 0).AsHeader(), Header{SourceIdleHeader, []byte("1")})
 	n := counts.All()
 	if n["rows:logits"] != 2 || n["repeats:logits"] != 3 || n["dead_letters:source"] != 1 || n["control"] != 2 {
 		t.Errorf("counts %v", n)

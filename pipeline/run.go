@@ -213,8 +213,8 @@ func (rn Runner) close(t Registered) {
 	}
 }
 
-// Registered is the shard as Run takes it.
-func (s *Shard) Registered() Registered {
+// ForRun is the shard as Run takes it.
+func (s *Shard) ForRun() Registered {
 	return Registered{Task: s, Report: s.Report, Order: s, Durable: s.durable, Closing: s.Closing, Close: s.Close,
 		Skip: s.Skip, Counts: s.Counts}
 }
@@ -258,8 +258,8 @@ func (s *Shard) Report(caughtUp, active bool) (show func()) {
 	for i, o := range s.next {
 		st.Next[Input(i).String()] = o
 	}
-	st.PanesWritten, st.Epoch = slices.Clone(s.Outbox.seq), s.Life().Epoch
-	if l := s.Life().Loss; l != nil {
+	st.PanesWritten, st.Epoch = slices.Clone(s.Outbox.seq), s.OwnLife().Epoch
+	if l := s.OwnLife().Loss; l != nil {
 		st.Losses = []*record.Loss{l}
 	}
 	if st.WM != NoTime {

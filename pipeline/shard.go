@@ -306,9 +306,9 @@ func (s *Shard) Sections() []Section {
 	out := []Section{
 		offsetsSection((*offsets)(&s.next)),
 		{Name: "watermark", Version: 1, State: s.Watermark},
-		s.Counts.Section(),
+		s.Counts.CheckpointSection(),
 		{Name: "outbox", Version: 1, State: s.Outbox},
-		s.Life().Section(),
+		s.OwnLife().CheckpointSection(),
 	}
 	for i := range s.Stages {
 		if section, ok := s.Stages[i].section(); ok {

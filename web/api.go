@@ -180,7 +180,7 @@ func (a *api) status(w http.ResponseWriter, r *http.Request) {
 
 // statusValue is the reply of /api/v1/status and the data of the event status.
 func (a *api) statusValue() map[string]any {
-	v := map[string]any{"history": a.History.Stats(), "ready": true, "process": nil}
+	v := map[string]any{"history": a.History.Totals(), "ready": true, "process": nil}
 	if a.Ready != nil {
 		if err := a.Ready(); err != nil {
 			v["ready"], v["not_ready_because"] = false, err.Error()

@@ -171,7 +171,7 @@ func TestWriter(t *testing.T) {
 	var out bytes.Buffer
 	w := npy.NewWriter(&out)
 	if err := errors.Join(
-		w.Array("x", "<f4", []byte("\x00\x00\x80\x3f\x00\x00\x00\x40"), 1, 2),
+		w.WriteArray("x", "<f4", []byte("\x00\x00\x80\x3f\x00\x00\x00\x40"), 1, 2),
 		w.Text("s", []string{"é", "", "abc"}),
 		w.Close(),
 	); err != nil {

@@ -18,8 +18,8 @@ func NewWriter(w io.Writer) *Writer { return &Writer{zip.NewWriter(w)} }
 // Close writes the directory.
 func (z *Writer) Close() error { return z.z.Close() }
 
-// Array writes an array in the .npy format, version 1, with its elements at a multiple of 64 bytes from its start.
-func (z *Writer) Array(name, descr string, data []byte, shape ...int) error {
+// WriteArray writes an array in the .npy format, version 1, with its elements at a multiple of 64 bytes from its start.
+func (z *Writer) WriteArray(name, descr string, data []byte, shape ...int) error {
 	dims := strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", ", "), "[]")
 	if len(shape) == 1 {
 		dims += ","
@@ -61,5 +61,5 @@ func (z *Writer) Text(name string, v []string) error {
 			j++
 		}
 	}
-	return z.Array(name, fmt.Sprintf("<U%d", width), data, len(v))
+	return z.WriteArray(name, fmt.Sprintf("<U%d", width), data, len(v))
 }

@@ -128,9 +128,9 @@ func (f *File) Columns() []string {
 	return names
 }
 
-// Records reads the columns that want names, so many rows a record. A column of a type that cannot be read is an error
-// where it is wanted by its name; text reports whether want is asked about a column of text.
-func (f *File) Records(rows int, want func(name string, text bool) bool) (*Records, error) {
+// ReadRecords reads the columns that want names, so many rows a record. A column of a type that cannot be read is an
+// error where it is wanted by its name; text reports whether want is asked about a column of text.
+func (f *File) ReadRecords(rows int, want func(name string, text bool) bool) (*Records, error) {
 	r := &Records{file: f, rows: rows}
 	var fields []arrow.Field
 	for _, c := range f.columns {

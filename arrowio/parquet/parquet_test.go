@@ -32,7 +32,7 @@ func everything(b []byte, rows int) (map[string][]string, error) {
 	}
 	out := map[string][]string{}
 	for _, name := range f.Columns() {
-		r, err := f.Records(rows, func(c string, _ bool) bool { return c == name })
+		r, err := f.ReadRecords(rows, func(c string, _ bool) bool { return c == name })
 		if err != nil {
 			return nil, err
 		}
@@ -235,11 +235,11 @@ func TestUnreadableColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Records(10, func(name string, _ bool) bool { return name == "other" }); err == nil ||
+	if _, err := f.ReadRecords(10, func(name string, _ bool) bool { return name == "other" }); err == nil ||
 		!strings.Contains(err.Error(), "column other: type list") {
 		t.Errorf("got %v", err)
 	}
-	r, err := f.Records(10, func(_ string, text bool) bool { return text })
+	r, err := f.ReadRecords(10, func(_ string, text bool) bool { return text })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func (a *npzWriter) note(err error) {
 // column writes a column of N rows, where the table has it.
 func column[T wire.Number](a *npzWriter, name, dtype string, v []T, shape ...int) {
 	if v != nil {
-		a.note(a.Array(name, dtype, record.Bytes(v), append([]int{a.rows}, shape...)...))
+		a.note(a.WriteArray(name, dtype, record.Bytes(v), append([]int{a.rows}, shape...)...))
 	}
 }
 
@@ -44,7 +44,7 @@ func writeArrays(w *os.File, t *Table) error {
 	if t.Scores64 != nil {
 		column(a, scores, "<f8", t.Scores64, t.K)
 	} else {
-		a.note(a.Array(scores, "<f4", record.Bytes(t.Scores32), t.N, t.K))
+		a.note(a.WriteArray(scores, "<f4", record.Bytes(t.Scores32), t.N, t.K))
 	}
 	column(a, "label", "<i4", t.Label)
 	column(a, "ts", "<M8[ns]", t.TS)

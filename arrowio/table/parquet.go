@@ -17,7 +17,7 @@ func readParquet(f *os.File) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := pf.Records(parquetRows, func(name string, text bool) bool {
+	r, err := pf.ReadRecords(parquetRows, func(name string, text bool) bool {
 		switch name {
 		case form.Column, "label", "ts", "id", "served", "weight", "features":
 			return true

@@ -96,7 +96,7 @@ func scanParquet(f *os.File, part func(*FeaturePart) error) (info FeatureInfo, e
 		return info, err
 	}
 	info.Model, info.Version = pf.Meta(arrowio.MetaModel), pf.Meta(arrowio.MetaVersion)
-	r, err := pf.Records(scanRows, func(name string, _ bool) bool {
+	r, err := pf.ReadRecords(scanRows, func(name string, _ bool) bool {
 		switch name {
 		case "features", "label", "ts", "weight", "logits", "probs":
 			return true

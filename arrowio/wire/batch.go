@@ -29,7 +29,7 @@ type header struct {
 	body           []byte
 }
 
-func (m Message) header(pos int) (header, error) {
+func (m Message) readHeader(pos int) (header, error) {
 	h := header{f: fb{b: m.Meta}, codec: -1, body: m.Body}
 	h.rows = h.f.int64Field(pos, 0)
 	h.nodes, h.nNodes = h.f.vectorField(pos, 1, 16)
@@ -82,7 +82,7 @@ func (s *Schema) Batch(
 	z *Inflater,
 	visit func(i int, c *Column) error,
 ) (rows int, err error) {
-	h, err := m.header(m.pos)
+	h, err := m.readHeader(m.pos)
 	if err != nil {
 		return 0, err
 	}

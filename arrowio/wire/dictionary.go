@@ -15,7 +15,7 @@ func (s *Schema) Dictionary(
 	if f.bad || data == 0 {
 		return 0, false, nil, Errorf(NotArrow, "dictionary batch is no valid flatbuffer")
 	}
-	h, err := m.header(data)
+	h, err := m.readHeader(data)
 	if err != nil {
 		return 0, false, nil, err
 	}

@@ -24,19 +24,19 @@ const (
 // maxDetail bounds Detail, which quotes what anybody may send and travels in a Kafka header.
 const maxDetail = 240
 
-// Error says why a message is refused as a whole.
-type Error struct {
+// FormatError says why a message is refused as a whole.
+type FormatError struct {
 	Reason string // one of the constants above
 	Detail string // for people; at most 240 bytes
 }
 
-func (e *Error) Error() string { return e.Reason + ": " + e.Detail }
+func (e *FormatError) Error() string { return e.Reason + ": " + e.Detail }
 
 // Errorf makes an Error, cutting the detail to its bound.
-func Errorf(reason, format string, args ...any) *Error {
+func Errorf(reason, format string, args ...any) *FormatError {
 	d := fmt.Sprintf(format, args...)
 	if len(d) > maxDetail {
 		d = d[:maxDetail]
 	}
-	return &Error{Reason: reason, Detail: d}
+	return &FormatError{Reason: reason, Detail: d}
 }

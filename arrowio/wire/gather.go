@@ -32,8 +32,8 @@ func (g *Gather) Reset() { g.body, g.nodes, g.buffers = g.body[:0], g.nodes[:0],
 // Size is about how long the message will be.
 func (g *Gather) Size() int { return len(g.body) + 8*(len(g.nodes)+len(g.buffers)) + 128 }
 
-// Column adds rows of a column, whose indices must lie in it. Of a dictionary-encoded one, see Indices.
-func (g *Gather) Column(c *Column, rows []int32) error {
+// Take adds rows of a column, whose indices must lie in it. Of a dictionary-encoded one, see Indices.
+func (g *Gather) Take(c *Column, rows []int32) error {
 	g.valid(c, rows)
 	switch c.Field.Type {
 	case Bool:
@@ -165,7 +165,7 @@ func (g *Gather) list(c *Column, rows []int32) error {
 	if err != nil {
 		return err
 	}
-	return g.Column(c.Child, elements)
+	return g.Take(c.Child, elements)
 }
 
 func (g *Gather) fixedList(c *Column, rows []int32) error {
@@ -183,7 +183,7 @@ func (g *Gather) fixedList(c *Column, rows []int32) error {
 				elements = append(elements, r*int32(size)+int32(i))
 			}
 		}
-		return g.Column(e, elements)
+		return g.Take(e, elements)
 	}
 	w := width(e.Field) * size
 	g.nodes = append(g.nodes, int64(len(rows)*size), 0)

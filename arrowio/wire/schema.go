@@ -98,7 +98,7 @@ type schemaParser struct {
 	lim    Limits
 	fields int
 	v5     bool
-	err    *Error
+	err    *FormatError
 }
 
 func (p *schemaParser) fail(reason, format string, args ...any) {

@@ -85,7 +85,7 @@ func (f *Field) TypeName() string {
 type Finder struct {
 	Schema *Schema
 	Want   []bool
-	Err    *Error
+	Err    *FormatError
 }
 
 // NewFinder makes a finder that wants no column yet.

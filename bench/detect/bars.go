@@ -127,7 +127,7 @@ func changeBar(ours []result, peers []peer, add func(bar, measured string, met b
 			continue
 		}
 		any = true
-		mine, theirs := summarise(r.at("change, panes of 20", 1e4), r.Change), adwin.summary(r.Change)
+		mine, theirs := summarise(r.at("change, panes of 20", 1e4), r.Change), adwin.summaryAfter(r.Change)
 		ratio := float64(mine.median) / float64(theirs.median)
 		parts = append(parts, fmt.Sprintf("%s %d/%d = %.2f", name, mine.median, theirs.median, ratio))
 		met = met && mine.median >= 0 && ratio <= 1.5

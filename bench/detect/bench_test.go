@@ -36,7 +36,7 @@ func TestJointLevels(t *testing.T) {
 	for _, c := range append(slices.Clone(calmColumns), column{"alarm + accuracy", 3.15e6}) {
 		parts := joint[c.name]
 		if parts == nil {
-			parts = []share{{c.name, 1}}
+			parts = []shareTest{{c.name, 1}}
 		}
 		for _, p := range parts {
 			if !slices.Contains(levels, p.of*c.level) {
@@ -113,9 +113,9 @@ func TestPlaces(t *testing.T) {
 
 // toy is a stream of 2,000 rows that are right with probability c + bias.
 func toy(bias float64) stream {
-	return stream{group: "toy", name: "toy", n: 2000, draw: func(rng *rand.Rand, _ int) row {
+	return stream{group: "toy", name: "toy", n: 2000, draw: func(rng *rand.Rand, _ int) drawn {
 		c := float64(float32(1 - .5*rng.Float64()))
-		return row{c, rng.Float64() < c+bias}
+		return drawn{c, rng.Float64() < c+bias}
 	}}
 }
 
@@ -182,24 +182,24 @@ func TestExport(t *testing.T) {
 // TestLateLabels: every row arrives once; matured ones in the order of issue; complaints come first.
 func TestLateLabels(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	rows := make([]row, 3000)
+	rows := make([]drawn, 3000)
 	for i := range rows {
-		rows[i] = row{float64(i), i%2 == 0}
+		rows[i] = drawn{float64(i), i%2 == 0}
 	}
-	out := delayed(func(_ *rand.Rand, _ row) float64 { return longestLag })(rng, rows)
+	out := delayed(func(_ *rand.Rand, _ drawn) float64 { return longestLag })(rng, rows)
 	if !slices.Equal(out, rows) {
 		t.Error("equal lags changed the order")
 	}
-	out = delayed(func(rng *rand.Rand, r row) float64 {
+	out = delayed(func(rng *rand.Rand, r drawn) float64 {
 		if r.right {
 			return longestLag
 		}
 		return 0
 	})(rng, rows)
-	if wrong := slices.IndexFunc(out, func(r row) bool { return r.right }); wrong != len(rows)/2 {
+	if wrong := slices.IndexFunc(out, func(r drawn) bool { return r.right }); wrong != len(rows)/2 {
 		t.Errorf("first right row arrives at %d, want after the %d wrong ones", wrong, len(rows)/2)
 	}
-	slices.SortFunc(out, func(a, b row) int { return int(a.c - b.c) })
+	slices.SortFunc(out, func(a, b drawn) int { return int(a.c - b.c) })
 	if !slices.Equal(out, rows) {
 		t.Error("rows were lost or doubled")
 	}

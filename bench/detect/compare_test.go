@@ -139,10 +139,10 @@ func TestBars(t *testing.T) {
 // TestMatchedBars: the bin and the slice at which ADWIN fares as in the simulation are judged, and no other.
 func TestMatchedBars(t *testing.T) {
 	var all []spot
-	for _, w := range []place{{name: "hard bin", bin: 1}, {name: "bin", bin: 2}, {name: "easy bin", bin: 3},
+	for _, w := range []placed{{name: "hard bin", bin: 1}, {name: "bin", bin: 2}, {name: "easy bin", bin: 3},
 		{name: "not run", bin: 4}, {name: "slice", bin: -1, corruption: shareCorruption},
 		{name: "large slice", bin: -1, corruption: shareCorruption}, {name: "other slice", bin: -1, corruption: "x"}} {
-		all = append(all, spot{place: w})
+		all = append(all, spot{placed: w})
 	}
 	runs := func(found, at int) []int { // of 20
 		out := make([]int, 20)
@@ -215,12 +215,12 @@ func TestPlaceOracle(t *testing.T) {
 			growth += n / float64(len(p.c)) * kl(a/n, q)
 		}
 	}
-	got, by := s.placeOracle(place{bin: -1, corruption: "x", share: share})
+	got, by := s.placeOracle(placed{bin: -1, corruption: "x", share: share})
 	if want := math.Log(1e5) / growth; growth == 0 || !(math.Abs(got-want) <= 1e-9*want) ||
 		!(math.Abs(by-moved) <= 1e-12) {
 		t.Errorf("oracle %v, moved by %v, want %v and %v", got, by, want, moved)
 	}
-	if got, _ := s.placeOracle(place{bin: -1, corruption: "x", share: 1e-6}); !math.IsInf(got, 1) {
+	if got, _ := s.placeOracle(placed{bin: -1, corruption: "x", share: 1e-6}); !math.IsInf(got, 1) {
 		t.Errorf("a slice within the tolerance: oracle %v, want none", got)
 	}
 }
@@ -241,8 +241,8 @@ func TestWhereBars(t *testing.T) {
 			}
 			ours = append(ours, made(groupWhere, sliceName(corruptions[i]), 10_000, at))
 		}
-		all := []spot{{place: place{name: sliceName(corruptions[0])}, oracle: 100},
-			{place: place{name: sliceName(corruptions[2])}, oracle: math.Inf(1)}}
+		all := []spot{{placed: placed{name: sliceName(corruptions[0])}, oracle: 100},
+			{placed: placed{name: sliceName(corruptions[2])}, oracle: math.Inf(1)}}
 		calls := 0
 		whereBars(ours, all, func(_, measured string, met bool) {
 			calls++

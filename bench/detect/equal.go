@@ -72,8 +72,8 @@ func scenarios(ours []result, peers []peer) []scenario {
 				q = find(peers, n, setting, r.Name)
 			}
 			s.theirs = append(s.theirs, q.rows(r.Change))
-			if len(q.First) > 0 && q.summary(r.Change).median >= 0 {
-				s.best = min(s.best, q.summary(r.Change).median)
+			if len(q.First) > 0 && q.summaryAfter(r.Change).median >= 0 {
+				s.best = min(s.best, q.summaryAfter(r.Change).median)
 			}
 		}
 		out = append(out, s)

@@ -29,7 +29,7 @@ type classRows struct {
 	right  []bool
 }
 
-func (s *scores) classRows(name string, parity int) classRows {
+func (s *scores) rowsOfClass(name string, parity int) classRows {
 	z := s.z[name]
 	var out classRows
 	for i := parity; i < len(s.labels); i += 2 {
@@ -75,7 +75,7 @@ type estimateRow struct {
 
 // estimateRows estimates the accuracy of rows whose labels no estimate sees.
 func estimateRows(s *scores, folder string) ([]estimateRow, error) {
-	ref := s.classRows("resnet20", evens)
+	ref := s.rowsOfClass("resnet20", evens)
 	iso, _, err := calibrator.FitIsotonicConfidence(ref.c, ref.right, nil)
 	if err != nil {
 		return nil, err
@@ -89,12 +89,12 @@ func estimateRows(s *scores, folder string) ([]estimateRow, error) {
 		title, now := strings.TrimPrefix(name, "resnet20_"), classRows{}
 		switch name {
 		case "":
-			title, now = "clean, other label shares", s.classRows("resnet20", odds).skewed()
+			title, now = "clean, other label shares", s.rowsOfClass("resnet20", odds).skewed()
 		case "resnet20":
-			now = s.classRows(name, odds)
+			now = s.rowsOfClass(name, odds)
 		default:
 			name = "resnet20_" + name
-			now = s.classRows(name, odds)
+			now = s.rowsOfClass(name, odds)
 		}
 		row, err := estimate(ref, now, iso.Map)
 		if err != nil {

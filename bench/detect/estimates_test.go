@@ -51,7 +51,7 @@ func TestClassRows(t *testing.T) {
 	const n, tolerance = 501, 1e-6 // logits are subtracted in float32, off by up to 1e-6 each
 	s := toyScores(n, 1)
 	for _, parity := range []int{evens, odds} {
-		got := s.classRows("toy", parity)
+		got := s.rowsOfClass("toy", parity)
 		at := 0
 		for i := range n {
 			if i%2 != parity {
@@ -83,7 +83,7 @@ func TestClassRows(t *testing.T) {
 
 // TestSkewed: class k comes 4·2^(-k/1.5) times, 0.5 to 4 times on average, and each row with all that belongs to it.
 func TestSkewed(t *testing.T) {
-	r := toyScores(20_000, 2).classRows("toy", evens)
+	r := toyScores(20_000, 2).rowsOfClass("toy", evens)
 	got := r.skewed()
 	before, after := make([]float64, classes), make([]float64, classes)
 	for _, y := range r.y {
@@ -213,7 +213,7 @@ func slowEstimates(ref, now classRows, q func(float64) float64) (confidence, z, 
 func TestEstimate(t *testing.T) {
 	s := toyScores(4000, 3)
 	square := func(c float64) float64 { return c * c }
-	ref, now := s.classRows("toy", evens), s.classRows("toy", odds)
+	ref, now := s.rowsOfClass("toy", evens), s.rowsOfClass("toy", odds)
 	for name, now := range map[string]classRows{"as they are": now, "other label shares": now.skewed()} {
 		got, err := estimate(ref, now, square)
 		if err != nil {

@@ -54,7 +54,7 @@ func exportAll(o options) error {
 
 // export writes the first runs of a stream, named after what is in them.
 func export(folder string, s *stream, runs int) (exported, error) {
-	var buffer []row
+	var buffer []drawn
 	digest := sha256.New()
 	c, a := npyHeader("<f4", runs, s.n), npyHeader("|u1", runs, s.n)
 	for run := range runs {

@@ -38,7 +38,7 @@ func frozen(folder string) ([]stream, error) {
 				e.Rows)
 		}
 		out = append(out, stream{group: e.Group, name: e.Name, n: e.Rows,
-			draw: func(_ *rand.Rand, i int) row { return row{float64(c.F32[i]), a.Int[i] != 0} }})
+			draw: func(_ *rand.Rand, i int) drawn { return drawn{float64(c.F32[i]), a.Int[i] != 0} }})
 	}
 	return out, nil
 }

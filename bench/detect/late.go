@@ -6,8 +6,8 @@ import (
 )
 
 // delayed returns the rows in the order of issue + lag(row).
-func delayed(lag func(rng *rand.Rand, r row) float64) func(*rand.Rand, []row) []row {
-	return func(rng *rand.Rand, rows []row) []row {
+func delayed(lag func(rng *rand.Rand, r drawn) float64) func(*rand.Rand, []drawn) []drawn {
+	return func(rng *rand.Rand, rows []drawn) []drawn {
 		type late struct {
 			at float64
 			i  int
@@ -25,7 +25,7 @@ func delayed(lag func(rng *rand.Rand, r row) float64) func(*rand.Rand, []row) []
 			}
 			return a.i - b.i
 		})
-		out := make([]row, len(rows))
+		out := make([]drawn, len(rows))
 		for i, o := range order {
 			out[i] = rows[o.i]
 		}
@@ -45,26 +45,27 @@ func lates(s *scores, n int) []stream {
 	p := s.calibrated()
 	minus, plus := p.biased(func(float64) float64 { return -tolerance }),
 		p.biased(func(float64) float64 { return tolerance })
-	turns := func(rng *rand.Rand, i int) row {
+	turns := func(rng *rand.Rand, i int) drawn {
 		if i/alternate%2 == 0 {
 			return plus.row(rng)
 		}
 		return minus.row(rng)
 	}
-	mk := func(name string, bounded bool, draw func(*rand.Rand, int) row, lag func(*rand.Rand, row) float64) stream {
+	mk := func(name string, bounded bool, draw func(*rand.Rand, int) drawn,
+		lag func(*rand.Rand, drawn) float64) stream {
 		return stream{group: groupLate, name: name, n: n, bounded: bounded, draw: draw, arrival: delayed(lag)}
 	}
-	exponential := func(mean float64) func(*rand.Rand, row) float64 {
-		return func(rng *rand.Rand, _ row) float64 { return mean * rng.ExpFloat64() }
+	exponential := func(mean float64) func(*rand.Rand, drawn) float64 {
+		return func(rng *rand.Rand, _ drawn) float64 { return mean * rng.ExpFloat64() }
 	}
-	complaints := func(rng *rand.Rand, r row) float64 {
+	complaints := func(rng *rand.Rand, r drawn) float64 {
 		if r.right {
 			return longestLag * rng.Float64()
 		}
 		return min(longestLag, complaintLag*rng.ExpFloat64())
 	}
 	// Matured: a row enters at issue + longest lag, whenever its label came; that is the order of issue again.
-	matured := func(rng *rand.Rand, r row) float64 { _ = complaints(rng, r); return longestLag }
+	matured := func(rng *rand.Rand, r drawn) float64 { _ = complaints(rng, r); return longestLag }
 	return []stream{
 		mk("calibrated, lags of 1,000 rows", true, always(p), exponential(1000)),
 		mk("calibrated, lags of 50,000 rows", true, always(p), exponential(50_000)),

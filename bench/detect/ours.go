@@ -39,7 +39,7 @@ func runs(s *stream, tests []test, from, to int) ([][][]int, error) {
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			var buffer []row
+			var buffer []drawn
 			fresh := detectors(tests)
 			for i := range next {
 				buffer = s.rows(from+i, buffer)
@@ -96,7 +96,7 @@ func detectors(tests []test) []*detect.Detector {
 
 // observe feeds one run to every test, and notes the first crossings. Of a stream of which each row stands for several,
 // panes and the reference hold fewer rows, α is shared by as many keys, and crossings are rows of the whole again.
-func observe(rows []row, s *stream, tests []test, prototypes []*detect.Detector) (outcome, error) {
+func observe(rows []drawn, s *stream, tests []test, prototypes []*detect.Detector) (outcome, error) {
 	out := make(outcome, len(tests))
 	sums := map[[2]int][]detect.Pane{} // by length and offset: tests share them
 	for k, t := range tests {
@@ -151,7 +151,7 @@ func crossings(d *detect.Detector, panes []detect.Pane, every int) ([]int, error
 }
 
 // panes returns the sums of every so many rows, without a rest that is shorter.
-func panes(rows []row, size int) []detect.Pane {
+func panes(rows []drawn, size int) []detect.Pane {
 	n := len(rows) / size
 	flat := make(detect.Pane, n*bins)
 	out := make([]detect.Pane, n)
@@ -163,7 +163,7 @@ func panes(rows []row, size int) []detect.Pane {
 }
 
 // sum makes the pane of rows.
-func sum(p detect.Pane, rows []row) {
+func sum(p detect.Pane, rows []drawn) {
 	clear(p)
 	for _, r := range rows {
 		b := &p[binOf(r.c)]
@@ -180,7 +180,7 @@ func sum(p detect.Pane, rows []row) {
 func binOf(c float64) int { return max(0, min(bins-1, int(math.Ceil(c*bins))-1)) }
 
 // curve measures the reference curve on rows, with a slack of one standard deviation.
-func curve(rows []row) (*detect.Reference, error) {
+func curve(rows []drawn) (*detect.Reference, error) {
 	p := make(detect.Pane, bins)
 	sum(p, rows)
 	return detect.ReferenceCurve(p, 1)

@@ -130,12 +130,12 @@ func TestCodeDigest(t *testing.T) {
 // crossings in rows of the whole.
 func TestKeyed(t *testing.T) {
 	s := stream{group: "toy", name: "keyed", n: 3000, change: 500, every: sliceOf,
-		draw: func(rng *rand.Rand, i int) row {
+		draw: func(rng *rand.Rand, i int) drawn {
 			c := .5 + .5*rng.Float64()
 			if i < 500 {
-				return row{c, rng.Float64() < c}
+				return drawn{c, rng.Float64() < c}
 			}
-			return row{c, rng.Float64() < c-.4}
+			return drawn{c, rng.Float64() < c-.4}
 		}}
 	rows := s.rows(0, nil)
 	one := []test{{name: "x", spec: tests[2].spec, pane: 100}}

@@ -40,7 +40,7 @@ func (k *peerKind) setting(v float64) string { return fmt.Sprintf("%s = %g", k.p
 
 // firstAlarm returns the row of the first alarm after the change, from 1, -1 for none, and whether there was one
 // before.
-func (k *peerKind) firstAlarm(v float64, rows []row, change int) (first int, early bool) {
+func (k *peerKind) firstAlarm(v float64, rows []drawn, change int) (first int, early bool) {
 	d := k.make(v)
 	for i, r := range rows {
 		a := 0.0
@@ -113,7 +113,7 @@ func (k *peerKind) choose(o options, streams []stream, all *[]peer) ([]int, erro
 					return nil, err
 				}
 				*all = append(*all, p)
-				calm = calm && p.summary(0).crossed <= calmest
+				calm = calm && p.summaryAfter(0).crossed <= calmest
 			}
 		}
 		if calm && order > 0 {
@@ -159,7 +159,7 @@ func (k *peerKind) onStream(o options, s *stream, order int) (peer, error) {
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			var buffer []row
+			var buffer []drawn
 			for run := range next {
 				buffer = s.rows(run, buffer)
 				p.First[run], early[run] = k.firstAlarm(v, buffer, s.change)

@@ -39,7 +39,7 @@ func readRiver(folder string) (river, error) {
 }
 
 // summary looks at the first alarms after a change; the detector went on after earlier ones.
-func (p *peer) summary(change int) summary {
+func (p *peer) summaryAfter(change int) summary {
 	s := summarise(p.First, change)
 	s.early = float64(p.Early) / float64(len(p.First))
 	return s
@@ -50,7 +50,7 @@ func (p *peer) rows(change int) string {
 	if len(p.First) == 0 {
 		return ""
 	}
-	return p.summary(change).rows()
+	return p.summaryAfter(change).rows()
 }
 
 // find returns the entry of peers, or one without runs.
@@ -86,7 +86,7 @@ func calmSetting(peers []peer, detector string) string {
 			continue
 		}
 		calm := find(peers, detector, p.Setting, calibratedName)
-		if len(calm.First) > 0 && p.summary(0).crossed <= calmest && calm.summary(0).crossed <= calmest {
+		if len(calm.First) > 0 && p.summaryAfter(0).crossed <= calmest && calm.summaryAfter(0).crossed <= calmest {
 			best = p
 		}
 	}
@@ -114,7 +114,7 @@ func peerFalseAlarms(b *strings.Builder, peers []peer) {
 		if len(p.First) == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%s of %d", percent(p.summary(0).crossed), len(p.First))
+		return fmt.Sprintf("%s of %d", percent(p.summaryAfter(0).crossed), len(p.First))
 	}
 	var rows [][]string
 	for _, p := range chosen {

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// row is one labelled row.
-type row struct {
+// drawn is one labelled row.
+type drawn struct {
 	c     float64
 	right bool
 }
@@ -20,25 +20,25 @@ type stream struct {
 	every int
 	// epsilon is the tolerance that the stream keeps (bounded is true), the reason why nobody may alarm.
 	bounded bool
-	draw    func(rng *rand.Rand, i int) row
+	draw    func(rng *rand.Rand, i int) drawn
 	// arrival reorders a run: labels come late. nil: in order.
-	arrival func(rng *rand.Rand, rows []row) []row
+	arrival func(rng *rand.Rand, rows []drawn) []drawn
 }
 
-func (p pool) row(rng *rand.Rand) row {
+func (p pool) row(rng *rand.Rand) drawn {
 	u := rng.Uint64()
 	i := int((u >> 32) * uint64(len(p.c)) >> 32)
 	if p.p == nil {
-		return row{p.c[i], p.right[i]}
+		return drawn{p.c[i], p.right[i]}
 	}
-	return row{p.c[i], rng.Float64() < p.p[i]}
+	return drawn{p.c[i], rng.Float64() < p.p[i]}
 }
 
 // weight is every, 1 where it is not set.
 func (s *stream) weight() int { return max(1, s.every) }
 
 // rows draws a run in the order in which its labels come.
-func (s *stream) rows(run int, buffer []row) []row {
+func (s *stream) rows(run int, buffer []drawn) []drawn {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(s.group + "/" + s.name))
 	rng := rand.New(rand.NewPCG(h.Sum64(), uint64(run)))
@@ -69,13 +69,13 @@ const (
 	sliceOf = 20 // a slice is one row in so many
 )
 
-func always(p pool) func(*rand.Rand, int) row {
-	return func(rng *rand.Rand, _ int) row { return p.row(rng) }
+func always(p pool) func(*rand.Rand, int) drawn {
+	return func(rng *rand.Rand, _ int) drawn { return p.row(rng) }
 }
 
 // after draws from p up to the change and from q after it.
-func after(p, q pool) func(*rand.Rand, int) row {
-	return func(rng *rand.Rand, i int) row {
+func after(p, q pool) func(*rand.Rand, int) drawn {
+	return func(rng *rand.Rand, i int) drawn {
 		if i < changeAt {
 			return p.row(rng)
 		}
@@ -94,7 +94,7 @@ func calm(s *scores, n int) []stream {
 		}
 		return -tolerance
 	})
-	mk := func(name string, draw func(*rand.Rand, int) row) stream {
+	mk := func(name string, draw func(*rand.Rand, int) drawn) stream {
 		return stream{group: groupCalm, name: name, n: n, bounded: true, draw: draw}
 	}
 	return []stream{
@@ -102,7 +102,7 @@ func calm(s *scores, n int) []stream {
 		mk("+ε everywhere", always(plus)),
 		mk("−ε everywhere", always(minus)),
 		mk("±ε by bin", always(checker)),
-		mk(turns, func(rng *rand.Rand, i int) row {
+		mk(turns, func(rng *rand.Rand, i int) drawn {
 			if i/alternate%2 == 0 {
 				return plus.row(rng)
 			}
@@ -114,7 +114,7 @@ func calm(s *scores, n int) []stream {
 // delays are streams that are calibrated for 10,000 rows and then change.
 func delays(s *scores) []stream {
 	p := s.calibrated()
-	mk := func(name string, draw func(*rand.Rand, int) row) stream {
+	mk := func(name string, draw func(*rand.Rand, int) drawn) stream {
 		return stream{group: groupDelay, name: name, n: changeAt + delayLimit, change: changeAt, draw: draw}
 	}
 	var out []stream
@@ -134,13 +134,13 @@ func delays(s *scores) []stream {
 		mk("bin (0.6, 0.67] off by 0.2", after(p, oneBin)),
 		mk("all off by 0.05", after(p, p.biased(func(float64) float64 { return -.05 }))),
 		mk("all off by 0.10", after(p, p.biased(func(float64) float64 { return -.1 }))),
-		mk("contrast_s3, gradual over 10,000 rows", func(rng *rand.Rand, i int) row {
+		mk("contrast_s3, gradual over 10,000 rows", func(rng *rand.Rand, i int) drawn {
 			if rng.Float64() < float64(i-changeAt)/10_000 {
 				return contrast.row(rng)
 			}
 			return p.row(rng)
 		}),
-		mk("contrast_s3, 500 rows in every 2,500", func(rng *rand.Rand, i int) row {
+		mk("contrast_s3, 500 rows in every 2,500", func(rng *rand.Rand, i int) drawn {
 			if i >= changeAt && i%2500 < 500 {
 				return contrast.row(rng)
 			}
@@ -152,8 +152,8 @@ func delays(s *scores) []stream {
 }
 
 // inSlice draws from p, and after the change one row in sliceOf from q.
-func inSlice(p, q pool) func(*rand.Rand, int) row {
-	return func(rng *rand.Rand, i int) row {
+func inSlice(p, q pool) func(*rand.Rand, int) drawn {
+	return func(rng *rand.Rand, i int) drawn {
 		if i >= changeAt && rng.IntN(sliceOf) == 0 {
 			return q.row(rng)
 		}
@@ -170,7 +170,7 @@ func keyed(s *scores) []stream {
 		q := s.rows("resnet20_"+c, 1)
 		out = append(out, stream{group: groupDelay, name: c + " in a slice of 5 % with a key",
 			n:      (changeAt + delayLimit) / sliceOf,
-			change: changeAt / sliceOf, every: sliceOf, draw: func(rng *rand.Rand, i int) row {
+			change: changeAt / sliceOf, every: sliceOf, draw: func(rng *rand.Rand, i int) drawn {
 				if i < changeAt/sliceOf {
 					return p.row(rng)
 				}

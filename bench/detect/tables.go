@@ -168,7 +168,7 @@ func stableTable(b *strings.Builder, ours []result, peers []peer, s *scores) {
 		for i, n := range names {
 			text := ""
 			if q := find(peers, n, settings[i], r.Name); len(q.First) > 0 {
-				text = percent(q.summary(0).crossed) + " of runs"
+				text = percent(q.summaryAfter(0).crossed) + " of runs"
 			}
 			row = append(row, text)
 		}

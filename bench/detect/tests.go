@@ -20,15 +20,15 @@ var tests = []test{
 		learn: changeAt, compared: true},
 }
 
-// share is a test that has one part in so many of an α.
-type share struct {
+// shareTest is a test that has one part in so many of an α.
+type shareTest struct {
 	name string
 	of   float64
 }
 
 // joint are tests that share an α. The stream's alarm is the first one on each of its signals; with "accuracy" among
 // them, all signals have equal parts of α.
-var joint = map[string][]share{
+var joint = map[string][]shareTest{
 	"alarm":            {{"headline", 2}, {"diagnosis", 2}},
 	"alarm + accuracy": {{"headline", 4}, {"diagnosis", 4}, {"accuracy", 2}},
 	"alarm + accuracy" + shortPanes: {{"headline" + shortPanes, 4}, {"diagnosis" + shortPanes, 4},

@@ -34,7 +34,7 @@ const shareCorruption = "gauss_noise_s3"
 
 var otherShares = []float64{.045, .0525, .055, .06}
 
-// share is that of the rows of p in bin j.
+// shareTest is that of the rows of p in bin j.
 func (p pool) share(j int) float64 {
 	n := 0.
 	for _, c := range p.c {
@@ -85,8 +85,8 @@ func where(s *scores) []stream {
 }
 
 // inShare draws from p, and after the change a share of the rows from q.
-func inShare(p, q pool, share float64) func(*rand.Rand, int) row {
-	return func(rng *rand.Rand, i int) row {
+func inShare(p, q pool, share float64) func(*rand.Rand, int) drawn {
+	return func(rng *rand.Rand, i int) drawn {
 		if i >= changeAt && rng.Float64() < share {
 			return q.row(rng)
 		}
@@ -94,8 +94,8 @@ func inShare(p, q pool, share float64) func(*rand.Rand, int) row {
 	}
 }
 
-// place is a stream of an error in a part of the rows: in a bin, or in a slice where the bin is -1.
-type place struct {
+// placed is a stream of an error in a part of the rows: in a bin, or in a slice where the bin is -1.
+type placed struct {
 	name       string
 	bin        int
 	corruption string
@@ -103,18 +103,18 @@ type place struct {
 }
 
 // places are all of them, those among the delays included.
-func places(p pool) []place {
-	var out []place
+func places(p pool) []placed {
+	var out []placed
 	for j := range bins {
 		if share := p.share(j); share >= leastShare {
-			out = append(out, place{name: binName(j), bin: j, share: share})
+			out = append(out, placed{name: binName(j), bin: j, share: share})
 		}
 	}
 	for _, c := range corruptions {
-		out = append(out, place{name: sliceName(c), bin: -1, corruption: c, share: 1. / sliceOf})
+		out = append(out, placed{name: sliceName(c), bin: -1, corruption: c, share: 1. / sliceOf})
 	}
 	for _, share := range otherShares {
-		out = append(out, place{name: shareName(shareCorruption, share), bin: -1, corruption: shareCorruption,
+		out = append(out, placed{name: shareName(shareCorruption, share), bin: -1, corruption: shareCorruption,
 			share: share})
 	}
 	return out

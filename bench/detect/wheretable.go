@@ -10,7 +10,7 @@ import (
 
 // spot is a place with what is known of it.
 type spot struct {
-	place
+	placed
 	oracle float64 // rows, infinite within the tolerance
 	moved  float64 // the mean of a - c
 }
@@ -19,7 +19,7 @@ type spot struct {
 func (s *scores) spots() []spot {
 	var out []spot
 	for _, w := range places(s.calibrated()) {
-		x := spot{place: w}
+		x := spot{placed: w}
 		x.oracle, x.moved = s.placeOracle(w)
 		out = append(out, x)
 	}
@@ -32,7 +32,7 @@ func (s *scores) spots() []spot {
 //	log 1e5 / Σ π_j KL(rate_j ‖ m_j ± ε)    over the bins that are off by more than ε
 //
 // and by how much the mean of a - c moves.
-func (s *scores) placeOracle(w place) (rows, moved float64) {
+func (s *scores) placeOracle(w placed) (rows, moved float64) {
 	if w.bin >= 0 {
 		p := s.calibrated()
 		return p.binOracle(w.bin), -binError * w.share
@@ -124,7 +124,7 @@ func whereTable(b *strings.Builder, ours []result, peers []peer, all []spot) {
 		}
 		adwin, text := find(peers, yardstick, yardstickSetting, w.name), ""
 		if runs = max(runs, len(adwin.First)); len(adwin.First) > 0 {
-			text = adwin.summary(r.Change).place()
+			text = adwin.summaryAfter(r.Change).place()
 		}
 		rows = append(rows, append(line, ratio, text))
 	}
@@ -160,7 +160,7 @@ func matchedBars(ours []result, peers []peer, all []spot, add func(bar, measured
 		if r == nil || len(q.First) == 0 {
 			continue
 		}
-		m := matched{w, q.summary(r.Change), summarise(r.at("bins .02", 1e5), r.Change).median}
+		m := matched{w, q.summaryAfter(r.Change), summarise(r.at("bins .02", 1e5), r.Change).median}
 		if m.ours < 0 {
 			m.ours = math.MaxInt
 		}

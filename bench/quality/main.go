@@ -95,7 +95,7 @@ func jobs(models []model) []job {
 func measure(models []model, done map[key]score, raw string) (map[key]score, error) {
 	var todo []job
 	for _, j := range jobs(models) {
-		if _, ok := done[j.key()]; !ok {
+		if _, ok := done[j.keyOf()]; !ok {
 			todo = append(todo, j)
 		}
 	}

@@ -38,7 +38,7 @@ type job struct {
 	rows   int
 }
 
-func (j job) key() key { return key{j.model.name, j.split, j.method, j.rows} }
+func (j job) keyOf() key { return key{j.model.name, j.split, j.method, j.rows} }
 
 // half returns the rows of the fitted or of the tested half, in the order of a permutation that depends on the split
 // alone: the splits of all models of a test set are the same.
@@ -59,7 +59,7 @@ func (m *model) half(split int, tested bool, most int) (z []float32, y []int32) 
 
 // run fits and measures; a fit that is refused becomes a score with its error.
 func (j job) run() score {
-	s := score{key: j.key()}
+	s := score{key: j.keyOf()}
 	if err := j.measure(&s); err != nil {
 		s.Error = err.Error()
 	}
@@ -110,5 +110,5 @@ func (s *score) kept(c *calibrator.MetaCal, z []float32, y []int32, k int) {
 	}
 	n := float64(len(y))
 	s.Kept, s.KeptAccuracy, s.Missed = kept/n, keptRight/max(kept, 1), 1-keptRight/max(right, 1)
-	_, s.Target = c.Constraint()
+	_, s.Target = c.Bound()
 }

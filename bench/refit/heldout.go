@@ -59,14 +59,14 @@ func (h *held) one(file, name, shown string) *source {
 
 type chooser = func(r *rand.Rand, t float64) int
 
-func (h *held) mix(name string, seed uint64, sources []*source, gradual bool, which func() chooser) {
+func (h *held) addMix(name string, seed uint64, sources []*source, gradual bool, which func() chooser) {
 	if h.err != nil {
 		return
 	}
 	seed += h.seed
 	h.out = append(h.out, recipe{name, true, func() (*stream, error) {
 		m := mix{name, seed, h.rows, gradual, sources, which()}
-		return m.stream(), nil
+		return m.streamOf(), nil
 	}})
 }
 
@@ -100,27 +100,29 @@ func (h *held) corrupted() {
 	s := h.get(jpeg, "resnet20", "resnet20_gauss_noise_s1", "resnet20_gauss_noise_s3", "resnet20_contrast_s3",
 		"resnet20_gauss_blur_s3", "resnet20_gauss_blur_s5")
 	other := h.get(jpeg, "resnet56")[0]
-	h.mix("any corruption at random, 12000 rows each", 2001, s, false, atRandom(len(s), 12_000))
-	h.mix("any corruption at random, 5000 rows each", 2002, s, false, atRandom(len(s), 5000))
-	h.mix("noise 3 that goes away", 2003, []*source{s[2], s[0]}, true, gradually(.1, .9))
-	h.mix("blur 3, blur 5, blur 3, clean", 2004, s, false, parts(4, 5, 4, 0))
-	h.mix("contrast, noise 1, blur 5, noise 3, clean", 2005, s, false, parts(3, 1, 5, 2, 0))
-	h.mix("waves of noise 1", 2006, []*source{s[0], s[1]}, true, always(func(r *rand.Rand, t float64) int {
+	h.addMix("any corruption at random, 12000 rows each", 2001, s, false, atRandom(len(s), 12_000))
+	h.addMix("any corruption at random, 5000 rows each", 2002, s, false, atRandom(len(s), 5000))
+	h.addMix("noise 3 that goes away", 2003, []*source{s[2], s[0]}, true, gradually(.1, .9))
+	h.addMix("blur 3, blur 5, blur 3, clean", 2004, s, false, parts(4, 5, 4, 0))
+	h.addMix("contrast, noise 1, blur 5, noise 3, clean", 2005, s, false, parts(3, 1, 5, 2, 0))
+	h.addMix("waves of noise 1", 2006, []*source{s[0], s[1]}, true, always(func(r *rand.Rand, t float64) int {
 		return step(r.Float64() < (1-math.Cos(2*math.Pi*3*t))/2)
 	}))
-	h.mix("resnet56 and resnet20 on noise 1 by turns", 2007, []*source{other, s[1]}, false, parts(0, 1, 0, 1, 0, 1, 0))
+	h.addMix("resnet56 and resnet20 on noise 1 by turns", 2007, []*source{other, s[1]}, false,
+		parts(0, 1, 0, 1, 0, 1, 0))
 }
 
 // exchanged nets.
 func (h *held) exchanged() {
 	c := h.get(nets100, "resnet56", "vgg16_bn")
 	wide := h.one(wide100, "test_probs", "wide")
-	h.mix("100 classes: resnet56, then vgg16", 2011, c, false, parts(0, 0, 1, 1, 1))
-	h.mix("100 classes: vgg16, and ever more of the wide net", 2012, []*source{c[1], wide}, true, gradually(.2, .7))
-	h.mix("100 classes: three nets by turns", 2013, []*source{c[0], c[1], wide}, false, parts(0, 1, 2, 0, 2, 1))
+	h.addMix("100 classes: resnet56, then vgg16", 2011, c, false, parts(0, 0, 1, 1, 1))
+	h.addMix("100 classes: vgg16, and ever more of the wide net", 2012, []*source{c[1], wide}, true, gradually(.2, .7))
+	h.addMix("100 classes: three nets by turns", 2013, []*source{c[0], c[1], wide}, false, parts(0, 1, 2, 0, 2, 1))
 	n := h.get(nets, "vgg19_bn", "shufflenetv2_x0_5", "repvgg_a0")
-	h.mix("vgg19, shufflenet, repvgg", 2014, n, false, parts(0, 1, 2))
-	h.mix("repvgg, and ever more of the weak net", 2015, []*source{n[2], h.one(weakNet, "test_logits", "weak")}, true,
+	h.addMix("vgg19, shufflenet, repvgg", 2014, n, false, parts(0, 1, 2))
+	h.addMix("repvgg, and ever more of the weak net", 2015, []*source{n[2], h.one(weakNet, "test_logits", "weak")},
+		true,
 		gradually(.3, .6))
 }
 
@@ -131,13 +133,13 @@ func (h *held) shares() {
 	if h.err != nil {
 		return
 	}
-	h.mix("three classes of ten take over", 2021, []*source{wide, wide.of(3, 4, 5)}, false,
+	h.addMix("three classes of ten take over", 2021, []*source{wide, wide.of(3, 4, 5)}, false,
 		always(func(r *rand.Rand, t float64) int {
 			return step(t >= .35 && r.Float64() < .7)
 		}))
-	h.mix("half of the classes by turns", 2022, []*source{weak.of(0, 1, 2, 3, 4), weak.of(5, 6, 7, 8, 9)}, false,
+	h.addMix("half of the classes by turns", 2022, []*source{weak.of(0, 1, 2, 3, 4), weak.of(5, 6, 7, 8, 9)}, false,
 		parts(0, 1, 0, 1, 0))
-	h.mix("100 classes: from the first half to the second", 2023,
+	h.addMix("100 classes: from the first half to the second", 2023,
 		[]*source{c.of(span(0, 50)...), c.of(span(50, 100)...)}, true, gradually(0, 1))
 }
 
@@ -166,11 +168,11 @@ func (h *held) faults() {
 	if h.err != nil {
 		return
 	}
-	h.mix("digits, and ever more wrong labels", 2031, []*source{digits, digits.shuffled(h.seed + 2032)}, true,
+	h.addMix("digits, and ever more wrong labels", 2031, []*source{digits, digits.shuffled(h.seed + 2032)}, true,
 		always(func(r *rand.Rand, t float64) int {
 			return step(r.Float64() < .2*t)
 		}))
-	h.mix("scores doubled for a while", 2033, []*source{wide, wide.times(2)}, false, parts(0, 0, 0, 1, 1, 1, 0, 0))
+	h.addMix("scores doubled for a while", 2033, []*source{wide, wide.times(2)}, false, parts(0, 0, 0, 1, 1, 1, 0, 0))
 }
 
 // shuffled has labels of other rows.

@@ -36,7 +36,7 @@ func online(s *stream, changes []change) (regret, error) {
 		}
 		_, c, hit := apply(s, i, cal, z, p)
 		conf[i], right[i] = min(max(c, onlineClip), 1-onlineClip), hit
-		loss += logLoss(o.Platt().Map(conf[i]), hit)
+		loss += logLoss(o.Current().Map(conf[i]), hit)
 		told[i] = o.Predict(conf[i])
 		if err := o.Update(conf[i], hit); err != nil {
 			return out, fmt.Errorf("%s: row %d: %w", s.name, i, err)

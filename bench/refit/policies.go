@@ -44,17 +44,17 @@ func product() config.Config {
 var maxRows = product().Refit.MaxRows
 
 // taskConfig is the model task of the product, without windows and slices.
-func taskConfig() model.ModelConfig {
+func taskConfig() model.Config {
 	c := product()
-	return model.ModelConfig{Pane: pane, Acc: acc.Config{SampleRows: c.Sample.RowsPerCell,
+	return model.Config{Pane: pane, Acc: acc.Config{SampleRows: c.Sample.RowsPerCell,
 		SampleBytes: c.Sample.BytesPerCell,
 		SampleSeed:  1}, Bins: c.Stats.Bins, CDFNu: c.Stats.CDFNu, Resamples: 50, SampleRows: c.Sample.Rows,
 		Alarm: &c.Alarm, Rules: c.Rules, Refit: c.Refit}
 }
 
 // plumbline runs a model task over a stream and returns what it published.
-func plumbline(s *stream, cfg model.ModelConfig) ([]change, error) {
-	task := model.NewModelTask(cfg, 0, pipeline.NewCounts(), slog.New(slog.DiscardHandler))
+func plumbline(s *stream, cfg model.Config) ([]change, error) {
+	task := model.NewTask(cfg, 0, pipeline.NewCounts(), slog.New(slog.DiscardHandler))
 	var out []change
 	offset := int64(0)
 	take := func(m *pipeline.PaneMessage) error {
@@ -133,7 +133,8 @@ func paneSet(s *stream, from, to int, cfg acc.Config) (*acc.Set, error) {
 			return nil, err
 		}
 		ts := start + int64(i/paneRows)*pane + int64(i%paneRows)*pane/paneRows
-		if err := set.Sample(acc.SampleRow{ID: arrowio.HashIntID(uint64(i)), TS: ts, LabelTS: ts, W: 1, Y: s.labels[i],
+		if err := set.AddSample(acc.SampleRow{ID: arrowio.HashIntID(uint64(i)), TS: ts, LabelTS: ts, W: 1,
+			Y: s.labels[i],
 			Z: row}); err != nil {
 			return nil, err
 		}

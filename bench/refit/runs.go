@@ -22,18 +22,19 @@ func inRuns(l *library) ([]recipe, error) {
 	noise, blur, contrast := j[2].merged(kinds), j[4].merged(kinds), j[3].merged(kinds)
 	for i, run := range []float64{40, 150, 500, 1500, 4000} {
 		seed := 3000 + uint64(i)
-		h.mix(fmt.Sprintf("two classes in runs of %g", run), seed, noise.each(), true, switching(.8, run))
-		h.mix(fmt.Sprintf("two classes that wander in %g rows", run), seed+10, blur.each(), true, wandering(2, run, 1))
-		h.mix(fmt.Sprintf("ten classes that wander in %g rows", run), seed+20, n[i%2].each(), true,
+		h.addMix(fmt.Sprintf("two classes in runs of %g", run), seed, noise.each(), true, switching(.8, run))
+		h.addMix(fmt.Sprintf("two classes that wander in %g rows", run), seed+10, blur.each(), true,
+			wandering(2, run, 1))
+		h.addMix(fmt.Sprintf("ten classes that wander in %g rows", run), seed+20, n[i%2].each(), true,
 			wandering(10, run, 1))
 	}
 	for i, run := range []float64{150, 600, 2000} {
-		h.mix(fmt.Sprintf("domains in runs of %g", run), 3030+uint64(i), j, true, atRandom(len(j), run))
+		h.addMix(fmt.Sprintf("domains in runs of %g", run), 3030+uint64(i), j, true, atRandom(len(j), run))
 	}
-	h.mix("two classes by the time of day", 3041, contrast.each(), true, always(func(r *rand.Rand, t float64) int {
+	h.addMix("two classes by the time of day", 3041, contrast.each(), true, always(func(r *rand.Rand, t float64) int {
 		return step(r.Float64() < .5+.35*math.Sin(2*math.Pi*t*tunedRows/dayRows))
 	}))
-	h.mix("two classes in waves of three days", 3042, noise.each(), true, always(func(r *rand.Rand, t float64) int {
+	h.addMix("two classes in waves of three days", 3042, noise.each(), true, always(func(r *rand.Rand, t float64) int {
 		return step(r.Float64() < .5+.35*math.Sin(2*math.Pi*t*tunedRows/(3.1*dayRows)))
 	}))
 	return h.out, h.err

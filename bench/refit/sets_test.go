@@ -28,7 +28,7 @@ func TestMix(t *testing.T) {
 		b.z[i] = -1
 	}
 	m := mix{"m", 1, 200, false, []*source{a, b}, parts(0, 1, 0, 1)()}
-	s := m.stream()
+	s := m.streamOf()
 	if s.rows() != 200 || len(s.z) != 600 || !slices.Equal(s.changes, []int{50, 100, 150}) || !s.drifting {
 		t.Fatalf("%d rows, %d scores, changes %v", s.rows(), len(s.z), s.changes)
 	}

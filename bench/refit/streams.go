@@ -73,7 +73,7 @@ type mix struct {
 	which   func(r *rand.Rand, t float64) int // source of the row at the share t of the stream
 }
 
-func (m *mix) stream() *stream {
+func (m *mix) streamOf() *stream {
 	r := rand.New(rand.NewPCG(m.seed, 1))
 	s := &stream{name: m.name, drifting: true, k: m.sources[0].k}
 	walks := make([]walk, len(m.sources))

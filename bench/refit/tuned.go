@@ -41,7 +41,7 @@ func tunedDrifting(l *library, seed uint64) (out []recipe, err error) {
 	}
 	add := func(name string, s uint64, sources []*source, gradual bool, which func(r *rand.Rand, t float64) int) {
 		m := mix{name, seed + s, tunedRows, gradual, sources, which}
-		out = append(out, recipe{name, true, func() (*stream, error) { return m.stream(), nil }})
+		out = append(out, recipe{name, true, func() (*stream, error) { return m.streamOf(), nil }})
 	}
 	for i, bad := range j[1:] {
 		pair, n := []*source{j[0], bad}, uint64(i)

@@ -40,7 +40,7 @@ const (
 
 var backboneLock sync.Mutex
 
-func (s *source) backbone(k backboneKind) (*backbone, error) {
+func (s *source) backboneOf(k backboneKind) (*backbone, error) {
 	backboneLock.Lock()
 	defer backboneLock.Unlock()
 	if b := s.backbones[k.name]; b != nil {

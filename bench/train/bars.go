@@ -20,7 +20,7 @@ const (
 )
 
 // mean is that of a measure over the seeds.
-func (r results) mean(setting, name string, c measure, tempered bool) float64 {
+func (r results) mean(setting, name string, c measurement, tempered bool) float64 {
 	v, _ := student.Interval(listOf(c, r.pick(setting, find(methods(), name), tempered), tempered), 0)
 	return v
 }
@@ -69,7 +69,7 @@ func (r results) autoBar(line func(bar, got string, holds bool), settings []sett
 	most, where, compared := math.Inf(-1), "", 0
 	for _, s := range settings {
 		trials := r.pick(s.name, find(methods(), "auto"), true)
-		for _, c := range []measure{nll, ece} {
+		for _, c := range []measurement{nll, ece} {
 			d, h := student.Interval(less(c.values(trials, true), r.base(s.name, c)), sharedRows)
 			if math.IsNaN(h) {
 				continue
@@ -141,7 +141,7 @@ func (r results) beaten(s setting, list []method) []string {
 			continue
 		}
 		for _, tempered := range []bool{false, true} {
-			for _, c := range []measure{nll, ece} {
+			for _, c := range []measurement{nll, ece} {
 				d, h := student.Interval(less(c.values(r.pick(s.name, m, tempered), tempered), r.base(s.name, c)),
 					sharedRows)
 				if d < -h && strings.Trim(fmt.Sprintf(c.format, d), "-0.") != "" {

@@ -36,7 +36,7 @@ func find(list []method, name string) method {
 }
 
 // base are the values of the reference, with its temperature.
-func (r results) base(setting string, c measure) map[uint64]float64 {
+func (r results) base(setting string, c measurement) map[uint64]float64 {
 	return c.values(r.pick(setting, find(methods(), reference), true), true)
 }
 
@@ -82,7 +82,7 @@ func (r results) autoTable(b *strings.Builder, settings []setting) {
 	for _, s := range settings {
 		trials := r.pick(s.name, m, true)
 		cells := []string{s.title}
-		for _, c := range []measure{nll, ece, accuracy} {
+		for _, c := range []measurement{nll, ece, accuracy} {
 			cells = append(cells, c.difference(less(c.values(trials, true), r.base(s.name, c))))
 		}
 		count := map[string]int{}
@@ -103,7 +103,7 @@ func (r results) autoTable(b *strings.Builder, settings []setting) {
 }
 
 // difference shows the mean of differences by seed with its interval.
-func (c measure) difference(x []float64) string {
+func (c measurement) difference(x []float64) string {
 	if len(x) == 0 {
 		return "–"
 	}
@@ -131,8 +131,8 @@ func (r results) ablationTable(b *strings.Builder, t table) {
 		cells := []string{m.title}
 		for _, s := range t.settings {
 			trials := r.pick(s.name, m, false)
-			q := measure{"q", "%.2f", func(o outcome) float64 { return o.Q }, false}
-			for _, c := range []measure{accuracy, ece, nll} {
+			q := measurement{"q", "%.2f", func(o outcome) float64 { return o.Q }, false}
+			for _, c := range []measurement{accuracy, ece, nll} {
 				cells = append(cells, c.cell(trials, false, nil))
 			}
 			cells = append(cells, ece.cell(trials, true, nil), nll.cell(trials, true, nil))
@@ -183,6 +183,6 @@ func (r results) specialTable(b *strings.Builder, t table, tempered bool) {
 	b.WriteString("\n")
 }
 
-func listOf(c measure, trials map[uint64]trial, tempered bool) []float64 {
+func listOf(c measurement, trials map[uint64]trial, tempered bool) []float64 {
 	return list(c.values(trials, tempered))
 }

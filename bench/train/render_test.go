@@ -50,7 +50,7 @@ func TestAutoTableHasTheDifference(t *testing.T) {
 // TestMark: bold where better, italics where worse, by whether more is better; nothing within the interval.
 func TestMark(t *testing.T) {
 	for _, c := range []struct {
-		of   measure
+		of   measurement
 		diff []float64
 		want string
 	}{

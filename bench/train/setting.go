@@ -110,7 +110,7 @@ func special() []setting {
 	for _, b := range backboneKinds() {
 		out = append(out, setting{"wide_" + b.name, "clean, 256 features, backbone " + b.title,
 			func(s *source, seed uint64) (problem, error) {
-				w, err := s.backbone(b)
+				w, err := s.backboneOf(b)
 				if err != nil {
 					return problem{}, err
 				}
@@ -119,7 +119,7 @@ func special() []setting {
 	}
 	return append(out, setting{"wide_drift", "contrast_s3, 256 features", func(s *source, seed uint64) (problem,
 		error) {
-		w, err := s.backbone(backboneKinds()[0])
+		w, err := s.backboneOf(backboneKinds()[0])
 		if err != nil {
 			return problem{}, err
 		}

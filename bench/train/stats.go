@@ -39,19 +39,19 @@ func (t trial) of(tempered bool) outcome {
 	return t.Plain
 }
 
-// measure is a column of the tables: how it is read and shown, and whether more is better.
-type measure struct {
+// measurement is a column of the tables: how it is read and shown, and whether more is better.
+type measurement struct {
 	title, format string
 	of            func(o outcome) float64
 	more          bool
 }
 
 var (
-	accuracy = measure{"accuracy", "%.2f", func(o outcome) float64 { return 100 * o.Accuracy }, true}
-	ece      = measure{"ECE", "%.2f", func(o outcome) float64 { return 100 * o.ECE }, false}
-	floor    = measure{"if calibrated", "%.2f", func(o outcome) float64 { return 100 * o.Floor }, false}
-	nll      = measure{"NLL", "%.4f", func(o outcome) float64 { return o.NLL }, false}
-	measures = []measure{
+	accuracy = measurement{"accuracy", "%.2f", func(o outcome) float64 { return 100 * o.Accuracy }, true}
+	ece      = measurement{"ECE", "%.2f", func(o outcome) float64 { return 100 * o.ECE }, false}
+	floor    = measurement{"if calibrated", "%.2f", func(o outcome) float64 { return 100 * o.Floor }, false}
+	nll      = measurement{"NLL", "%.4f", func(o outcome) float64 { return o.NLL }, false}
+	measures = []measurement{
 		accuracy, ece, floor,
 		{"equal mass", "%.2f", func(o outcome) float64 { return 100 * o.ACE }, false},
 		{"class-wise", "%.3f", func(o outcome) float64 { return 100 * o.CWECE }, false},
@@ -61,7 +61,7 @@ var (
 )
 
 // values are a measure by seed.
-func (c measure) values(trials map[uint64]trial, tempered bool) map[uint64]float64 {
+func (c measurement) values(trials map[uint64]trial, tempered bool) map[uint64]float64 {
 	out := map[uint64]float64{}
 	for seed, t := range trials {
 		out[seed] = c.of(t.of(tempered))
@@ -92,7 +92,7 @@ const sharedRows = 1.0
 
 // cell shows a measure with its interval over the seeds: bold where it is better than the reference beyond the interval
 // of their difference, in italics where worse.
-func (c measure) cell(trials map[uint64]trial, tempered bool, base map[uint64]float64) string {
+func (c measurement) cell(trials map[uint64]trial, tempered bool, base map[uint64]float64) string {
 	own := c.values(trials, tempered)
 	if len(own) == 0 {
 		return "–"
@@ -109,7 +109,7 @@ func (c measure) cell(trials map[uint64]trial, tempered bool, base map[uint64]fl
 }
 
 // mark says by its type whether a difference is one.
-func (c measure) mark(text string, diff []float64) string {
+func (c measurement) mark(text string, diff []float64) string {
 	d, h := student.Interval(diff, sharedRows)
 	if c.title == floor.title || len(diff) < 2 || math.Abs(d) <= h || strings.Trim(fmt.Sprintf(c.format, d),
 		"-0.") == "" {

@@ -57,7 +57,7 @@ func (d *data) do(q request) (answer, error) {
 	if !ok {
 		return answer{}, fmt.Errorf("no task %q", q.Task)
 	}
-	in, err := d.inputs(q)
+	in, err := d.inputsOf(q)
 	if err != nil {
 		return answer{}, err
 	}

@@ -39,7 +39,7 @@ type inputs struct {
 	outcome []bool
 }
 
-func (d *data) inputs(q request) (inputs, error) {
+func (d *data) inputsOf(q request) (inputs, error) {
 	in := inputs{values: q.Values}
 	var err error
 	if q.Scores != "" {

@@ -45,7 +45,7 @@ func (b *benchRow) update(s *Set) error {
 	if err := s.Label(b.r, b.p, Truth{b.y, b.nll, 1, 1e9, math.NaN()}); err != nil {
 		return err
 	}
-	return s.Sample(SampleRow{ID: b.id, TS: 1, LabelTS: 2, W: 1, Y: int32(b.y), Z: b.z})
+	return s.AddSample(SampleRow{ID: b.id, TS: 1, LabelTS: 2, W: 1, Y: int32(b.y), Z: b.z})
 }
 
 // freshRows are logits that fill benchBytes, so that no cache and no branch predictor knows them.

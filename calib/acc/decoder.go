@@ -81,8 +81,8 @@ func NewDecoder() *Decoder {
 	}
 }
 
-// Set decodes what Set.AppendBinary has encoded. Errors are those of Set.UnmarshalBinary.
-func (d *Decoder) Set(data []byte) (*Set, error) {
+// DecodeSet decodes what Set.AppendBinary has encoded. Errors are those of Set.UnmarshalBinary.
+func (d *Decoder) DecodeSet(data []byte) (*Set, error) {
 	s := d.sets.one()
 	if err := d.set(s, data); err != nil {
 		return nil, fmt.Errorf("decode set: %w", err)

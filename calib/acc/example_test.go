@@ -17,7 +17,7 @@ func Example() {
 	}
 	p := make([]float64, 3)
 	for pane := range 2 {
-		s, _ := acc.New(total.Config())
+		s, _ := acc.New(total.Settings())
 		for y := range 3 {
 			z := []float32{2, 0, float32(pane)}
 			row, _ := kernel.Logits(z, p)

@@ -269,7 +269,7 @@ func setRow(rng *rand.Rand) func(*Set) error {
 			return s.Predict(r, w)
 		}
 		if kind == 1 {
-			if err := s.Sample(row); err != nil {
+			if err := s.AddSample(row); err != nil {
 				return err
 			}
 		}
@@ -312,7 +312,7 @@ func TestShape(t *testing.T) {
 	fill := func(s *Set) *Set {
 		r, p, z := randRow(rand.New(rand.NewPCG(1, 1)), s.cfg.K)
 		if err := errors.Join(s.Predict(r, 1), s.Label(r, p, Truth{0, 1, 1, 1, 1}),
-			s.Sample(SampleRow{Z: z})); err != nil {
+			s.AddSample(SampleRow{Z: z})); err != nil {
 			t.Fatal(err)
 		}
 		return s
@@ -405,7 +405,7 @@ func TestRejectedRows(t *testing.T) {
 		t.Errorf("probability -0: %v", err)
 	}
 	f("negative probability", s.Label(r, []float64{.5, .5, -.1, .1, 0}, Truth{0, 1, 1, 1, nan}), ErrValue)
-	f("sample", s.Sample(SampleRow{Z: make([]float32, 4)}), ErrShape)
+	f("sample", s.AddSample(SampleRow{Z: make([]float32, 4)}), ErrShape)
 	bad := r
 	bad.Entropy = nan
 	f("entropy", s.Predict(bad, 1), ErrValue)

@@ -452,7 +452,7 @@ func TestSample(t *testing.T) {
 	for _, f := range []struct{ rows, bytes, want int }{{64, 400, 10}, {64, 1, 1}, {64, 0, 64}, {0, 400, 0},
 		{5, 400, 5}} {
 		if got := must(New(Config{K: 10, SampleRows: f.rows,
-			SampleBytes: f.bytes})).Config().SampleRows; got != f.want {
+			SampleBytes: f.bytes})).Settings().SampleRows; got != f.want {
 			t.Errorf("%d rows in %d bytes: got %d, want %d", f.rows, f.bytes, got, f.want)
 		}
 	}

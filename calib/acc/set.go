@@ -115,8 +115,8 @@ func New(cfg Config) (*Set, error) {
 	return &Set{cfg: cfg, lnK: log(float64(cfg.K))}, nil
 }
 
-// Config returns the configuration with the defaults filled in; SampleRows has the bound of SampleBytes applied.
-func (s *Set) Config() Config { return s.cfg }
+// Settings returns the configuration with the defaults filled in; SampleRows has the bound of SampleBytes applied.
+func (s *Set) Settings() Config { return s.cfg }
 
 // Predict adds a prediction, labelled or not, with weight w. A row of the block kernel must have been settled
 // (kernel.Row.Settle), or its bins may be others than those of float64.
@@ -218,8 +218,8 @@ func (s *Set) checkLabel(r *kernel.Row, t Truth) (labelRow, error) {
 	}, err
 }
 
-// Sample offers a labelled row to the sample; it copies Z.
-func (s *Set) Sample(r SampleRow) error {
+// AddSample offers a labelled row to the sample; it copies Z.
+func (s *Set) AddSample(r SampleRow) error {
 	if len(r.Z) != s.cfg.K {
 		return fmt.Errorf("sample a row of %d scores for %d classes: %w", len(r.Z), s.cfg.K, ErrShape)
 	}
@@ -361,7 +361,7 @@ func (s *Set) AppendBinary(b []byte) ([]byte, error) {
 // UnmarshalBinary replaces configuration and contents by the encoded ones; after an error they are as they were.
 // A reader that expects a configuration compares Config, or lets Merge do it.
 func (s *Set) UnmarshalBinary(data []byte) error {
-	n, err := new(Decoder).Set(data)
+	n, err := new(Decoder).DecodeSet(data)
 	if err != nil {
 		return err
 	}

@@ -160,9 +160,10 @@ func (s *Summary) addLabelled(l *Labelled) {
 	c.n, c.w = c.n+l.ClassWise.n, c.w+l.ClassWise.w
 }
 
-// Set returns the sums as a set. Of its class-wise bins only ECE is to be read, of its grids not Σ w·c², of Seen.Margin
-// and Seen.NegEnt only the numbers of rows in SummaryBins bins or fewer. It is valid until the summary changes.
-func (s *Summary) Set() *Set {
+// AsSet returns the sums as a set. Of its class-wise bins only ECE is to be read, of its grids not Σ w·c², of
+// Seen.Margin and Seen.NegEnt only the numbers of rows in SummaryBins bins or fewer. It is valid until the summary
+// changes.
+func (s *Summary) AsSet() *Set {
 	out := &s.read
 	out.Classes = s.classes
 	if out.Seen = nil; s.seen.n > 0 {

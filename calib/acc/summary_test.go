@@ -115,7 +115,7 @@ func TestSummaryIsTheSet(t *testing.T) {
 		if err := sum.Unpack(&back); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := shown(t, sum.Set()), shown(t, total); got != want {
+		if got, want := shown(t, sum.AsSet()), shown(t, total); got != want {
 			t.Fatalf("seed %d: %s\nwant %s", seed, got, want)
 		}
 	}
@@ -134,7 +134,7 @@ func TestSummaryOfLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	part.Seen, part.Classes = nil, nil
-	if got, want := shown(t, sum.Set()), shown(t, part); got != want {
+	if got, want := shown(t, sum.AsSet()), shown(t, part); got != want {
 		t.Fatalf("%s\nwant %s", got, want)
 	}
 }
@@ -170,7 +170,7 @@ func TestSummaryRefuses(t *testing.T) {
 		t.Errorf("a set without room: %v", err)
 	}
 	sum.Reset()
-	if err := sum.Unpack(&p); err != nil || shown(t, sum.Set()) != shown(t, before) {
+	if err := sum.Unpack(&p); err != nil || shown(t, sum.AsSet()) != shown(t, before) {
 		t.Errorf("after an overflow the sums have changed (%v)", err)
 	}
 	if err := sum.Add(must(New(Config{K: 5}))); !errors.Is(err, ErrShape) {

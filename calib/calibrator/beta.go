@@ -53,7 +53,7 @@ func FitBeta[T kernel.Float](d Data[T], opts Options) (*Beta, Report, error) {
 		return nil, Report{}, err
 	}
 	c := &Beta{}
-	c.p = beta(s.outcomes(), &s.report)
+	c.p = beta(s.countOutcomes(), &s.report)
 	return finish(s, c, 3)
 }
 

@@ -17,8 +17,8 @@ func (o outcomes) weight(i int) float64 {
 	return o.w[i]
 }
 
-// outcomes are those of the sample's rows.
-func (s *sample) outcomes() outcomes {
+// countOutcomes are those of the sample's rows.
+func (s *sample) countOutcomes() outcomes {
 	c, right := s.top()
 	for _, w := range s.w {
 		if w != 1 {

@@ -14,7 +14,7 @@ import (
 var opts calibrator.Options
 
 // everyMethod is every method of the registry, and again, under class-wise loss scaling, where that can wrap it.
-func everyMethod() []calibrator.Method {
+func everyMethod() []calibrator.FitMethod {
 	methods := calibrator.Methods()
 	for _, m := range methods {
 		if m.Scalable {
@@ -100,7 +100,7 @@ func TestEveryMethodConforms(t *testing.T) {
 }
 
 // checkApply holds c to the contract of Apply on rows of four classes.
-func checkApply(t *testing.T, m calibrator.Method, c calibrator.Calibrator, rows [][]float64) {
+func checkApply(t *testing.T, m calibrator.FitMethod, c calibrator.Calibrator, rows [][]float64) {
 	t.Helper()
 	p, q := make([]float64, 4), make([]float64, 4)
 	for _, row := range rows {

@@ -82,7 +82,7 @@ func FitHistogram[T kernel.Float](d Data[T], m int, by Binning, opts Options) (*
 	if err := checkBins(s.method, m, by); err != nil {
 		return nil, Report{}, err
 	}
-	c := &Histogram{p: histogram(s.outcomes().groups(), m, by)}
+	c := &Histogram{p: histogram(s.countOutcomes().groups(), m, by)}
 	return finish(s, c, len(c.p.Values))
 }
 

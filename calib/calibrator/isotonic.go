@@ -54,7 +54,7 @@ func FitIsotonic[T kernel.Float](d Data[T], opts Options) (*Isotonic, Report, er
 	if err != nil {
 		return nil, Report{}, err
 	}
-	c := &Isotonic{p: isotonic(s.outcomes().groups())}
+	c := &Isotonic{p: isotonic(s.countOutcomes().groups())}
 	return finish(s, c, 2)
 }
 

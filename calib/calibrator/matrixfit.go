@@ -195,7 +195,7 @@ func (f *matrixFit) round(loss objective, reg ODIR, start matrixParams, ends end
 	k := f.k
 	th, g := make([]float64, k*k+k), make([]float64, k*k+k)
 	from := append(append(make([]float64, 0, len(th)), start.W...), start.B...)
-	pre := f.precondition(reg, from)
+	pre := f.newPrecondition(reg, from)
 	scale := 1.0
 	parameters := func(v []float64) {
 		pre.parameters(th, v)

@@ -34,8 +34,8 @@ type precondition struct {
 	tmp    []float64
 }
 
-// precondition makes the coordinates at th.
-func (f *matrixFit) precondition(reg ODIR, th []float64) *precondition {
+// newPrecondition makes the coordinates at th.
+func (f *matrixFit) newPrecondition(reg ODIR, th []float64) *precondition {
 	k := f.k
 	p := &precondition{k: k, tmp: make([]float64, k+1)}
 	lambda, mu, kappa := reg.weights(k)
@@ -55,7 +55,7 @@ func (f *matrixFit) precondition(reg ODIR, th []float64) *precondition {
 	}
 	p.blocks = make([][]float64, k)
 	for j := range p.blocks {
-		p.blocks[j] = f.block(members[j], all[j], func(l int) float64 { return weight(j, l) })
+		p.blocks[j] = f.classFactor(members[j], all[j], func(l int) float64 { return weight(j, l) })
 	}
 	return p
 }
@@ -82,8 +82,8 @@ func (f *matrixFit) members(th []float64) (rows [][]member, all []float64) {
 	return rows, all
 }
 
-// block returns the lower triangle L of a class's H = L Lᵀ.
-func (f *matrixFit) block(rows []member, all float64, weight func(l int) float64) []float64 {
+// classFactor returns the lower triangle L of a class's H = L Lᵀ.
+func (f *matrixFit) classFactor(rows []member, all float64, weight func(l int) float64) []float64 {
 	d, stride := f.k+1, f.inputs
 	if most := blockFill * d; len(rows) > most {
 		for i := range most {

@@ -46,8 +46,8 @@ func (c *MetaCal) Accepts(z []float64) bool { return rowEntropy(z) <= c.p.Thresh
 // Threshold returns the greatest entropy, in nats, of a row that is kept, and false where every row is.
 func (c *MetaCal) Threshold() (float64, bool) { return c.p.Threshold, c.p.Threshold < acceptAll }
 
-// Constraint returns the constraint and its target.
-func (c *MetaCal) Constraint() (Constraint, float64) { return c.p.Constraint, c.p.Target }
+// Bound returns the constraint and its target.
+func (c *MetaCal) Bound() (Constraint, float64) { return c.p.Constraint, c.p.Target }
 
 // Base returns the calibrator of the rows that are kept.
 func (c *MetaCal) Base() Calibrator { return c.p.Base.Calibrator }

@@ -120,7 +120,7 @@ func TestMetaCalBase(t *testing.T) {
 	if err != nil || rows != len(by) || !reflect.DeepEqual(c.Base(), calibrator.Calibrator(want)) {
 		t.Errorf("base %v on %d rows, want %v on %d, %v", c.Base(), rows, want, len(by), err)
 	}
-	if constraint, target := c.Constraint(); constraint != calibrator.MiscoverageRate || target != 0.05 ||
+	if constraint, target := c.Bound(); constraint != calibrator.MiscoverageRate || target != 0.05 ||
 		len(r.Warnings) > 0 {
 		t.Errorf("%s %g, %v", constraint, target, r.Warnings)
 	}
@@ -212,7 +212,7 @@ func TestMetaCalOnRealLogits(t *testing.T) {
 				if every == 0 {
 					every = 10
 				}
-				constraint, target := c.Constraint()
+				constraint, target := c.Bound()
 				var n, hits [2]float64 // of the kept, the given up
 				for i := h; i < len(py); i++ {
 					row, at := pz[i*k:(i+1)*k], 1

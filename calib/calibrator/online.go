@@ -133,8 +133,8 @@ func (o *OnlinePlatt) Slope() float64 { return o.theta[0] }
 // Intercept is b.
 func (o *OnlinePlatt) Intercept() float64 { return o.theta[1] }
 
-// Platt is the map as it is now, without calibeating and without the clip.
-func (o *OnlinePlatt) Platt() *Platt {
+// Current is the map as it is now, without calibeating and without the clip.
+func (o *OnlinePlatt) Current() *Platt {
 	return &Platt{p: plattParams{Slope: o.theta[0], Intercept: o.theta[1]}}
 }
 

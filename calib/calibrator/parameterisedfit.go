@@ -39,7 +39,7 @@ func FitParameterised[T kernel.Float](d Data[T], opts Options) (*ParameterisedTe
 		s.report.OnBound = true
 		s.warn("temperature %g, a bound", ts.T())
 	}
-	n := s.network(ts, set, opts.Seed)
+	n := s.newNetwork(ts, set, opts.Seed)
 	theta := n.minimise(set)
 	c := &ParameterisedTemperature{p: n.unscaled(theta)}
 	if c.check() != nil || !set.MSE && !(s.nll(c) <= s.nll(ts)) {
@@ -103,7 +103,7 @@ type network struct {
 	seed     uint64
 }
 
-func (s *sample) network(ts Temperature, set Parameterised, seed uint64) *network {
+func (s *sample) newNetwork(ts Temperature, set Parameterised, seed uint64) *network {
 	top := make([]float64, min(set.Top, s.k))
 	n := &network{sample: s, rows: float64(s.n), m: len(top) - 1, h: set.Hidden, seed: seed}
 	n.x = make([]float64, 0, s.n*n.m)

@@ -18,7 +18,7 @@ func TestParameterisedGradient(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n := s.network(ts, set, 7)
+			n := s.newNetwork(ts, set, 7)
 			f := n.loss(set)
 			rng := rand.New(rand.NewPCG(5, 6))
 			x := n.start()
@@ -40,7 +40,7 @@ func TestParameterisedGradient(t *testing.T) {
 func TestUnscaledNetwork(t *testing.T) {
 	s := small(t, 60, 4)
 	ts, _ := NewTemperature(1.7)
-	n := s.network(ts, Parameterised{Top: 10, Hidden: 5}, 1)
+	n := s.newNetwork(ts, Parameterised{Top: 10, Hidden: 5}, 1)
 	theta := n.start()
 	for i := range theta {
 		theta[i] += 0.1 * float64(i%7)
@@ -163,7 +163,7 @@ func TestNetworkLossIsThatOfRows(t *testing.T) {
 		s.row(c.n - 1)[0] = 4000                 // underflow of all others
 		for _, mse := range []bool{false, true} {
 			set, _ := Parameterised{Hidden: c.hidden, MSE: mse}.withDefaults()
-			n := s.network(Temperature{t: 1.3}, set, 1)
+			n := s.newNetwork(Temperature{t: 1.3}, set, 1)
 			theta := n.start()
 			for i := range theta {
 				theta[i] += 0.7 * rng.NormFloat64()
@@ -186,7 +186,7 @@ func BenchmarkNetworkLoss(b *testing.B) {
 	const n, k = 10_000, 10
 	s := small(b, n, k)
 	set, _ := Parameterised{}.withDefaults()
-	net := s.network(Temperature{t: 1.3}, set, 1)
+	net := s.newNetwork(Temperature{t: 1.3}, set, 1)
 	theta := net.start()
 	grad := make([]float64, len(theta))
 	for name, f := range map[string]objective{"blocks": net.loss(set), "rows": net.slowLoss(set)} {

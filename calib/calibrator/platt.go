@@ -46,7 +46,7 @@ func FitPlatt[T kernel.Float](d Data[T], opts Options) (*Platt, Report, error) {
 		return nil, Report{}, err
 	}
 	c := &Platt{}
-	c.p, s.report.Iterations, s.report.Converged = platt(s.outcomes())
+	c.p, s.report.Iterations, s.report.Converged = platt(s.countOutcomes())
 	return finish(s, c, 2)
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/calib/kernel"
 )
 
-// Method is what a program may want to know of a method of calibration before it fits one.
-type Method struct {
+// FitMethod is what a program may want to know of a method of calibration before it fits one.
+type FitMethod struct {
 	Name      string // as Fit takes it
 	Title     string // for people
 	Reference string // author, venue and year; empty for identity
@@ -35,76 +35,77 @@ const Suffix = "+cls"
 type fitFunc[T kernel.Float] func(d Data[T], opts Options) (Calibrator, Report, error)
 
 type entry[T kernel.Float] struct {
-	Method
+	FitMethod
 	fit fitFunc[T]
 }
 
 // registry lists every method, in the order of Methods.
 func registry[T kernel.Float]() []entry[T] {
 	return []entry[T]{
-		{Method{Name: "identity", Title: "identity", KeepsArgmax: true, KeepsRanking: true, MinRows: 1,
+		{FitMethod{Name: "identity", Title: "identity", KeepsArgmax: true, KeepsRanking: true, MinRows: 1,
 			Parameters: fixed(0)},
 			fitIdentity[T]},
-		{Method{Name: "temperature", Title: "temperature scaling", Reference: "Guo et al., ICML 2017",
+		{FitMethod{Name: "temperature", Title: "temperature scaling", Reference: "Guo et al., ICML 2017",
 			KeepsArgmax: true, KeepsRanking: true, Scalable: true, MinRows: 1, Parameters: fixed(1)},
 			fitTemperature[T]},
-		{Method{Name: "temperature_sbece", Title: "temperature scaling by soft-binned ECE",
+		{FitMethod{Name: "temperature_sbece", Title: "temperature scaling by soft-binned ECE",
 			Reference:   "Karandikar et al., NeurIPS 2021",
 			KeepsArgmax: true, KeepsRanking: true, MinRows: 1, Parameters: fixed(1)},
 			general(FitTemperatureSBECE[T])},
-		{Method{Name: "ensemble_temperature", Title: "ensemble temperature scaling",
+		{FitMethod{Name: "ensemble_temperature", Title: "ensemble temperature scaling",
 			Reference:   "Zhang, Kailkhura, Han, ICML 2020",
 			KeepsArgmax: true, KeepsRanking: true, Scalable: true, MinRows: 1, Parameters: fixed(3)},
 			general(FitEnsemble[T])},
-		{Method{Name: "class_temperature", Title: "class-based temperature scaling",
+		{FitMethod{Name: "class_temperature", Title: "class-based temperature scaling",
 			Reference: "Frenkel, Goldberger, EUSIPCO 2021",
 			Scalable:  true, MinRows: 1, Parameters: times(1, 0)},
 			general(FitClassTemperature[T])},
-		{Method{Name: "parameterised_temperature", Title: "parameterised temperature scaling",
+		{FitMethod{Name: "parameterised_temperature", Title: "parameterised temperature scaling",
 			Reference:   "Tomani, Cremers, Buettner, ECCV 2022",
 			KeepsArgmax: true, KeepsRanking: true, Scalable: true, Seeded: true, MinRows: 1,
 			Parameters: parameterisedSize},
 			general(FitParameterised[T])},
-		{Method{Name: "vector", Title: "vector scaling", Reference: "Guo et al., ICML 2017",
+		{FitMethod{Name: "vector", Title: "vector scaling", Reference: "Guo et al., ICML 2017",
 			MinRows: 1, Parameters: times(2, -1)},
 			general(FitVector[T])},
-		{Method{Name: "matrix", Title: "matrix scaling with ODIR",
+		{FitMethod{Name: "matrix", Title: "matrix scaling with ODIR",
 			Reference: "Guo et al., ICML 2017; Kull et al., NeurIPS 2019",
 			MinRows:   1, Parameters: square},
 			fitODIR(FitMatrix[T])},
-		{Method{Name: "dirichlet", Title: "Dirichlet calibration with ODIR", Reference: "Kull et al., NeurIPS 2019",
+		{FitMethod{Name: "dirichlet", Title: "Dirichlet calibration with ODIR", Reference: "Kull et al., NeurIPS 2019",
 			MinRows: 1, Parameters: square},
 			fitODIR(FitDirichlet[T])},
-		{Method{Name: "intra_order_preserving", Title: "diagonal intra-order-preserving function",
+		{FitMethod{Name: "intra_order_preserving", Title: "diagonal intra-order-preserving function",
 			Reference:   "Rahimi et al., NeurIPS 2020",
 			KeepsArgmax: true, KeepsRanking: true, MinRows: 1, Parameters: fixed(orderKnots)},
 			general(FitIntraOrderPreserving[T])},
-		{Method{Name: "platt", Title: "Platt scaling", Reference: "Platt, 1999", TopLabel: true, MinRows: 1,
+		{FitMethod{Name: "platt", Title: "Platt scaling", Reference: "Platt, 1999", TopLabel: true, MinRows: 1,
 			Parameters: fixed(2)},
 			general(FitPlatt[T])},
-		{Method{Name: "beta", Title: "beta calibration", Reference: "Kull, Silva Filho, Flach, AISTATS 2017",
+		{FitMethod{Name: "beta", Title: "beta calibration", Reference: "Kull, Silva Filho, Flach, AISTATS 2017",
 			TopLabel: true, MinRows: 1, Parameters: fixed(3)},
 			general(FitBeta[T])},
-		{Method{Name: "isotonic", Title: "isotonic regression", Reference: "Zadrozny, Elkan, KDD 2002",
+		{FitMethod{Name: "isotonic", Title: "isotonic regression", Reference: "Zadrozny, Elkan, KDD 2002",
 			TopLabel: true, MinRows: 1, Parameters: fixed(2)},
 			general(FitIsotonic[T])},
-		{Method{Name: "histogram", Title: "histogram binning, equal mass", Reference: "Zadrozny, Elkan, ICML 2001",
+		{FitMethod{Name: "histogram", Title: "histogram binning, equal mass", Reference: "Zadrozny, Elkan, ICML 2001",
 			TopLabel: true, MinRows: 1, Parameters: fixed(DefaultBins)},
 			fitHistogram[T](EqualMass)},
-		{Method{Name: "histogram_width", Title: "histogram binning, equal width",
+		{FitMethod{Name: "histogram_width", Title: "histogram binning, equal width",
 			Reference: "Zadrozny, Elkan, ICML 2001",
 			TopLabel:  true, MinRows: 1, Parameters: fixed(DefaultBins)},
 			fitHistogram[T](EqualWidth)},
-		{Method{Name: "scaling_binning", Title: "scaling-binning", Reference: "Kumar, Liang, Ma, NeurIPS 2019",
+		{FitMethod{Name: "scaling_binning", Title: "scaling-binning", Reference: "Kumar, Liang, Ma, NeurIPS 2019",
 			TopLabel: true, MinRows: 3, Parameters: fixed(DefaultBins)},
 			fitScalingBinning[T]},
-		{Method{Name: "spline", Title: "spline calibration", Reference: "Gupta et al., ICLR 2021",
+		{FitMethod{Name: "spline", Title: "spline calibration", Reference: "Gupta et al., ICLR 2021",
 			TopLabel: true, MinRows: 1, Parameters: fixed(splineKnots)},
 			fitSpline[T]},
-		{Method{Name: "metacal_miscoverage", Title: "Meta-Cal, miscoverage rate", Reference: "Ma, Blaschko, ICML 2021",
-			MinRows: 1, Parameters: fixed(metaCalParameters)},
+		{FitMethod{Name: "metacal_miscoverage", Title: "Meta-Cal, miscoverage rate",
+			Reference: "Ma, Blaschko, ICML 2021",
+			MinRows:   1, Parameters: fixed(metaCalParameters)},
 			fitMetaCal[T](MiscoverageRate)},
-		{Method{Name: "metacal_accuracy", Title: "Meta-Cal, coverage accuracy", Reference: "Ma, Blaschko, ICML 2021",
+		{FitMethod{Name: "metacal_accuracy", Title: "Meta-Cal, coverage accuracy", Reference: "Ma, Blaschko, ICML 2021",
 			MinRows: 1, Parameters: fixed(metaCalParameters)},
 			fitMetaCal[T](CoverageAccuracy)},
 	}
@@ -112,19 +113,19 @@ func registry[T kernel.Float]() []entry[T] {
 
 // Methods lists every method that Fit knows, in a fixed order: identity, maps of all classes, maps of the top class,
 // Meta-Cal.
-func Methods() []Method {
+func Methods() []FitMethod {
 	entries := registry[float64]()
-	out := make([]Method, len(entries))
+	out := make([]FitMethod, len(entries))
 	for i, e := range entries {
-		out[i] = e.Method
+		out[i] = e.FitMethod
 	}
 	return out
 }
 
 // Lookup returns the method of that name; Suffix is allowed where the method is Scalable.
-func Lookup(name string) (Method, error) {
+func Lookup(name string) (FitMethod, error) {
 	e, _, err := find[float64](name)
-	return e.Method, err
+	return e.FitMethod, err
 }
 
 // find returns the method, and whether the name ends in Suffix.

@@ -61,7 +61,7 @@ func FitScalingBinning[T kernel.Float](d Data[T], m int, opts Options) (*Scaling
 		return nil, Report{}, err
 	}
 	c := &ScalingBinning{}
-	if c.p, err = scalingBinning(s.outcomes(), m, &s.report); err != nil {
+	if c.p, err = scalingBinning(s.countOutcomes(), m, &s.report); err != nil {
 		return nil, Report{}, err
 	}
 	return finish(s, c, len(c.p.Values))

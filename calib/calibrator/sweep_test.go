@@ -145,7 +145,7 @@ func TestEveryMethodOnEveryAwkwardTable(t *testing.T) {
 	}
 }
 
-func sweepOne(t *testing.T, what string, m calibrator.Method, table sweepTable, w []float64, o calibrator.Options) {
+func sweepOne(t *testing.T, what string, m calibrator.FitMethod, table sweepTable, w []float64, o calibrator.Options) {
 	t.Helper()
 	o.Probs = table.probs
 	c, r, err := calibrator.Fit(m.Name, calibrator.NewData(table.z, table.k, table.y, w), o)
@@ -199,7 +199,7 @@ func notDistribution(p []float64) string {
 	return ""
 }
 
-func keeps(t *testing.T, what string, m calibrator.Method, z, p []float64) {
+func keeps(t *testing.T, what string, m calibrator.FitMethod, z, p []float64) {
 	t.Helper()
 	a := argmax(z)
 	for k := range p {

@@ -93,14 +93,14 @@ type Fired struct {
 	ECE, Bin, Accuracy  bool      // which of them fired
 }
 
-// Evidence returns what speaks against the nulls so far. The test with more evidence is named as the one that fired.
-func (a *Alarm) Evidence() *Fired {
-	f := &Fired{Headline: a.Headline.Evidence()}
+// Current returns what speaks against the nulls so far. The test with more evidence is named as the one that fired.
+func (a *Alarm) Current() *Fired {
+	f := &Fired{Headline: a.Headline.Current()}
 	if a.Diagnosis == nil {
 		f.Accuracy = true
 		return f
 	}
-	f.Diagnosis = a.Diagnosis.Evidence()
+	f.Diagnosis = a.Diagnosis.Current()
 	f.ECE = f.Headline.LogE >= f.Diagnosis.LogE
 	f.Bin = !f.ECE
 	return f
@@ -128,10 +128,10 @@ func (a *Alarm) Observe(id int64, p Pane) (*Fired, error) {
 	}
 	f := &Fired{Headline: head, Diagnosis: diag, ECE: head != nil, Bin: diag != nil}
 	if head == nil {
-		f.Headline = a.Headline.Evidence()
+		f.Headline = a.Headline.Current()
 	}
 	if diag == nil {
-		f.Diagnosis = a.Diagnosis.Evidence()
+		f.Diagnosis = a.Diagnosis.Current()
 	}
 	return f, nil
 }

@@ -57,8 +57,8 @@ func newDetector(dict *dictionary) *Detector {
 // Fresh returns another detector of the same specification, without any rows.
 func (d *Detector) Fresh() *Detector { return newDetector(d.dict) }
 
-// Spec returns the specification, defaults filled in.
-func (d *Detector) Spec() Spec { return d.dict.spec }
+// Specification returns the specification, defaults filled in.
+func (d *Detector) Specification() Spec { return d.dict.spec }
 
 // clear puts all R and cusums to 0.
 func (d *Detector) clear() {
@@ -103,7 +103,7 @@ func (d *Detector) Observe(id int64, p Pane) (*Evidence, error) {
 		return nil, nil
 	}
 	d.fired++
-	e := d.Evidence()
+	e := d.Current()
 	if !d.dict.spec.Ever {
 		d.clear()
 	}

@@ -47,8 +47,8 @@ type BinMemory struct{ N, Confidence, Accuracy, Gap float64 }
 
 const topExperts = 5
 
-// Evidence returns what speaks against the null so far.
-func (d *Detector) Evidence() *Evidence {
+// Current returns what speaks against the null so far.
+func (d *Detector) Current() *Evidence {
 	e := &Evidence{Null: d.dict.spec.Null, Epsilon: d.dict.spec.Epsilon, LogE: d.LogE(), Threshold: d.Threshold(),
 		Pane: d.last, Since: d.last,
 		Bins: d.binEvidence()}

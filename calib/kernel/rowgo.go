@@ -13,7 +13,7 @@ type scaling struct {
 	inv      float32 // 1/e of the maximum
 }
 
-func (p *params) scaling(mx float32) scaling {
+func (p *params) scalingOf(mx float32) scaling {
 	mq := fma32(mx, p.hi, magic32) - magic32
 	v := scaling{hi: p.hi, lo: p.lo, max: mx, bias: magicBias - mq, low: (mq - zeroScale) * p.inv}
 	v.inv = 1 / v.exp(mx)
@@ -65,7 +65,7 @@ func (a *sums) rowSums(i int, out, z []float32, p *params) {
 			mx = x
 		}
 	}
-	v := p.scaling(mx)
+	v := p.scalingOf(mx)
 	a.max[i], a.count[i], a.arg[i] = mx, 0, -1
 	a.s[i], a.d[i], a.q[i], a.second[i] = 0, 0, 0, 0
 	if len(z) < columnK {
@@ -145,7 +145,7 @@ func tree(v *[lanes / 2]float64) float64 {
 // or whose numbers leave the range of the float32 arithmetic.
 func (a *sums) finish(r *Row, i int, p *params) bool {
 	mx := a.max[i]
-	v := p.scaling(mx)
+	v := p.scalingOf(mx)
 	mq := magicBias - v.bias
 	c, beta, count := float64(v.inv), p.beta, float64(a.count[i])
 	tied := count - 1

@@ -128,7 +128,7 @@ checkpoints: {dir: %q, interval: 100ms, rows: 200, store: %s}
 					want)
 			})
 			rt.Archive.Sweep()
-			stats := rt.Archive.Stats()
+			stats := rt.Archive.Totals()
 			stop()
 			if got := archivedRows(t, dir); !maps.Equal(got, want) {
 				t.Fatalf("%d rows in the archive, want %d", len(got), len(want))

@@ -129,7 +129,7 @@ func runHeadsList(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	v := t.View()
+	v := t.Current()
 	if jsonOutput(cmd) {
 		return printJSON(cmd, v)
 	}
@@ -159,7 +159,7 @@ func runHeadsShow(cmd *cobra.Command, id string) error {
 	if err != nil {
 		return err
 	}
-	for _, h := range t.View().Heads {
+	for _, h := range t.Current().Heads {
 		if h.ID == id {
 			return printReport(cmd, cmd.OutOrStdout(), &h)
 		}

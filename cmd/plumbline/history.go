@@ -84,8 +84,8 @@ func (f *historyFlags) run(cmd *cobra.Command, model string) error {
 }
 
 // query is what the flags ask for.
-func (f *historyFlags) query(model string, records bool) (registry.Query, error) {
-	q := registry.Query{Model: model, Version: f.version, Records: f.record || records}
+func (f *historyFlags) query(model string, records bool) (registry.Search, error) {
+	q := registry.Search{Model: model, Version: f.version, Records: f.record || records}
 	if f.limit < 0 {
 		return q, usageErrorf("--limit %d: must be 0 or more", f.limit)
 	}
@@ -115,15 +115,15 @@ func flagTime(flag, text string) (*int64, error) {
 
 // source is whom to ask.
 func (f *historyFlags) source(cmd *cobra.Command) (
-	ask func(registry.Query) (decisionlog.Page, error), done func(), err error) {
+	ask func(registry.Search) (decisionlog.Page, error), done func(), err error) {
 	if !f.direct {
-		return func(q registry.Query) (decisionlog.Page, error) { return f.askProcess(cmd, q) }, func() {}, nil
+		return func(q registry.Search) (decisionlog.Page, error) { return f.askProcess(cmd, q) }, func() {}, nil
 	}
 	store, err := openHistoryStore(cmd)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(q registry.Query) (decisionlog.Page, error) {
+	return func(q registry.Search) (decisionlog.Page, error) {
 		page, err := store.Query(cmd.Context(), q)
 		return decisionlog.Page{Entries: page.Entries, Next: page.Next, Behind: -1}, err
 	}, func() { _ = store.Close() }, nil
@@ -149,7 +149,7 @@ func openHistoryStore(cmd *cobra.Command) (*registry.Store, error) {
 	return decisionlog.Open(cfg.History, file)
 }
 
-func (f *historyFlags) askProcess(cmd *cobra.Command, q registry.Query) (page decisionlog.Page, err error) {
+func (f *historyFlags) askProcess(cmd *cobra.Command, q registry.Search) (page decisionlog.Page, err error) {
 	v := url.Values{"limit": {strconv.Itoa(q.Limit)}, "detail": {"none"}}
 	if q.Records {
 		v.Set("detail", "full")

@@ -144,7 +144,7 @@ func TestStreamGoesOnWithoutHistory(t *testing.T) {
 	if n := len(onTopic(t, brokers)); n == 0 {
 		t.Error("nothing was decided")
 	}
-	if st := rt.Past.Fill.Status(); st.Up || !strings.Contains(st.Error, "not a directory") {
+	if st := rt.Past.Fill.Progress(); st.Up || !strings.Contains(st.Error, "not a directory") {
 		t.Errorf("status %+v, want one that says why it is not up", st)
 	}
 	resp, err := http.Get("http://" + cfg.HTTP.Listen + "/metrics")
@@ -164,7 +164,7 @@ func TestStreamGoesOnWithoutHistory(t *testing.T) {
 	}
 	awaitHistory(t, path, brokers)
 	eventually.Get(t, "the history is up", func() (any, bool) { // each partition tries again at its own time
-		st := rt.Past.Fill.Status()
+		st := rt.Past.Fill.Progress()
 		return st, st.Up && st.Error == ""
 	})
 }

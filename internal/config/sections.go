@@ -27,8 +27,8 @@ import (
 //go:embed sections.go
 var configSource string
 
-// Source is the file with the comments that document the keys.
-func (Config) Source() string { return configSource }
+// Declaration is the file with the comments that document the keys.
+func (Config) Declaration() string { return configSource }
 
 // Config is the whole file. Default gives its defaults.
 type Config struct {

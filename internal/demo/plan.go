@@ -122,8 +122,8 @@ type digitsSource struct {
 }
 
 // Schema implements feed.Source.
-func (s *digitsSource) Schema() feed.Schema {
-	return feed.Schema{Model: modelName, Version: modelVersion, K: digits.Classes, D: digits.Hidden,
+func (s *digitsSource) Schema() feed.Fields {
+	return feed.Fields{Model: modelName, Version: modelVersion, K: digits.Classes, D: digits.Hidden,
 		Slices: []string{"device"}}
 }
 

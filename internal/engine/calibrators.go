@@ -18,7 +18,7 @@ type LatestCalibrators struct{ *Engine }
 // Latest implements calibrate.Source. A model version without a calibrator is known once something was decided about
 // it, be it that nothing changes, which every process reads; before that, where it has a snapshot.
 func (c LatestCalibrators) Latest(model, version string) (calibrate.InForce, <-chan struct{}, bool) {
-	l, changed, ok := c.published.Latest(arrowio.ModelKey{Model: model, Version: version})
+	l, changed, ok := c.published.Newest(arrowio.ModelKey{Model: model, Version: version})
 	f := calibrate.InForce{Model: model, Version: l.Version, Revision: l.Revision, From: time.Unix(0, l.From),
 		Calibrator: l.Calibrator, Canary: l.Canary, Share: l.Share}
 	if ok {

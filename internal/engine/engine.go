@@ -195,9 +195,9 @@ func forgetAfter(c *config.Config) int64 {
 }
 
 // NewModelTask builds the model task of a panes partition, with empty state.
-func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.ModelTask {
+func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.Task {
 	c := &rt.Config
-	mc := model.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: c.Stats.Accumulators(c.Sample), Bins: c.Stats.Bins,
+	mc := model.Config{Pane: int64(c.EventTime.Pane), Acc: c.Stats.Accumulators(c.Sample), Bins: c.Stats.Bins,
 		ExtraBins: c.Stats.ExtraBins, CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
 		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c)}
 	mc.Windows, mc.Rules = c.Windows, slices.Clone(c.Rules)
@@ -215,7 +215,7 @@ func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.Mo
 	mc.Refit, mc.MaxBytes, mc.Build = c.Refit, refit.MaxCalibratorBytes(c.Kafka.MessageMax), buildinfo.Name()
 	mc.Trigger, mc.Heads = c.Trigger, c.Heads
 	mc.Fits = rt.fits
-	return model.NewModelTask(mc, partition, counts, rt.Log)
+	return model.NewTask(mc, partition, counts, rt.Log)
 }
 
 // classesOf is whose rows shards count by predicted class.

@@ -21,7 +21,7 @@ type webHeads struct {
 
 // Heads implements web.Heads.
 func (w webHeads) Heads() any {
-	v := w.rt.Tuning.View()
+	v := w.rt.Tuning.Current()
 	for i := range v.Heads {
 		v.Heads[i].Lost = v.Heads[i].Silent >= w.rt.Config.Trainer.LostAfter.Seconds()
 	}

@@ -27,7 +27,7 @@ func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Options) error {
 	topic, id := r.Config.Topics.Alerts, r.Config.Group+"-notify"
 	g := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{topic}, Log: r.Log,
 		Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
-	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
+	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
 		done, err := r.notifiedUpTo(ctx, id, topic, p, commit)
 		if err != nil {
 			return err
@@ -42,7 +42,8 @@ func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Options) error {
 
 // notifiedUpTo is the offset from which webhooks have not been notified yet. If they never were, it is the topic's end,
 // which is committed: what comes while no process runs is sent later, what happened before anyone asked is not.
-func (r *KafkaRun) notifiedUpTo(ctx context.Context, group, topic string, p int, commit kafkaio.Commit) (int64, error) {
+func (r *KafkaRun) notifiedUpTo(ctx context.Context, group, topic string, p int, commit kafkaio.CommitFunc) (int64,
+	error) {
 	done, err := kafkaio.Committed(ctx, r.Client, group, topic, p)
 	if err != nil || done >= 0 {
 		return done, err

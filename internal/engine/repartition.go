@@ -22,8 +22,8 @@ type unkeyed struct {
 	topic, target string
 }
 
-// unkeyed lists the topics that are configured.
-func (rt *Engine) unkeyed() []unkeyed {
+// unkeyedTopics lists the topics that are configured.
+func (rt *Engine) unkeyedTopics() []unkeyed {
 	var out []unkeyed
 	t := rt.Config.Topics
 	if t.LogitsUnkeyed != "" {
@@ -44,14 +44,14 @@ func (r *KafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error 
 	if err != nil {
 		return err
 	}
-	for _, u := range r.unkeyed() {
+	for _, u := range r.unkeyedTopics() {
 		id := r.Config.Group + "-repartition-" + u.input.String()
 		// Partitions that are added need nothing but to be read.
 		group := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{u.topic},
 			Watch: true, Log: r.Log,
 			Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 		g.Go(func() error {
-			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
+			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
 				task := attempts.ID{Task: "repartition-" + u.input.String(), Partition: p}
 				return r.attempts.Run(ctx, task, func(ctx context.Context, guard *attempts.Guard) error {
 					return r.repartition(ctx, relayed{u, id, p, guard}, sink, commit)
@@ -71,7 +71,7 @@ type relayed struct {
 }
 
 // repartition works on one partition until ctx is done.
-func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sink, commit kafkaio.Commit) error {
+func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sink, commit kafkaio.CommitFunc) error {
 	p := u.partition
 	next, err := kafkaio.Committed(ctx, r.Client, u.group, u.topic, p)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 }
 
 // fencedCommit is commit that tells by ErrFenced that the group has gone on without this process.
-func fencedCommit(commit kafkaio.Commit) kafkaio.Commit {
+func fencedCommit(commit kafkaio.CommitFunc) kafkaio.CommitFunc {
 	return func(ctx context.Context, next map[string]int64) error {
 		err := commit(ctx, next)
 		for _, gone := range []kafka.Error{kafka.UnknownMemberId, kafka.IllegalGeneration, kafka.FencedInstanceID} {

@@ -25,7 +25,7 @@ import (
 type Replay struct {
 	*Engine
 	mu     sync.Mutex // the model task's
-	Model  *model.ModelTask
+	Model  *model.Task
 	offset int64
 	Shards []*pipeline.Shard
 }

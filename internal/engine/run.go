@@ -54,7 +54,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	if r.Client, r.Dialer, err = kafkaclient.New(rt.Config.Kafka); err != nil {
 		return err
 	}
-	if which.Repartition && !which.Shards && !which.Models && len(rt.unkeyed()) == 0 {
+	if which.Repartition && !which.Shards && !which.Models && len(rt.unkeyedTopics()) == 0 {
 		return errors.New("--stages repartition: neither topics.logits_unkeyed nor topics.labels_unkeyed is set")
 	}
 	whom, tell, err := notifyOptions(rt.Config, rt.Log)
@@ -143,7 +143,7 @@ func (r *KafkaRun) Prepare(ctx context.Context) (topology, error) {
 		return t, err
 	}
 	r.shards, r.panes = t[0].partitions, t[2].partitions
-	for _, u := range r.unkeyed() {
+	for _, u := range r.unkeyedTopics() {
 		if _, err := kafkaio.Partitions(ctx, r.Client, u.topic); err != nil {
 			return t, err
 		}
@@ -213,7 +213,7 @@ func (r *KafkaRun) runShards(ctx context.Context) error {
 		Log:    r.Log,
 		Silent: r.heardNothing("shards"), Client: r.Client, Session: r.Config.Kafka.Session,
 		Members: filepath.Join(r.workDir(), "members")}
-	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
+	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
 		id := attempts.ID{Task: "shard", Partition: p}
 		return r.attempts.Run(ctx, id, func(ctx context.Context, guard *attempts.Guard) error {
 			if p >= r.shards {
@@ -244,7 +244,7 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 		Topics: []string{r.Config.Topics.Panes}, Log: r.Log,
 		Silent: r.heardNothing("models"), Client: r.Client, Session: r.Config.Kafka.Session,
 		Members: filepath.Join(r.workDir(), "members")}
-	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
+	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
 		id := attempts.ID{Task: "model", Partition: p}
 		return r.attempts.Run(ctx, id, func(ctx context.Context, guard *attempts.Guard) error {
 			if p >= r.panes {
@@ -260,7 +260,7 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 func (r *KafkaRun) model(ctx context.Context, guard *attempts.Guard, p int, open pipeline.Open) error {
 	name := taskName("model", p)
 	defer r.remove(name)
-	var task *model.ModelTask
+	var task *model.Task
 	err := pipeline.Run(ctx, r.runner("models", guard), func() (pipeline.Registered, error) {
 		counts := pipeline.NewCounts()
 		task = r.NewModelTask(p, counts)
@@ -318,7 +318,7 @@ func (r *KafkaRun) added(topic string, p, was int) error {
 }
 
 func (r *KafkaRun) source(name string, topics map[pipeline.Input]string, p int,
-	commit kafkaio.Commit) func(map[pipeline.Input]int64) (pipeline.Opened, error) {
+	commit kafkaio.CommitFunc) func(map[pipeline.Input]int64) (pipeline.Opened, error) {
 	_, models := topics[pipeline.Panes]
 	return func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
 		src := kafkaio.NewSource(kafkaio.Spec{

@@ -24,7 +24,7 @@ type benchRows struct {
 	pool   []float32 // rows are windows into it
 }
 
-func (s *benchRows) Schema() feed.Schema { return feed.Schema{Model: "m", Version: "1", K: s.k} }
+func (s *benchRows) Schema() feed.Fields { return feed.Fields{Model: "m", Version: "1", K: s.k} }
 
 func (s *benchRows) Next(row *feed.Row) error {
 	from := s.random.IntN(len(s.pool) - s.k)

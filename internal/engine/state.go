@@ -21,19 +21,19 @@ func remains(r *KafkaRun) reset.Topics { return reset.Topics{Config: r.Config, S
 // shardTask registers a shard. One that begins with an empty state, and never had another, has an epoch of its own from
 // then on.
 func shardTask(r *KafkaRun, s *pipeline.Shard) pipeline.Registered {
-	out := s.Registered()
+	out := s.ForRun()
 	out.Begin = func(ctx context.Context) error {
 		if err := remains(r).BeginShard(ctx, s.ID); err != nil {
 			return err
 		}
-		s.Life().Begin(pipeline.NewEpoch(), nil)
+		s.OwnLife().Begin(pipeline.NewEpoch(), nil)
 		return nil
 	}
 	return out
 }
 
 // modelTask registers the model task of a partition.
-func modelTask(r *KafkaRun, t *model.ModelTask, p int) pipeline.Registered {
+func modelTask(r *KafkaRun, t *model.Task, p int) pipeline.Registered {
 	return pipeline.Registered{
 		Task:   t,
 		Report: t.Report,

@@ -99,7 +99,7 @@ func (rt *running) lag(now time.Time) map[string]map[string]lagStatus {
 	out := map[string]map[string]lagStatus{}
 	for name, src := range rt.sources {
 		by := map[string]lagStatus{}
-		for in, l := range src.Lag() {
+		for in, l := range src.Lags() {
 			st := lagStatus{Offsets: l.Offsets}
 			if l.Oldest > 0 {
 				st.Seconds = max(0, now.Sub(time.Unix(0, l.Oldest)).Seconds())
@@ -188,7 +188,7 @@ func (rt *Engine) Status() *ProcessStatus {
 		Models: map[string]string{},
 		Paused: rt.paused(), Kafka: rt.kafkaSilence(), Lag: rt.lag(time.Now())}
 	if past := rt.pastNow(); past != nil {
-		h := past.Fill.Status()
+		h := past.Fill.Progress()
 		st.History = &h
 	}
 	st.Failing, st.Skipped = rt.attempts.Failing(), rt.attempts.Skipped()

@@ -10,7 +10,7 @@ import (
 // BenchmarkNext measures what `plumbline produce` can reach: rows to encoded messages, K = 10, no features.
 func BenchmarkNext(b *testing.B) {
 	r := &Rows{N: 10000, K: 10, Scores: make([]float32, 100000), Label: make([]int32, 10000)}
-	src, err := r.Source(Order{Shuffle: true, Repeat: 1 << 30})
+	src, err := r.Open(Order{Shuffle: true, Repeat: 1 << 30})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 // A table of three rows, one a second, whose labels come two seconds later.
 func ExampleNew() {
 	rows := &feed.Rows{Model: "m", N: 3, K: 2, Scores: []float32{1, 0, 0, 2, 3, 0}, Label: []int32{0, 1, 0}}
-	src, err := rows.Source(feed.Order{})
+	src, err := rows.Open(feed.Order{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 type Feed struct {
 	opts    Options
 	sources []Source
-	schemas []Schema // of sources, with the model and version of opts
+	schemas []Fields // of sources, with the model and version of opts
 
 	source  int   // being read
 	next    int64 // number of the row that is read next

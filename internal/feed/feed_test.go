@@ -67,7 +67,7 @@ func options() Options {
 
 func source(t *testing.T, r *Rows, o Order) Source {
 	t.Helper()
-	s, err := r.Source(o)
+	s, err := r.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}

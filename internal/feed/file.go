@@ -107,7 +107,7 @@ func (f Files) Open(o Options) (*Feed, int64, error) {
 		}
 		order := f.Order
 		order.Seed += uint64(i)
-		src, err := rows.Source(order)
+		src, err := rows.Open(order)
 		if err != nil {
 			return nil, 0, fmt.Errorf("%s: %w", name, err)
 		}

@@ -16,7 +16,7 @@ type pending struct {
 func (p *pending) rows() int { return len(p.cols.IDs) }
 
 // addRow appends a prediction.
-func (p *pending) addRow(s *Schema, row *Row, id string, t arrowio.Time, inline bool) {
+func (p *pending) addRow(s *Fields, row *Row, id string, t arrowio.Time, inline bool) {
 	c := &p.cols
 	p.stamp(id, t)
 	if s.Probs {
@@ -70,7 +70,7 @@ func (p *pending) reset() {
 }
 
 // message encodes the rows of p, which has some, as one of model and version, and empties p.
-func (p *pending) message(stream Stream, partition int32, s *Schema) (Message, error) {
+func (p *pending) message(stream Stream, partition int32, s *Fields) (Message, error) {
 	c := p.cols
 	var value []byte
 	var err error
@@ -89,7 +89,7 @@ func (p *pending) message(stream Stream, partition int32, s *Schema) (Message, e
 }
 
 // columns is what the encoder takes: nil for what the source does not have, as empty and absent differ there.
-func (p *pending) columns(s *Schema) arrowio.Columns {
+func (p *pending) columns(s *Fields) arrowio.Columns {
 	c := p.cols
 	c.Model, c.Version, c.K, c.D = s.Model, s.Version, s.K, s.D
 	c.Logits, c.Probs = present(c.Logits), present(c.Probs)

@@ -68,11 +68,11 @@ func TestScoresAreRounded(t *testing.T) {
 	if len(r.Scores) != 2 || r.Scores[0] != float32(0.1) || r.Scores[1] != -3 {
 		t.Errorf("got %v, want the float32 nearest to 0.1 and -3", r.Scores)
 	}
-	if _, err := r.Source(Order{}); err != nil {
+	if _, err := r.Open(Order{}); err != nil {
 		t.Errorf("got error %v, want none", err)
 	}
 	r.Scores = r.Scores[:1]
-	if _, err := r.Source(Order{}); err == nil || !strings.Contains(err.Error(), "column scores") {
+	if _, err := r.Open(Order{}); err == nil || !strings.Contains(err.Error(), "column scores") {
 		t.Errorf("got error %v, want one on the column scores", err)
 	}
 }

@@ -47,8 +47,8 @@ type Order struct {
 	ByTime bool
 }
 
-// Source returns a source over r, which must not change while it is read.
-func (r *Rows) Source(o Order) (Source, error) {
+// Open returns a source over r, which must not change while it is read.
+func (r *Rows) Open(o Order) (Source, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
@@ -113,9 +113,9 @@ type cursor struct {
 	values []string
 }
 
-func (c *cursor) Schema() Schema {
+func (c *cursor) Schema() Fields {
 	r := c.rows
-	return Schema{
+	return Fields{
 		Model:   r.Model,
 		Version: r.Version,
 		K:       r.K,

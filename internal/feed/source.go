@@ -6,8 +6,8 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 )
 
-// Schema says what the rows of a Source have. It does not change over the source's life.
-type Schema struct {
+// Fields says what the rows of a Source have. It does not change over the source's life.
+type Fields struct {
 	Model, Version string
 
 	K      int      // scores a row
@@ -20,10 +20,10 @@ type Schema struct {
 }
 
 // sameRows reports whether predictions of the two schemas may share a message.
-func (s Schema) sameRows(t Schema) bool { return reflect.DeepEqual(s, t) }
+func (s Fields) sameRows(t Fields) bool { return reflect.DeepEqual(s, t) }
 
 // sameLabels reports whether labels of the two schemas may share a message.
-func (s Schema) sameLabels(t Schema) bool { return s.Model == t.Model && s.Version == t.Version }
+func (s Fields) sameLabels(t Fields) bool { return s.Model == t.Model && s.Version == t.Version }
 
 // Row is one prediction. Slices in it belong to the source and are valid until its next call.
 type Row struct {
@@ -42,7 +42,7 @@ type Row struct {
 
 // Source yields rows in feed order. One goroutine calls it.
 type Source interface {
-	Schema() Schema
+	Schema() Fields
 	// Next overwrites row with the next one; io.EOF after the last. Endless sources never return it.
 	Next(row *Row) error
 }

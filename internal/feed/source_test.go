@@ -130,7 +130,7 @@ type endless struct {
 	scores [2]float32
 }
 
-func (*endless) Schema() Schema { return Schema{Model: "e", K: 2, Probs: true} }
+func (*endless) Schema() Fields { return Fields{Model: "e", K: 2, Probs: true} }
 
 func (e *endless) Next(row *Row) error {
 	e.scores = [2]float32{float32(e.next), 1}
@@ -194,11 +194,11 @@ func TestErrors(t *testing.T) {
 
 	short := numbered(10)
 	short.Label = short.Label[:9]
-	if _, err := short.Source(Order{}); err == nil ||
+	if _, err := short.Open(Order{}); err == nil ||
 		!strings.Contains(err.Error(), "column label: 9 values for 10 rows") {
 		t.Errorf("got error %v, want one on the column label", err)
 	}
-	if _, err := numbered(3).Source(Order{ByTime: true}); err == nil {
+	if _, err := numbered(3).Open(Order{ByTime: true}); err == nil {
 		t.Error("order by time without times: got no error")
 	}
 

@@ -122,7 +122,7 @@ func (in input) open(t *testing.T) *merged {
 		var sources []feed.Source
 		share := (n + int64(len(model.sources)) - 1) / int64(len(model.sources))
 		for j, rows := range model.sources {
-			src, err := rows.Source(feed.Order{Shuffle: true, Seed: uint64(10*i + j),
+			src, err := rows.Open(feed.Order{Shuffle: true, Seed: uint64(10*i + j),
 				Repeat: int((share + int64(rows.N) - 1) / int64(rows.N))})
 			if err != nil {
 				t.Fatal(err)

@@ -79,7 +79,7 @@ func TestGarbage(t *testing.T) {
 
 func makeBadStream(t *testing.T, s settings, rows *feed.Rows) *badStream {
 	t.Helper()
-	src, err := rows.Source(feed.Order{})
+	src, err := rows.Open(feed.Order{})
 	if err != nil {
 		t.Fatal(err)
 	}

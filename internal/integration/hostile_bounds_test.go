@@ -93,7 +93,7 @@ func boundsGood(t *testing.T, s settings) []kafka.Message {
 	t.Helper()
 	all := loadRows(t, "c10jpeg_resnet_logits.npz", "resnet20", 10)
 	rows := &feed.Rows{N: boundsRows, K: 10, Scores: all.Scores[:boundsRows*10], Label: all.Label[:boundsRows]}
-	src, err := rows.Source(feed.Order{})
+	src, err := rows.Open(feed.Order{})
 	if err != nil {
 		t.Fatal(err)
 	}

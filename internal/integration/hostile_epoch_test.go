@@ -191,7 +191,7 @@ const (
 
 // part sends a part of the stream, and closes it in event time.
 func (w *epochWorld) part(number int) {
-	src, err := w.rows.Source(feed.Order{})
+	src, err := w.rows.Open(feed.Order{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func lettersGood(t *testing.T, s settings) []kafka.Message {
 	t.Helper()
 	all := loadRows(t, "c10jpeg_resnet_logits.npz", "resnet20", 10)
 	rows := &feed.Rows{N: lettersRows, K: 10, Scores: all.Scores[:lettersRows*10], Label: all.Label[:lettersRows]}
-	src, err := rows.Source(feed.Order{})
+	src, err := rows.Open(feed.Order{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -176,7 +176,7 @@ func (p *tended) failures() (n int) {
 // poisonStream is a good stream of 10,000 rows.
 func poisonStream(t *testing.T, s settings) []kafka.Message {
 	t.Helper()
-	src, err := loadRows(t, "c10jpeg_resnet_logits.npz", "resnet20", 10).Source(feed.Order{})
+	src, err := loadRows(t, "c10jpeg_resnet_logits.npz", "resnet20", 10).Open(feed.Order{})
 	if err != nil {
 		t.Fatal(err)
 	}

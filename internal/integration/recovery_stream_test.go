@@ -57,8 +57,8 @@ type liveSource struct {
 	slices      [1]string
 }
 
-func (s *liveSource) Schema() feed.Schema {
-	return feed.Schema{Model: s.name, Version: s.version, K: s.rows.K, Times: true, Slices: []string{"cohort"}}
+func (s *liveSource) Schema() feed.Fields {
+	return feed.Fields{Model: s.name, Version: s.version, K: s.rows.K, Times: true, Slices: []string{"cohort"}}
 }
 
 func (s *liveSource) Next(row *feed.Row) error {

@@ -89,7 +89,7 @@ func repartitionFeed(t *testing.T, of int) []feed.Message {
 		device.Values = append(device.Values, []string{"phone", "car", "wall"}[i%3])
 	}
 	rows.Slices = []feed.Column{device}
-	src, err := rows.Source(feed.Order{Shuffle: true, Seed: 3, Repeat: repartitionRows / rows.N})
+	src, err := rows.Open(feed.Order{Shuffle: true, Seed: 3, Repeat: repartitionRows / rows.N})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,8 +77,8 @@ func newSynthetic(k int, rows int64) *synthetic {
 	return s
 }
 
-func (s *synthetic) Schema() feed.Schema {
-	return feed.Schema{Model: fmt.Sprintf("synthetic%d", s.k), Version: "1", K: s.k}
+func (s *synthetic) Schema() feed.Fields {
+	return feed.Fields{Model: fmt.Sprintf("synthetic%d", s.k), Version: "1", K: s.k}
 }
 
 func (s *synthetic) Next(row *feed.Row) error {

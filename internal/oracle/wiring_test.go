@@ -108,7 +108,7 @@ func (s *shard) restore(checkpoint []byte) {
 // model is one model task.
 type model struct {
 	w *wiring
-	m *opmodel.ModelTask
+	m *opmodel.Task
 }
 
 func (w *wiring) newModel(partition int) *model {

@@ -125,7 +125,7 @@ func testFeed(t *testing.T, n, partitions int) *feed.Feed {
 	for i := range rows.Label {
 		rows.Label[i] = int32(i % 10)
 	}
-	src, err := rows.Source(feed.Order{Shuffle: true, Seed: 1})
+	src, err := rows.Open(feed.Order{Shuffle: true, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,8 +113,8 @@ func newPaneSource(t *Test, columns []string, pane time.Duration) *paneSource {
 }
 
 // Schema implements feed.Source.
-func (s *paneSource) Schema() feed.Schema {
-	return feed.Schema{Model: s.test.Model, Version: s.test.Version, K: s.test.Classes, Slices: s.columns, Times: true}
+func (s *paneSource) Schema() feed.Fields {
+	return feed.Fields{Model: s.test.Model, Version: s.test.Version, K: s.test.Classes, Slices: s.columns, Times: true}
 }
 
 // Next implements feed.Source.

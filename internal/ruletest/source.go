@@ -34,8 +34,8 @@ func newRuleSource(t *Test, columns []string) *ruleSource {
 }
 
 // Schema implements feed.Source.
-func (s *ruleSource) Schema() feed.Schema {
-	return feed.Schema{Model: s.test.Model, Version: s.test.Version, K: s.test.Classes, Slices: s.columns}
+func (s *ruleSource) Schema() feed.Fields {
+	return feed.Fields{Model: s.test.Model, Version: s.test.Version, K: s.test.Classes, Slices: s.columns}
 }
 
 // Next implements feed.Source.

@@ -237,7 +237,7 @@ func (s *Suite) feed(t *Test, cfg *config.Config) (*feed.Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	src, err := rows.Source(feed.Order{Repeat: 1})
+	src, err := rows.Open(feed.Order{Repeat: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@
 //	var configSource string
 //
 //	// Source is the file with the comments that document the keys.
-//	func (Config) Source() string { return configSource }
+//	func (Config) Declaration() string { return configSource }
 //
 // The tags are:
 //

@@ -10,7 +10,7 @@ import (
 )
 
 // documented is implemented by a struct that embeds the source file that declares it and its inner structs.
-type documented interface{ Source() string }
+type documented interface{ Declaration() string }
 
 // meanings holds the comments of fields by "package.Type.Field".
 type meanings map[string]string
@@ -21,7 +21,8 @@ func (m meanings) of(t reflect.Type) meanings {
 	if !ok {
 		return m
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), "", d.Source(), parser.ParseComments|parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "", d.Declaration(),
+		parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		panic("setting: the source of " + t.String() + ": " + err.Error())
 	}

@@ -13,8 +13,8 @@ import (
 //go:embed setting_test.go
 var source string
 
-// Source documents the keys.
-func (oven) Source() string { return source }
+// Declaration documents the keys.
+func (oven) Declaration() string { return source }
 
 type oven struct {
 	// Temperature

@@ -27,7 +27,7 @@ func lockDevice(t service.Config, dir string, log *slog.Logger) (free func(), er
 	if len(t.Command) > 0 || t.Backend == "go" || t.Backend == "gorgonia" {
 		return none, nil
 	}
-	if _, err := (&cuda.Backend{Device: t.Device}).Info(); err != nil {
+	if _, err := (&cuda.Backend{Device: t.Device}).Describe(); err != nil {
 		return none, nil //nolint:nilerr // the backend says so when it falls back
 	}
 	return lockDeviceFile(t.Device, dir, log)

@@ -189,7 +189,7 @@ func (o *Options) train(ctx context.Context, in recipe.Input, b backend.Backend,
 	if err := o.epochs(ctx, t); err != nil {
 		return nil, err
 	}
-	report := t.Report()
+	report := t.Summary()
 	r.Training = &report
 	return t.Head(), nil
 }
@@ -199,7 +199,7 @@ func (o *Options) epochs(ctx context.Context, t *recipe.Training) error {
 	what := "train " + o.Plan.Name
 	bar := progress.New(o.Progress, int64(o.Plan.Recipes[0].Config.Epochs), what, "epochs")
 	defer bar.Finish()
-	bar.Add(int64(len(t.Report().Epochs)))
+	bar.Add(int64(len(t.Summary().Epochs)))
 	for !t.Done() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -207,7 +207,7 @@ func (o *Options) epochs(ctx context.Context, t *recipe.Training) error {
 		if err := t.Step(); err != nil {
 			return err
 		}
-		epochs := t.Report().Epochs
+		epochs := t.Summary().Epochs
 		valid := epochs[len(epochs)-1].Valid
 		bar.Say(fmt.Sprintf("%s: NLL %s, accuracy %s", what, texttable.Short(valid.NLL),
 			texttable.Short(valid.Accuracy)))

@@ -18,8 +18,8 @@ import (
 //go:embed apply.go
 var configSource string
 
-// Source is the file with the comments that document the keys.
-func (Config) Source() string { return configSource }
+// Declaration is the file with the comments that document the keys.
+func (Config) Declaration() string { return configSource }
 
 // Config turns on the calibrated stream.
 type Config struct {

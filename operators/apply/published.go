@@ -106,9 +106,9 @@ type Latest struct {
 	Share  float64
 }
 
-// Latest returns the newest calibrator of a model version, and a channel that is closed when anything is published.
+// Newest returns the newest calibrator of a model version, and a channel that is closed when anything is published.
 // Version "" is that of the model's latest publication. ok is false where there is none.
-func (p *Published) Latest(m arrowio.ModelKey) (l Latest, changed <-chan struct{}, ok bool) {
+func (p *Published) Newest(m arrowio.ModelKey) (l Latest, changed <-chan struct{}, ok bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if m.Version == "" {

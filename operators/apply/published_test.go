@@ -41,7 +41,7 @@ func TestPublishedIsBounded(t *testing.T) {
 	if got := len(p.by[m]); got != keptRevisions {
 		t.Errorf("%d calibrators are kept, want %d", got, keptRevisions)
 	}
-	if l, _, ok := p.Latest(m); !ok || l.Revision != n || l.From != n*second {
+	if l, _, ok := p.Newest(m); !ok || l.Revision != n || l.From != n*second {
 		t.Errorf("the latest is %+v", l)
 	}
 	for at := int64(1); at <= n+5; at++ {

@@ -224,7 +224,7 @@ func TestCrashPointsWithFiles(t *testing.T) {
 				func() (pipeline.Registered, error) {
 					w.Shards[0] = c.shard(0, 1)
 					w.Shards[0].CheckpointRows = 40
-					return w.Shards[0].Registered(), nil
+					return w.Shards[0].ForRun(), nil
 				},
 				func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
 					return pipeline.Opened{Source: &laneSource{in: in[0], at: [2]int{int(max(next[0], 0)),

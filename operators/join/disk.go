@@ -87,7 +87,7 @@ func (w *buffer) recall(id arrowio.ID) error {
 		}
 		e := w.place(id)
 		p := &w.entries[e]
-		p.onDisk, p.number, p.used = true, n, w.store.State(n) != stateWaiting
+		p.onDisk, p.number, p.used = true, n, w.store.StateOf(n) != stateWaiting
 		if err := w.decodeRow(e, row); err != nil {
 			return fmt.Errorf("join store: row %d: %w", n, err)
 		}
@@ -164,7 +164,7 @@ func (w *buffer) oldestOf() (ts int64, label, used, ok bool, err error) {
 		if err != nil {
 			return 0, false, false, false, err
 		}
-		return h.ts, h.label, w.store.State(h.n) != stateWaiting, true, nil
+		return h.ts, h.label, w.store.StateOf(h.n) != stateWaiting, true, nil
 	}
 	if w.oldest < 0 {
 		return 0, false, false, false, nil
@@ -176,7 +176,7 @@ func (w *buffer) oldestOf() (ts int64, label, used, ok bool, err error) {
 // removeOldest removes what oldestOf describes.
 func (w *buffer) removeOldest() {
 	if h := &w.head; h.known && w.onDisk() > 0 {
-		*w.n.of(h.label, w.store.State(h.n) != stateWaiting)--
+		*w.n.of(h.label, w.store.StateOf(h.n) != stateWaiting)--
 		w.store.Remove(h.id, h.n)
 		h.known = false
 		return

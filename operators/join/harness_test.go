@@ -31,7 +31,7 @@ type setup struct {
 	inputs   int
 	lateness int64
 	join     Options
-	model    model.ModelConfig
+	model    model.Config
 	slices   []string
 	maxKeys  int
 }
@@ -40,7 +40,7 @@ func defaultSetup() setup {
 	a := acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}
 	return setup{inputs: 2, lateness: 0, maxKeys: 100,
 		join: Options{Config: Config{Wait: 120 * time.Second, MaxRows: 1 << 20}},
-		model: model.ModelConfig{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20,
+		model: model.Config{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20,
 			SampleRows: 4096, FinalAfter: 120 * second,
 			Windows: []window.Config{{Name: "tumbling", Kind: "time", Size: 60 * time.Second, Slide: 60 * time.Second},
 				{Name: "sliding", Kind: "time", Size: 60 * time.Second, Slide: 20 * time.Second},
@@ -72,13 +72,13 @@ func host(counts *pipeline.Counts) pipeline.Host {
 	return pipeline.Host{Out: pipeline.NewOut(counts), Counts: counts, Log: quiet}
 }
 
-func (s *setup) task() *model.ModelTask {
-	return model.NewModelTask(s.model, 0, pipeline.NewCounts(), quiet)
+func (s *setup) task() *model.Task {
+	return model.NewTask(s.model, 0, pipeline.NewCounts(), quiet)
 }
 
 // world is a worldtest.World of a setup, which tests may change while it runs.
 type world struct {
-	*worldtest.World[*model.ModelTask]
+	*worldtest.World[*model.Task]
 	setup setup
 }
 
@@ -87,9 +87,9 @@ func newWorld(t testing.TB, s setup, in []worldtest.Lanes, seed uint64) *world {
 		s.model.Fits = refit.NewPool(1)
 	}
 	w := &world{setup: s}
-	w.World = worldtest.New(t, worldtest.Parts[*model.ModelTask]{Inputs: s.inputs, Fits: s.model.Fits,
+	w.World = worldtest.New(t, worldtest.Parts[*model.Task]{Inputs: s.inputs, Fits: s.model.Fits,
 		NewShard: func(id, of int) *pipeline.Shard { return w.setup.shard(id, of) },
-		NewTask:  func() *model.ModelTask { return w.setup.task() }}, in, seed)
+		NewTask:  func() *model.Task { return w.setup.task() }}, in, seed)
 	return w
 }
 

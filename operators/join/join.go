@@ -13,8 +13,8 @@ import (
 //go:embed join.go
 var configSource string
 
-// Source is the file with the comments that document the keys.
-func (Config) Source() string { return configSource }
+// Declaration is the file with the comments that document the keys.
+func (Config) Declaration() string { return configSource }
 
 // Config is the wait of predictions for labels.
 type Config struct {

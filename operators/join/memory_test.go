@@ -52,7 +52,7 @@ func TestTenMillionWait(t *testing.T) {
 		t.Fatalf("%d wait, want %d", n, rows)
 	}
 	store := &dirstore.Store{Dir: t.TempDir(), Keep: 2}
-	section := []pipeline.Section{counts.Section(), {Name: "join", State: j, Files: j}}
+	section := []pipeline.Section{counts.CheckpointSection(), {Name: "join", State: j, Files: j}}
 	for n := uint64(1); n <= 2; n++ {
 		start := time.Now()
 		c, err := pipeline.EncodeCheckpoint(section)
@@ -82,7 +82,7 @@ func TestTenMillionWait(t *testing.T) {
 	}
 	counts = pipeline.NewCounts()
 	j = New(cfg, host(counts))
-	if err := pipeline.RestoreCheckpoint(data, []pipeline.Section{counts.Section(),
+	if err := pipeline.RestoreCheckpoint(data, []pipeline.Section{counts.CheckpointSection(),
 		{Name: "join", State: j, Files: j}}, stored[0].Fetch); err != nil {
 		t.Fatal(err)
 	}

@@ -38,9 +38,9 @@ func TestCrashAfterAnyMessage(t *testing.T) {
 	}
 }
 
-// TestModelTaskReloadsAtEveryMessage feeds one panes log, with late rows, alarms, refits and shards that become idle,
+// TestTaskReloadsAtEveryMessage feeds one panes log, with late rows, alarms, refits and shards that become idle,
 // to a task that runs through and to one that is restored again and again.
-func TestModelTaskReloadsAtEveryMessage(t *testing.T) {
+func TestTaskReloadsAtEveryMessage(t *testing.T) {
 	t.Parallel()
 	rows := batchtest.Rows(61, batchtest.Options{N: 1500, MaxLag: 10 * second, Unlabelled: .05, Sharpness: 2.5})
 	s := defaultSetup()

@@ -41,7 +41,7 @@
 // The package knows models, versions, keys, panes, the barrier, the order of the stages, and the checkpoint, whose
 // section "model" is a loop over models, versions, keys and their stages. It knows none of the stages' arithmetic. It
 // must not know Kafka, the operators of a shard, or who reads its records: package pipeline runs it (pipeline.Task),
-// and internal/engine makes its ModelConfig from the configuration file.
+// and internal/engine makes its Config from the configuration file.
 //
 // The table of stages (stages.go) has drift, window, alarm and rule. A new stage is a package and a line there; a new
 // kind of rule is a type in package rule and a line in its table. No stage knows another stage or this package; what

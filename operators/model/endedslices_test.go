@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-func endedBy(task *ModelTask, reason string) int64 {
+func endedBy(task *Task, reason string) int64 {
 	return task.counts.All()[CountEndedSlices+":"+reason]
 }
 

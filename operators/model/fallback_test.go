@@ -155,7 +155,7 @@ func fallback(t *testing.T, seed uint64, s setup, in worldtest.Lanes, journals b
 		err := pipeline.Run(t.Context(), rn, func() (pipeline.Registered, error) {
 			shard = s.shard(0, 1)
 			shard.CheckpointRows = 1 + r.Int64N(8)
-			return shard.Registered(), nil
+			return shard.ForRun(), nil
 		}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
 			src := &randomSource{r: r, in: in, next: [2]int64{max(next[0], 0), max(next[1], 0)}, left: -1}
 			if kills > 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // A model gets a new version at each deployment, and every version has windows, references, tests and a sample of rows.
-// So the task forgets a version that is out of service: other versions have had rows for ModelConfig.ForgetAfter since
+// So the task forgets a version that is out of service: other versions have had rows for Config.ForgetAfter since
 // its last rows. A pause of the whole model counts as at most pauseAtMost. Otherwise, when two versions come back after
 // half a year, the one that comes later would be forgotten.
 
@@ -65,7 +65,7 @@ func (m *model) seen(pane, pause int64) (any bool) {
 
 // forgetIdle forgets the versions that are out of service at the end of a label pane. It must be called only at panes
 // with rows. Which other panes are processed depends on how far the barrier jumps, and must not matter.
-func (m *model) forgetIdle(t *ModelTask, pane int64) error {
+func (m *model) forgetIdle(t *Task, pane int64) error {
 	after := t.cfg.ForgetAfter / t.cfg.Pane
 	if after == 0 {
 		return nil
@@ -127,7 +127,7 @@ func (t *stepper) forget(now int64) error {
 }
 
 // idleState is the checkpoint section with the label panes of the versions' last rows.
-type idleState struct{ t *ModelTask }
+type idleState struct{ t *Task }
 
 // AppendState implements pipeline.State. It appends the versions that have had rows, by model and name.
 func (s idleState) AppendState(dst []byte) ([]byte, error) {

@@ -36,7 +36,7 @@ type setup struct {
 	inputs   int
 	lateness int64
 	join     join.Options
-	model    ModelConfig
+	model    Config
 	slices   []string
 	maxKeys  int
 	apply    *apply.Published
@@ -48,7 +48,7 @@ func defaultSetup() setup {
 	a := acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}
 	return setup{inputs: 2, lateness: 0, maxKeys: 100,
 		join: join.Options{Config: join.Config{Wait: 120 * time.Second, MaxRows: 1 << 20}},
-		model: ModelConfig{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20,
+		model: Config{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20,
 			SampleRows: 4096, FinalAfter: 120 * second,
 			Windows: []window.Config{{Name: "tumbling", Kind: "time", Size: 60 * time.Second, Slide: 60 * time.Second},
 				{Name: "sliding", Kind: "time", Size: 60 * time.Second, Slide: 20 * time.Second},
@@ -84,11 +84,11 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 		Stages: operators.Chain(c, h), Host: h})
 }
 
-func (s *setup) task() *ModelTask { return NewModelTask(s.model, 0, pipeline.NewCounts(), quiet) }
+func (s *setup) task() *Task { return NewTask(s.model, 0, pipeline.NewCounts(), quiet) }
 
 // world is a worldtest.World of a setup, which tests may change while it runs.
 type world struct {
-	*worldtest.World[*ModelTask]
+	*worldtest.World[*Task]
 	setup setup
 }
 
@@ -97,9 +97,9 @@ func newWorld(t testing.TB, s setup, in []worldtest.Lanes, seed uint64) *world {
 		s.model.Fits = refit.NewPool(1)
 	}
 	w := &world{setup: s}
-	w.World = worldtest.New(t, worldtest.Parts[*ModelTask]{Inputs: s.inputs, Fits: s.model.Fits,
+	w.World = worldtest.New(t, worldtest.Parts[*Task]{Inputs: s.inputs, Fits: s.model.Fits,
 		NewShard: func(id, of int) *pipeline.Shard { return w.setup.shard(id, of) },
-		NewTask:  func() *ModelTask { return w.setup.task() },
+		NewTask:  func() *Task { return w.setup.task() },
 		Rarer:    testsize.Pick(2.0, 1)}, in, seed) // a checkpoint costs more than the rows between two
 	return w
 }

@@ -37,7 +37,7 @@ type keyState struct {
 }
 
 // key returns the key of a slice, and creates it if needed.
-func (v *version) key(slice string, cfg *ModelConfig) *keyState {
+func (v *version) key(slice string, cfg *Config) *keyState {
 	k := v.keys[slice]
 	if k == nil {
 		k = &keyState{Key: stage.Key{Version: &v.Version, Slice: slice, K: v.K, Snapshots: map[string][]byte{}},
@@ -63,7 +63,7 @@ func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 }
 
 // put decodes a cell and keeps it until its label pane is processed.
-func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *ModelConfig) error {
+func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *Config) error {
 	set := new(acc.Set)
 	if err := set.UnmarshalBinary(c.Set); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (k *keyState) takePane(pane, length int64) stage.Pane {
 
 // stepper processes label panes of one version.
 type stepper struct {
-	*ModelTask
+	*Task
 	*version
 }
 
@@ -195,7 +195,7 @@ func (t *stepper) close(names []string, in map[string]*stage.Pane, pane int64) e
 }
 
 // keepRows returns how many labelled rows rules and alarms read from stage.Key.Recent.
-func keepRows(cfg *ModelConfig) int64 {
+func keepRows(cfg *Config) int64 {
 	n := int64(0)
 	for i := range cfg.Rules {
 		n = max(n, cfg.Rules[i].Rows)

@@ -28,7 +28,7 @@ type losses struct {
 
 // lives reports whether a message is of the state that the shard goes on with. The log has one order, so a message of
 // an unknown epoch begins one, and those of the epochs before come of a process that does not know it yet.
-func (p *progress) lives(t *ModelTask, m *pipeline.PaneMessage) bool {
+func (p *progress) lives(t *Task, m *pipeline.PaneMessage) bool {
 	switch {
 	case p.seq == 0:
 		p.epoch = m.Epoch
@@ -51,7 +51,7 @@ func (p *progress) lives(t *ModelTask, m *pipeline.PaneMessage) bool {
 }
 
 // take takes note of a shard's loss, which every model may miss rows of.
-func (s *losses) take(t *ModelTask, l *record.Loss) error {
+func (s *losses) take(t *Task, l *record.Loss) error {
 	t.log.Warn("rows were lost with the state of a task", "task", l.Task, "since", l.Since, "until", l.Until, "by",
 		l.By, "why", l.Why)
 	s.all = append(s.all[max(0, len(s.all)+1-maxLosses):], *l)
@@ -69,7 +69,7 @@ func (s *losses) take(t *ModelTask, l *record.Loss) error {
 }
 
 // tellLoss writes a loss into the history of a model.
-func tellLoss(t *ModelTask, l *record.Loss, model string) error {
+func tellLoss(t *Task, l *record.Loss, model string) error {
 	if l == nil {
 		return nil
 	}
@@ -179,7 +179,7 @@ type Heard struct {
 
 // Begun is the first checkpoint of a task that begins at an offset of the panes topic with an empty state.
 func Begun(next int64, heard []Heard, l *record.Loss) (pipeline.Checkpoint, error) {
-	t := &ModelTask{next: next, reached: minPane, losses: losses{all: []record.Loss{*l}, midway: true}}
+	t := &Task{next: next, reached: minPane, losses: losses{all: []record.Loss{*l}, midway: true}}
 	for _, h := range heard {
 		if err := t.setShards(h.Of); err != nil {
 			return pipeline.Checkpoint{}, err
@@ -213,10 +213,10 @@ func Moved(next int64, l *record.Loss) map[string]pipeline.Edit {
 	}
 }
 
-func modelSection(t *ModelTask) pipeline.Section {
+func modelSection(t *Task) pipeline.Section {
 	return pipeline.Section{Name: "model", Version: 3, State: taskState{t}}
 }
 
-func lossesSection(t *ModelTask) pipeline.Section {
+func lossesSection(t *Task) pipeline.Section {
 	return pipeline.Section{Name: "losses", Version: 1, State: &t.losses}
 }

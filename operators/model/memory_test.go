@@ -34,7 +34,7 @@ type load struct {
 }
 
 // loadConfig is the configuration of an empty file.
-func loadConfig(l load) ModelConfig {
+func loadConfig(l load) Config {
 	cfg := defaultSetup().model
 	a, d, r := setting.Default[alarm.Config](), setting.Default[drift.Config](), setting.Default[rule.Config]()
 	r.Name = "excess-ece"
@@ -54,7 +54,7 @@ func loadConfig(l load) ModelConfig {
 // loaded is a model task under load.
 type loaded struct {
 	load
-	task   *ModelTask
+	task   *Task
 	stats  *stats.Operator
 	outbox *pipeline.Outbox
 	rand   *rand.Rand
@@ -66,7 +66,7 @@ type loaded struct {
 
 func newLoaded(l load) *loaded {
 	cfg := loadConfig(l)
-	x := &loaded{load: l, rand: rand.New(rand.NewPCG(1, 2)), task: NewModelTask(cfg, 0, pipeline.NewCounts(), quiet)}
+	x := &loaded{load: l, rand: rand.New(rand.NewPCG(1, 2)), task: NewTask(cfg, 0, pipeline.NewCounts(), quiet)}
 	x.outbox = pipeline.NewOutbox(0, 1, cfg.Pane, 1)
 	x.stats = stats.New(stats.Options{Acc: cfg.Acc, Pane: cfg.Pane, Slices: cfg.Slices.Columns, MaxKeys: l.keys + 1,
 		Classes: stats.ClassesModel}, pipeline.Host{Outbox: x.outbox, Counts: pipeline.NewCounts()})

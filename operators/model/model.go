@@ -29,8 +29,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// ModelConfig configures a model task; internal/engine makes it from the configuration file.
-type ModelConfig struct {
+// Config configures a model task; internal/engine makes it from the configuration file.
+type Config struct {
 	Pane       int64
 	Acc        acc.Config // of the shards; K is set for each version
 	Bins       int
@@ -57,11 +57,11 @@ type ModelConfig struct {
 	table []namedStage
 }
 
-// ModelTask processes one partition of the panes topic. See the package documentation.
-type ModelTask struct {
+// Task processes one partition of the panes topic. See the package documentation.
+type Task struct {
 	env       *stage.Env
 	alert     *alert.Stage
-	cfg       ModelConfig
+	cfg       Config
 	partition int
 	next      int64
 	shards    []progress
@@ -101,13 +101,13 @@ type model struct {
 	heads    *finetune.Model
 }
 
-func (t *ModelTask) newModel(name string) *model {
+func (t *Task) newModel(name string) *model {
 	return &model{name: name, versions: map[string]*version{}, heads: t.heads.NewModel()}
 }
 
-// NewModelTask returns the task of one partition of the panes topic.
-func NewModelTask(cfg ModelConfig, partition int, counts *pipeline.Counts, log *slog.Logger) *ModelTask {
-	t := &ModelTask{
+// NewTask returns the task of one partition of the panes topic.
+func NewTask(cfg Config, partition int, counts *pipeline.Counts, log *slog.Logger) *Task {
+	t := &Task{
 		cfg:       cfg,
 		partition: partition,
 		next:      -1,
@@ -160,15 +160,15 @@ const (
 )
 
 // Name implements pipeline.Task.
-func (t *ModelTask) Name() string { return fmt.Sprintf("model-%05d", t.partition) }
+func (t *Task) Name() string { return fmt.Sprintf("model-%05d", t.partition) }
 
 // Next implements pipeline.Task.
-func (t *ModelTask) Next() map[pipeline.Input]int64 {
+func (t *Task) Next() map[pipeline.Input]int64 {
 	return map[pipeline.Input]int64{pipeline.Panes: t.next}
 }
 
 // Take processes one message of the panes topic.
-func (t *ModelTask) Take(ctx context.Context, r pipeline.Record) error {
+func (t *Task) Take(ctx context.Context, r pipeline.Record) error {
 	if r.Idle || r.Offset < t.next {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (t *ModelTask) Take(ctx context.Context, r pipeline.Record) error {
 	return nil
 }
 
-func (t *ModelTask) take(value []byte) error {
+func (t *Task) take(value []byte) error {
 	if pipeline.IsOrder(value) {
 		c, err := pipeline.DecodeOrder(value)
 		if err != nil {
@@ -249,7 +249,7 @@ func (t *ModelTask) take(value []byte) error {
 	return t.increment(m)
 }
 
-func (t *ModelTask) setShards(of int) error {
+func (t *Task) setShards(of int) error {
 	if len(t.shards) == 0 {
 		t.shards = make([]progress, of)
 		for i := range t.shards {
@@ -266,7 +266,7 @@ func (t *ModelTask) setShards(of int) error {
 // barrier returns the first label pane that some shard has not closed. An idle shard has sent everything that it has,
 // so it does not count: a partition without rows must not stop a model. If all shards are idle, everything has come.
 // The barrier never moves back. Rows that a shard sends for an earlier pane after it wakes up are late.
-func (t *ModelTask) barrier() int64 {
+func (t *Task) barrier() int64 {
 	active, last, any := int64(math.MaxInt64), int64(minPane), false
 	for _, p := range t.shards {
 		last = max(last, p.closed)
@@ -281,7 +281,7 @@ func (t *ModelTask) barrier() int64 {
 }
 
 // increment keeps cells until their label pane is processed. Late cells join the next pane.
-func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
+func (t *Task) increment(m *pipeline.PaneMessage) error {
 	md := t.models[m.Model]
 	if md == nil {
 		md = t.newModel(m.Model)
@@ -321,7 +321,7 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 }
 
 // versionOf returns a version, and creates it if needed. It returns an error if no statistics can have K = k.
-func (t *ModelTask) versionOf(m *model, name string, k int) (*version, error) {
+func (t *Task) versionOf(m *model, name string, k int) (*version, error) {
 	if v := m.versions[name]; v != nil {
 		return v, nil
 	}
@@ -331,7 +331,7 @@ func (t *ModelTask) versionOf(m *model, name string, k int) (*version, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &version{Version: stage.Version{Model: m.name, Name: name, K: k, Shape: empty.Config()},
+	v := &version{Version: stage.Version{Model: m.name, Name: name, K: k, Shape: empty.Settings()},
 		keys: map[string]*keyState{}, heavy: map[string]*slice.Counts{}, pendingSlices: map[string]*inbox{},
 		last: minPane}
 	v.refit = t.refits.NewState(&v.Version)
@@ -341,7 +341,7 @@ func (t *ModelTask) versionOf(m *model, name string, k int) (*version, error) {
 }
 
 // process processes every model's label panes up to the barrier.
-func (t *ModelTask) process() error {
+func (t *Task) process() error {
 	for _, name := range slices.Sorted(maps.Keys(t.models)) {
 		if err := t.advance(t.models[name], t.reached); err != nil {
 			return err
@@ -352,7 +352,7 @@ func (t *ModelTask) process() error {
 
 // advance processes one model's label panes up to the barrier, or up to a pane for which a fit is due that has not
 // ended.
-func (t *ModelTask) advance(m *model, barrier int64) error {
+func (t *Task) advance(m *model, barrier int64) error {
 	delete(t.waiting, m.name)
 	for m.next < barrier {
 		pane := min(m.nextBusy(barrier), barrier)
@@ -410,7 +410,7 @@ func (m *model) nextBusy(barrier int64) int64 {
 }
 
 // emit publishes one output of a key. It also chains the output into the key's ledger, which is part of the state hash.
-func (t *ModelTask) emit(k *stage.Key, m pipeline.Message) {
+func (t *Task) emit(k *stage.Key, m pipeline.Message) {
 	if k != nil {
 		h := sha256.New()
 		h.Write(k.Ledger[:])
@@ -424,12 +424,12 @@ func (t *ModelTask) emit(k *stage.Key, m pipeline.Message) {
 }
 
 // whole returns the key of all rows of a version.
-func (t *ModelTask) whole(v *stage.Version) *stage.Key {
+func (t *Task) whole(v *stage.Version) *stage.Key {
 	return &t.models[v.Model].versions[v.Name].key("", &t.cfg).Key
 }
 
 // Outputs returns the decided outputs and clears them. It is for use without a runner, which would write them.
-func (t *ModelTask) Outputs() []pipeline.Message {
+func (t *Task) Outputs() []pipeline.Message {
 	out := t.out
 	t.out = nil
 	return out
@@ -437,7 +437,7 @@ func (t *ModelTask) Outputs() []pipeline.Message {
 
 // Hash returns the state hash of each model: SHA-256 over the ledgers and states of its keys. It does not depend on
 // panes partitions, shards, batch sizes and crashes.
-func (t *ModelTask) Hash() (map[string]string, error) {
+func (t *Task) Hash() (map[string]string, error) {
 	out := map[string]string{}
 	for name, m := range t.models {
 		b, err := m.append(nil, t.cfg.table)

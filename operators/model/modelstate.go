@@ -13,7 +13,7 @@ import (
 )
 
 // taskState is the checkpoint section with the task's models.
-type taskState struct{ t *ModelTask }
+type taskState struct{ t *Task }
 
 // AppendState implements pipeline.State.
 func (s taskState) AppendState(dst []byte) ([]byte, error) {

@@ -14,9 +14,9 @@ import (
 
 // Sections implements pipeline.Task. Counts are restored first, because restoring the models adds to them when a slice
 // column is gone.
-func (t *ModelTask) Sections() []pipeline.Section {
+func (t *Task) Sections() []pipeline.Section {
 	return []pipeline.Section{
-		t.counts.Section(),
+		t.counts.CheckpointSection(),
 		modelSection(t),
 		{Name: "slices", Version: 1, State: sliceState{t}},
 		{Name: "idle", Version: 1, State: idleState{t}},
@@ -25,16 +25,16 @@ func (t *ModelTask) Sections() []pipeline.Section {
 }
 
 // Decided implements pipeline.Task. Outputs are deterministic, so a repeat overwrites itself and needs no fence.
-func (t *ModelTask) Decided() pipeline.Outputs {
+func (t *Task) Decided() pipeline.Outputs {
 	return pipeline.Outputs{Before: t.out, Dirty: t.dirty, Full: len(t.out) > 4096}
 }
 
 // Written implements pipeline.Task.
-func (t *ModelTask) Written() { t.out, t.dirty = nil, false }
+func (t *Task) Written() { t.out, t.dirty = nil, false }
 
 // Skip passes over an increment or an order (pipeline.Registered). It refuses to pass over a punctuation: what ends the
 // task there is a pane, which any other punctuation would process next.
-func (t *ModelTask) Skip(r pipeline.Record, why string) bool {
+func (t *Task) Skip(r pipeline.Record, why string) bool {
 	if r.Offset < t.next {
 		return true
 	}
@@ -52,7 +52,7 @@ func (t *ModelTask) Skip(r pipeline.Record, why string) bool {
 // Remembered returns the latest alert of every rule and alarm, the latest refit decision of every version, and the
 // latest snapshot of every window. A restarted process shows these until new ones come. Snapshots are many, so each is
 // decoded when the caller asks for it.
-func (t *ModelTask) Remembered() (decided []any, snapshots iter.Seq2[*record.Snapshot, error]) {
+func (t *Task) Remembered() (decided []any, snapshots iter.Seq2[*record.Snapshot, error]) {
 	var encoded [][]byte
 	for _, m := range t.models {
 		for _, v := range m.versions {
@@ -79,7 +79,7 @@ func (t *ModelTask) Remembered() (decided []any, snapshots iter.Seq2[*record.Sna
 }
 
 // Report prepares the task's status (pipeline.Registered).
-func (t *ModelTask) Report(caughtUp, active bool) (show func()) {
+func (t *Task) Report(caughtUp, active bool) (show func()) {
 	old := t.status.Load()
 	// A model that waits for a fit still has panes to process.
 	caughtUp = caughtUp && len(t.waiting) == 0 && !t.refits.Computing()
@@ -116,4 +116,4 @@ func (t *ModelTask) Report(caughtUp, active bool) (show func()) {
 }
 
 // Status returns the latest status, nil before the first.
-func (t *ModelTask) Status() *pipeline.TaskStatus { return t.status.Load() }
+func (t *Task) Status() *pipeline.TaskStatus { return t.status.Load() }

@@ -9,7 +9,7 @@ import (
 
 // command accepts an order. Its place is after all label panes that are closed. If the model waits for a fit, those
 // panes are processed first.
-func (t *ModelTask) command(c *pipeline.Order) error {
+func (t *Task) command(c *pipeline.Order) error {
 	m := t.models[c.Model]
 	if t.reached == minPane {
 		return t.refits.Refuse(c, refit.NoTime, noPane)
@@ -24,7 +24,7 @@ func (t *ModelTask) command(c *pipeline.Order) error {
 const noPane = "the model has no label pane yet"
 
 // obey carries out the orders whose place is at or before a label pane.
-func (t *ModelTask) obey(m *model, pane int64) error {
+func (t *Task) obey(m *model, pane int64) error {
 	for {
 		c, place := m.orders.Next(pane)
 		if c == nil {

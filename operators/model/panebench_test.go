@@ -14,7 +14,7 @@ import (
 )
 
 // benchPane returns a label pane of 200 rows.
-func benchPane(b *testing.B, cfg *ModelConfig, pane int64) *stage.Pane {
+func benchPane(b *testing.B, cfg *Config, pane int64) *stage.Pane {
 	shape := cfg.Acc
 	shape.K = 4
 	set, err := acc.New(shape)

@@ -12,7 +12,7 @@ import (
 )
 
 // restored returns a new model task, restored from the checkpoint of task. It must encode to the same bytes.
-func restored(t testing.TB, s *setup, task *ModelTask, when string) *ModelTask {
+func restored(t testing.TB, s *setup, task *Task, when string) *Task {
 	t.Helper()
 	saved, err := pipeline.EncodeCheckpoint(task.Sections())
 	if err != nil {
@@ -35,14 +35,14 @@ func restored(t testing.TB, s *setup, task *ModelTask, when string) *ModelTask {
 
 // restartsAfter returns after which messages of a panes log a task is restored: every n-th, in a long run, and the last
 // few.
-func (w *world) restartsAfter(n int) func(i int, task *ModelTask) bool {
+func (w *world) restartsAfter(n int) func(i int, task *Task) bool {
 	n = testsize.Pick(4*n+1, n)
-	return func(i int, _ *ModelTask) bool { return i%n == 0 || i >= len(w.Panes)-3 }
+	return func(i int, _ *Task) bool { return i%n == 0 || i >= len(w.Panes)-3 }
 }
 
 // compareRestarts reads the panes log with a task that is restored from its own checkpoint after the messages that at
 // selects, and takes each message twice. Outputs, state and counts must equal those of the task that runs through.
-func (w *world) compareRestarts(t *testing.T, at func(i int, task *ModelTask) bool) {
+func (w *world) compareRestarts(t *testing.T, at func(i int, task *Task) bool) {
 	t.Helper()
 	task, outputs := w.setup.task(), []pipeline.Message(nil)
 	for i, r := range w.Panes {

@@ -100,7 +100,7 @@ func BenchmarkRestoreModel(b *testing.B) {
 	outbox.Punctuate(10, false)
 	cfg := defaultSetup().model
 	cfg.Alarm = testAlarm(stage.SignalRaw, stage.SignalCalibrated)
-	task := NewModelTask(cfg, 0, pipeline.NewCounts(), quiet)
+	task := NewTask(cfg, 0, pipeline.NewCounts(), quiet)
 	for i, m := range outbox.Pending() {
 		if err := task.Take(context.Background(), pipeline.Record{Input: pipeline.Panes, Offset: int64(i),
 			Value: m.Value}); err != nil {
@@ -108,7 +108,7 @@ func BenchmarkRestoreModel(b *testing.B) {
 		}
 	}
 	benchmarkCheckpoint(b, task.Sections(), func() []pipeline.Section {
-		return NewModelTask(cfg, 0,
+		return NewTask(cfg, 0,
 			pipeline.NewCounts(), quiet).Sections()
 	})
 }

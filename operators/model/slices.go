@@ -88,7 +88,7 @@ func splitSlice(name string) (column, value string, ok bool) {
 
 // inboxOf returns the inbox of a slice. If the slice has no statistics and may not get any, the inbox is in
 // pendingSlices.
-func (v *version) inboxOf(slice string, cfg *ModelConfig) *inbox {
+func (v *version) inboxOf(slice string, cfg *Config) *inbox {
 	if k := v.keys[slice]; k != nil {
 		return &k.inbox
 	}

@@ -126,7 +126,7 @@ func TestManyValuesSurvive(t *testing.T) {
 		60)
 	s := manySetup(4)
 	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 25), 1).run(worldtest.AnyOrder)
-	w.compareRestarts(t, func(i int, _ *ModelTask) bool { return i%7 == 0 })
+	w.compareRestarts(t, func(i int, _ *Task) bool { return i%7 == 0 })
 }
 
 // TestColumnsAndBoundsChange continues from a checkpoint with a lower limit, then without the column. Nothing is

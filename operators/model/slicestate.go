@@ -12,7 +12,7 @@ import (
 )
 
 // sliceState is the checkpoint section that says which slice values have statistics of their own.
-type sliceState struct{ t *ModelTask }
+type sliceState struct{ t *Task }
 
 // matchHeavy makes the kept values equal to the values that have statistics.
 func (v *version) matchHeavy() {
@@ -90,7 +90,7 @@ func (s sliceState) RestoreState(src []byte) error {
 	return r.Close()
 }
 
-func (v *version) restoreHeavy(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig) error {
+func (v *version) restoreHeavy(r *binenc.Reader, d *acc.Decoder, cfg *Config) error {
 	for range r.Count(5, binenc.MaxItems) {
 		column, h := r.String(binenc.MaxName), slice.NewCounts()
 		h.Restore(r)

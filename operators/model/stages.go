@@ -17,7 +17,7 @@ type namedStage struct {
 // stagesOf returns the table of stages, in the order in which they observe and close a pane. A new stage is a package
 // and a line here. Windows come after drift, because their snapshots show drift's figures of the pane. Alarms come
 // before rules in stage.Key.Alerts.
-func stagesOf(cfg *ModelConfig, env *stage.Env) []namedStage {
+func stagesOf(cfg *Config, env *stage.Env) []namedStage {
 	return []namedStage{
 		{"drift", drift.New(env, cfg.Unlabelled)},
 		{"window", window.New(env, window.Settings{Windows: cfg.Windows, ExtraBins: cfg.ExtraBins, CDFNu: cfg.CDFNu})},

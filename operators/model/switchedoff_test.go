@@ -63,7 +63,7 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 	}
 }
 
-func restart(w *world, s setup, checkpoint []byte) *ModelTask {
+func restart(w *world, s setup, checkpoint []byte) *Task {
 	w.T.Helper()
 	task := s.task()
 	w.Must(pipeline.RestoreCheckpoint(checkpoint, task.Sections(), nil))

@@ -15,7 +15,7 @@ import (
 const maxBacklog = 64 << 20
 
 // awaits reports whether a model must not process a label pane yet.
-func (t *ModelTask) awaits(m *model, pane int64) bool {
+func (t *Task) awaits(m *model, pane int64) bool {
 	for _, v := range m.versions {
 		if v.refit.Awaits(pane) {
 			return true
@@ -35,7 +35,7 @@ func (m *model) fitting() bool {
 }
 
 // Wake implements pipeline.Waiter.
-func (t *ModelTask) Wake() <-chan struct{} {
+func (t *Task) Wake() <-chan struct{} {
 	if len(t.waiting) == 0 {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (t *ModelTask) Wake() <-chan struct{} {
 }
 
 // Resume implements pipeline.Waiter. Models whose fits have ended go on.
-func (t *ModelTask) Resume() error {
+func (t *Task) Resume() error {
 	for _, name := range slices.Sorted(maps.Keys(t.waiting)) {
 		m := t.models[name]
 		if t.awaits(m, m.nextBusy(t.reached)) {
@@ -61,7 +61,7 @@ func (t *ModelTask) Resume() error {
 }
 
 // Settle implements pipeline.Waiter. It returns when no model waits.
-func (t *ModelTask) Settle(ctx context.Context) error {
+func (t *Task) Settle(ctx context.Context) error {
 	for {
 		if err := t.Resume(); err != nil || len(t.waiting) == 0 {
 			return err
@@ -75,7 +75,7 @@ func (t *ModelTask) Settle(ctx context.Context) error {
 }
 
 // Close implements io.Closer. Fits that have not begun are dropped.
-func (t *ModelTask) Close() error {
+func (t *Task) Close() error {
 	t.refits.Close()
 	return nil
 }

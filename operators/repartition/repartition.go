@@ -122,7 +122,7 @@ func (p *Converter) messages(r *pipeline.Record, parts []arrowio.Part) []pipelin
 
 func (p *Converter) at(offset int64, part int32) pipeline.Header {
 	return pipeline.Provenance{Topic: p.cfg.Topic, Partition: p.cfg.Partition, Of: p.cfg.Of, Offset: offset,
-		Part: part}.Header()
+		Part: part}.AsHeader()
 }
 
 // headers are those of a record that its parts keep: every part has a copy, so there is a bound.

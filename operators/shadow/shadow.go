@@ -147,7 +147,7 @@ func (s *Operator) predict(b *arrowio.Batch, i int) {
 		if b.Weight != nil {
 			w = b.Weight[i]
 		}
-		s.builder(h.key, h.number, b, arrowio.Predictions).add(b, i, z, w)
+		s.builderOf(h.key, h.number, b, arrowio.Predictions).add(b, i, z, w)
 		if labelOf(b, i) >= 0 {
 			s.counts.Add(CountShadowJoined, 1)
 		} else if b.IDs != nil {
@@ -169,7 +169,7 @@ func (s *Operator) label(b *arrowio.Batch, i int) {
 			continue
 		}
 		s.counts.Add(CountShadowJoined, 1)
-		s.builder(h.key, h.number, b, arrowio.Labelled).add(b, i, row.z, row.w)
+		s.builderOf(h.key, h.number, b, arrowio.Labelled).add(b, i, row.z, row.w)
 	}
 }
 
@@ -206,7 +206,7 @@ func (s *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit)
 // builder gathers the rows of a head.
 type builder struct{ b arrowio.Batch }
 
-func (s *Operator) builder(m arrowio.ModelKey, number int, b *arrowio.Batch, kind arrowio.Kind) *builder {
+func (s *Operator) builderOf(m arrowio.ModelKey, number int, b *arrowio.Batch, kind arrowio.Kind) *builder {
 	key := beganKey{m, number}
 	g := s.builds[key]
 	if g == nil {

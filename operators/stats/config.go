@@ -10,11 +10,11 @@ import (
 //go:embed config.go
 var configSource string
 
-// Source is the file with the comments that document the keys.
-func (Config) Source() string { return configSource }
+// Declaration is the file with the comments that document the keys.
+func (Config) Declaration() string { return configSource }
 
-// Source is the file with the comments that document the keys.
-func (SampleConfig) Source() string { return configSource }
+// Declaration is the file with the comments that document the keys.
+func (SampleConfig) Declaration() string { return configSource }
 
 // Config is the section stats: accumulators and metrics.
 type Config struct {

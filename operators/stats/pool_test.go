@@ -31,7 +31,7 @@ func TestStatsPoolIsBoundedInBytes(t *testing.T) {
 	for range maxPooled {
 		set, err := acc.New(acc.Config{K: classes, SampleRows: 4, SampleBytes: 1 << 20})
 		if err == nil {
-			err = set.Sample(acc.SampleRow{W: 1, Z: z})
+			err = set.AddSample(acc.SampleRow{W: 1, Z: z})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -114,19 +114,19 @@ func (s *Operator) configs(cells []storedCell) (map[int]acc.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[k] = set.Config()
+		out[k] = set.Settings()
 	}
 	return out, nil
 }
 
 func decodeSet(d *acc.Decoder, body []byte, want acc.Config) (*acc.Set, error) {
-	set, err := d.Set(body)
+	set, err := d.DecodeSet(body)
 	if err != nil {
 		return nil, err
 	}
-	if set.Config() != want {
+	if set.Settings() != want {
 		return nil, fmt.Errorf("the checkpoint's statistics are %+v, the configuration's %+v "+
-			"(stats or sample changed since)", set.Config(), want)
+			"(stats or sample changed since)", set.Settings(), want)
 	}
 	return set, nil
 }

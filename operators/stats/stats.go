@@ -147,8 +147,8 @@ func (s *Operator) addGroups(block *acc.Block) error {
 	return nil
 }
 
-// group finds or makes the group of a cell.
-func (s *Operator) group(k cellKey, classes int) (*group, error) {
+// groupOf finds or makes the group of a cell.
+func (s *Operator) groupOf(k cellKey, classes int) (*group, error) {
 	if s.recent < len(s.groups) && s.groups[s.recent].key == k {
 		return &s.groups[s.recent], nil
 	}
@@ -252,7 +252,7 @@ func (s *Operator) count(x *countedRow, m arrowio.ModelKey, column, value string
 			}
 		}
 		s.countPooled(pooled)
-		g, err := s.group(cellKey{key, x.pane, x.pane}, len(x.z))
+		g, err := s.groupOf(cellKey{key, x.pane, x.pane}, len(x.z))
 		if err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func (s *Operator) count(x *countedRow, m arrowio.ModelKey, column, value string
 		}
 	}
 	s.countPooled(pooled)
-	g, err := s.group(cellKey{key, x.labelPane, x.pane}, len(x.z))
+	g, err := s.groupOf(cellKey{key, x.labelPane, x.pane}, len(x.z))
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (s *Operator) count(x *countedRow, m arrowio.ModelKey, column, value string
 	if !x.prediction {
 		s.countLate(g.late && !x.shadow, column)
 	}
-	return g.set.Sample(acc.SampleRow{ID: x.id, TS: x.ts, LabelTS: x.labelTS, W: float32(x.weight), Y: x.label,
+	return g.set.AddSample(acc.SampleRow{ID: x.id, TS: x.ts, LabelTS: x.labelTS, W: float32(x.weight), Y: x.label,
 		Z: s.sampleScores(x.z, x.probs)})
 }
 

@@ -82,7 +82,7 @@ func (r *rig) advance(watermark int64) (out []string) {
 			r.t.Fatal(err)
 		}
 		for _, c := range p.Cells {
-			set, err := new(acc.Decoder).Set(c.Set)
+			set, err := new(acc.Decoder).DecodeSet(c.Set)
 			if err != nil {
 				r.t.Fatal(err)
 			}

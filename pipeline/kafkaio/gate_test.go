@@ -61,7 +61,7 @@ func TestGate(t *testing.T) {
 			t.Error("something is at hand behind a closed gate")
 		}
 	}
-	eventually.True(t, "seen to lag", func() bool { return s.Lag()[pipeline.Logits].Offsets == 2 })
+	eventually.True(t, "seen to lag", func() bool { return s.Lags()[pipeline.Logits].Offsets == 2 })
 	if err := s.Commit(context.Background(), at(1, -1)); err != nil || !g.Settled() {
 		t.Errorf("not settled after a checkpoint: %v", err)
 	}
@@ -97,7 +97,7 @@ func TestLag(t *testing.T) {
 	if err != nil || end < 4 {
 		t.Fatalf("the log ends at %d, %v; want two records, one aborted, a marker", end, err)
 	}
-	lag := func() Lag { return s.Lag()[pipeline.Logits] }
+	lag := func() Lag { return s.Lags()[pipeline.Logits] }
 	eventually.True(t, "all lag", func() bool { return lag().Offsets == end })
 	if r, ok := nextWithin(t, s, patience); !ok || string(r.Value) != "z0" {
 		t.Fatalf("got %+v", r)
@@ -168,7 +168,7 @@ func TestCommitted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	g := Group{ID: "g", Brokers: brokers, Topics: []string{"z"}, Log: quiet, Client: client}
-	err := g.Run(ctx, func(ctx context.Context, p int, commit Commit) error {
+	err := g.Run(ctx, func(ctx context.Context, p int, commit CommitFunc) error {
 		defer cancel()
 		if o, err := Committed(ctx, client, "g", "z", p); err != nil || o != -1 {
 			t.Errorf("of a group that has committed nothing: %d, %v; want -1", o, err)

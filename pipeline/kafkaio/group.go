@@ -45,8 +45,8 @@ const DefaultSession = 10 * time.Second
 
 func (g *Group) session() time.Duration { return cmp.Or(g.Session, DefaultSession) }
 
-// Commit writes the group's offsets of one partition number, by topic.
-type Commit func(ctx context.Context, next map[string]int64) error
+// CommitFunc writes the group's offsets of one partition number, by topic.
+type CommitFunc func(ctx context.Context, next map[string]int64) error
 
 const (
 	rebalanceTimeout = 30 * time.Second
@@ -57,12 +57,12 @@ const (
 
 // Run joins the group and runs work for every partition number that it is assigned, until ctx is done. Work that ends
 // before its context makes the group assign anew, after a pause: work that fails should try again by itself.
-func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partition int, commit Commit) error) error {
+func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partition int, commit CommitFunc) error) error {
 	cg, err := g.join()
 	if err != nil {
 		return err
 	}
-	mem := g.member()
+	mem := g.openMembership()
 	defer mem.close()
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -165,7 +165,7 @@ func (g *Group) live(gen *kafka.Generation, busy *sync.WaitGroup) {
 			busy.Wait()
 			close(idle)
 		}()
-		g.pulse(gen).run(idle, end)
+		g.newPulse(gen).run(idle, end)
 	})
 }
 
@@ -203,7 +203,7 @@ func (g *Group) assigned(gen *kafka.Generation) []int {
 	return ps
 }
 
-func (g *Group) commit(gen *kafka.Generation, partition int) Commit {
+func (g *Group) commit(gen *kafka.Generation, partition int) CommitFunc {
 	return func(ctx context.Context, next map[string]int64) error {
 		return g.commitOffsets(ctx, gen, partition, next)
 	}

@@ -32,8 +32,8 @@ type pulse struct {
 // heartbeat is the pause between two; a member that hears of a rebalance hears of it in the answer.
 const heartbeat = time.Second
 
-// pulse is the pulse of a generation.
-func (g *Group) pulse(gen *kafka.Generation) *pulse {
+// newPulse is the pulse of a generation.
+func (g *Group) newPulse(gen *kafka.Generation) *pulse {
 	silent := g.Silent
 	if silent == nil {
 		silent = func(time.Time, error) {}

@@ -56,7 +56,7 @@ func TestHeartbeatsGoOnWhileTasksEnd(t *testing.T) {
 		g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"},
 			Log: quiet, Client: newClient(t, brokers), Session: session}
 		go func() {
-			done <- g.Run(ctx, func(wctx context.Context, p int, _ Commit) error {
+			done <- g.Run(ctx, func(wctx context.Context, p int, _ CommitFunc) error {
 				began <- p
 				<-wctx.Done()
 				if ctx.Err() == nil {
@@ -102,7 +102,7 @@ func TestHeartbeatsReachTheCoordinator(t *testing.T) {
 		g := Group{ID: fmt.Sprintf("g%d", i), Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second},
 			Topics: []string{"z"}, Log: quiet, Client: newClient(t, brokers), Session: session}
 		go func() {
-			done <- g.Run(ctx, func(wctx context.Context, p int, _ Commit) error {
+			done <- g.Run(ctx, func(wctx context.Context, p int, _ CommitFunc) error {
 				began <- fmt.Sprintf("%s partition %d", g.ID, p)
 				<-wctx.Done()
 				return nil
@@ -169,7 +169,7 @@ func TestSilence(t *testing.T) {
 		Silent: func(since time.Time, err error) { calls <- call{since, err} }}
 	done := make(chan error, 1)
 	go func() {
-		done <- g.Run(ctx, func(wctx context.Context, p int, _ Commit) error {
+		done <- g.Run(ctx, func(wctx context.Context, p int, _ CommitFunc) error {
 			began <- p
 			<-wctx.Done()
 			return nil

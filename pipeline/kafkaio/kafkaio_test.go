@@ -443,8 +443,8 @@ type works struct {
 	by map[int]string
 }
 
-func (w *works) work(member string) func(context.Context, int, Commit) error {
-	return func(ctx context.Context, p int, commit Commit) error {
+func (w *works) work(member string) func(context.Context, int, CommitFunc) error {
+	return func(ctx context.Context, p int, commit CommitFunc) error {
 		w.mu.Lock()
 		if other, busy := w.by[p]; busy {
 			w.t.Errorf("%s got partition %d while %s works on it", member, p, other)
@@ -530,7 +530,7 @@ func TestGroupGoesOnAfterAnError(t *testing.T) {
 	defer cancel()
 	n := 0
 	err := (&Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"},
-		Log: quiet, Client: newClient(t, brokers)}).Run(ctx, func(context.Context, int, Commit) error {
+		Log: quiet, Client: newClient(t, brokers)}).Run(ctx, func(context.Context, int, CommitFunc) error {
 		if n++; n == 2 {
 			cancel()
 		}

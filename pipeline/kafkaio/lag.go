@@ -17,8 +17,8 @@ type Lag struct {
 	Oldest pipeline.Time
 }
 
-// Lag returns the lag by input; an input whose end is not known yet is absent. Any goroutine may call it.
-func (s *Source) Lag() map[pipeline.Input]Lag {
+// Lags returns the lag by input; an input whose end is not known yet is absent. Any goroutine may call it.
+func (s *Source) Lags() map[pipeline.Input]Lag {
 	out := map[pipeline.Input]Lag{}
 	for i, in := range s.in {
 		if l, ok := in.lag(); ok {

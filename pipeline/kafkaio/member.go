@@ -38,8 +38,8 @@ const (
 	memberMax = 1 << 10
 )
 
-// member opens the group's membership file; without one everything works, and restarts are slower.
-func (g *Group) member() *member {
+// openMembership opens the group's membership file; without one everything works, and restarts are slower.
+func (g *Group) openMembership() *member {
 	if g.Members == "" {
 		return &member{log: g.Log}
 	}

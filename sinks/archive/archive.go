@@ -56,8 +56,8 @@ func New(cfg Config) *Archive {
 	return &Archive{cfg: cfg, known: map[string]*archivefile.Info{}}
 }
 
-// Stats returns a copy.
-func (a *Archive) Stats() Stats {
+// Totals returns a copy.
+func (a *Archive) Totals() Stats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.stats

@@ -93,7 +93,7 @@ func TestArchivePublishesOnce(t *testing.T) {
 		}
 	}
 	a.Sweep()
-	if s := a.Stats(); s.Written != 4 || s.Repeated != 4 || s.Replaced != 0 || s.Files != 4 || s.Rows != 20 ||
+	if s := a.Totals(); s.Written != 4 || s.Repeated != 4 || s.Replaced != 0 || s.Files != 4 || s.Rows != 20 ||
 		s.Failed != 0 {
 		t.Errorf("got %+v", s)
 	}
@@ -102,8 +102,8 @@ func TestArchivePublishesOnce(t *testing.T) {
 	if err := a.Publish(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := archivefile.ReadInfo(path); err != nil || info.Rows != 6 || a.Stats().Replaced != 1 {
-		t.Errorf("%+v, %v, %+v", info, err, a.Stats())
+	if info, err := archivefile.ReadInfo(path); err != nil || info.Rows != 6 || a.Totals().Replaced != 1 {
+		t.Errorf("%+v, %v, %+v", info, err, a.Totals())
 	}
 	if err := os.WriteFile(path, []byte("ARROW1 cut"), 0o600); err != nil {
 		t.Fatal(err)
@@ -145,15 +145,15 @@ func TestArchiveFailures(t *testing.T) {
 			t.Errorf("%s: files %v", name, got)
 		}
 	}
-	if s := a.Stats(); s.Failed != 4 || s.FailingSince.IsZero() || s.LastFailure == "" {
+	if s := a.Totals(); s.Failed != 4 || s.FailingSince.IsZero() || s.LastFailure == "" {
 		t.Errorf("got %+v", s)
 	}
 	blocked := New(Config{Dir: filepath.Join(f.Segments[0].Path, "below"), Log: quietLog})
 	if err := blocked.Publish(t.Context(), f); err == nil {
 		t.Error("a directory below a file")
 	}
-	if err := a.Publish(t.Context(), f); err != nil || !a.Stats().FailingSince.IsZero() {
-		t.Errorf("%v, %+v", err, a.Stats())
+	if err := a.Publish(t.Context(), f); err != nil || !a.Totals().FailingSince.IsZero() {
+		t.Errorf("%v, %+v", err, a.Totals())
 	}
 }
 
@@ -190,7 +190,7 @@ func TestArchiveRetention(t *testing.T) {
 	if got := tree(t, dir); !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
 	}
-	s := a.Stats()
+	s := a.Totals()
 	if s.Deleted != 1 || s.Files != 4 || s.Rows != 20 || s.Unreadable != 1 || s.Oldest != 1 || s.Newest != 150 {
 		t.Errorf("got %+v", s)
 	}
@@ -208,7 +208,7 @@ func TestArchiveRetention(t *testing.T) {
 		t.Errorf("files %v: the newest is to stay", got)
 	}
 	a.Sweep()
-	if s := a.Stats(); s.Files != 1 || s.Rows != 5 {
+	if s := a.Totals(); s.Files != 1 || s.Rows != 5 {
 		t.Errorf("got %+v", s)
 	}
 }

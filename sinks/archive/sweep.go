@@ -153,7 +153,7 @@ func (a *Archive) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (a *Archive) Collect(ch chan<- prometheus.Metric) {
-	s := a.Stats()
+	s := a.Totals()
 	gauge := func(d *prometheus.Desc, v float64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
 	}

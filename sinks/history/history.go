@@ -167,7 +167,7 @@ func (h *History) AddAlert(a record.Alert) {
 		h.stats.BadTimes++
 		return
 	}
-	d := h.decisions(modelKey{a.Model, a.Version})
+	d := h.decisionsOf(modelKey{a.Model, a.Version})
 	same := func(b *record.Alert) bool {
 		return b.At == a.At && b.Slice == a.Slice && b.Rule == a.Rule && b.State == a.State
 	}
@@ -206,7 +206,7 @@ func (h *History) AddCalibrator(c record.Calibrator) {
 		h.stats.BadTimes++
 		return
 	}
-	d := h.decisions(modelKey{c.Model, c.Version})
+	d := h.decisionsOf(modelKey{c.Model, c.Version})
 	same := func(b *record.Calibrator) bool {
 		return b.DecidedAt == c.DecidedAt && b.Revision == c.Revision && b.Published == c.Published &&
 			b.Reason == c.Reason && b.Outcome == c.Outcome &&
@@ -220,7 +220,7 @@ func (h *History) AddCalibrator(c record.Calibrator) {
 	h.publish("calibrator", c.Model, c.Version, &c)
 }
 
-func (h *History) decisions(k modelKey) *decisions {
+func (h *History) decisionsOf(k modelKey) *decisions {
 	d, ok := h.models.get(k)
 	if !ok {
 		d = &decisions{current: map[[2]string]timed[*record.Alert]{}}

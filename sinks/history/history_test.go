@@ -50,7 +50,7 @@ func TestHistorySnapshotRing(t *testing.T) {
 	if got, want := labelled(t, h, key), "3 4 5 6 "; got != want {
 		t.Errorf("ring: got %q, want %q", got, want)
 	}
-	if got := h.Stats(); got.Repeats != 2 || got.Snapshots != 4 || got.Keys != 1 {
+	if got := h.Totals(); got.Repeats != 2 || got.Snapshots != 4 || got.Keys != 1 {
 		t.Errorf("stats: got %+v, want 2 repeats, 4 snapshots, 1 key", got)
 	}
 	all, _ := h.Snapshots(key, 0)
@@ -99,8 +99,8 @@ func TestHistoryEvictsTheStalestKey(t *testing.T) {
 	for _, s := range h.Series() {
 		got += s.Version
 	}
-	if got != "13" || h.Stats().EvictedKeys != 1 {
-		t.Errorf("got versions %q and %d evicted, want 13 and 1", got, h.Stats().EvictedKeys)
+	if got != "13" || h.Totals().EvictedKeys != 1 {
+		t.Errorf("got versions %q and %d evicted, want 13 and 1", got, h.Totals().EvictedKeys)
 	}
 }
 
@@ -157,8 +157,8 @@ func TestHistoryOrdersOfOnePane(t *testing.T) {
 			Outcome: o[0], By: o[1], Why: o[2]})
 	}
 	if got := h.Calibrators("m", "1", 0); len(got) != 3 || got[1].Outcome != "unpin by ann" || got[2].Why != "again" ||
-		h.Stats().Repeats != 1 {
-		t.Errorf("kept %+v, %d repeats; want the three decisions and one repeat", got, h.Stats().Repeats)
+		h.Totals().Repeats != 1 {
+		t.Errorf("kept %+v, %d repeats; want the three decisions and one repeat", got, h.Totals().Repeats)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestHistoryBadTime(t *testing.T) {
 	h.AddSnapshot(record.Snapshot{})
 	h.AddAlert(record.Alert{})
 	h.AddCalibrator(record.Calibrator{})
-	if st := h.Stats(); st.BadTimes != 3 || st.Keys != 0 {
+	if st := h.Totals(); st.BadTimes != 3 || st.Keys != 0 {
 		t.Errorf("got %+v, want 3 bad times and no key", st)
 	}
 }
@@ -233,8 +233,8 @@ func TestSlowSubscriberIsDropped(t *testing.T) {
 	for range slow.Events { // ends because the channel was closed
 		n++
 	}
-	if n != 2 || h.Stats().DroppedSubscribers != 1 {
-		t.Errorf("slow: got %d events, %d dropped; want 2 and 1", n, h.Stats().DroppedSubscribers)
+	if n != 2 || h.Totals().DroppedSubscribers != 1 {
+		t.Errorf("slow: got %d events, %d dropped; want 2 and 1", n, h.Totals().DroppedSubscribers)
 	}
 	slow.Close()
 	quick.Close()
@@ -261,7 +261,7 @@ func TestHistoryConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if st := h.Stats(); st.Keys != 3 {
+	if st := h.Totals(); st.Keys != 3 {
 		t.Errorf("got %d keys, want 3", st.Keys)
 	}
 	if n := len(h.Alerts("m", "1", 0)); n != 200 {

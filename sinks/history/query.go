@@ -122,8 +122,8 @@ func (h *History) Calibrators(model, version string, limit int) []record.Calibra
 	return merged(all, limit)
 }
 
-// Stats returns the counters.
-func (h *History) Stats() Stats {
+// Totals returns the counters.
+func (h *History) Totals() Stats {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	st := h.stats

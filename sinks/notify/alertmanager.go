@@ -30,9 +30,9 @@ type postable struct {
 // Prometheus: one that nobody speaks of any more resolves by itself.
 const stale = 4
 
-// postable makes of an alert what Alertmanager gets at now. Event time stands in for its clock, but nothing starts
+// asPostable makes of an alert what Alertmanager gets at now. Event time stands in for its clock, but nothing starts
 // or ends later than now: a future end would keep a resolved alert firing.
-func (c *Options) postable(a *record.Alert, now time.Time) postable {
+func (c *Options) asPostable(a *record.Alert, now time.Time) postable {
 	start, end := earlier(a.Since, now), now.Add(stale*c.Resend)
 	if stateOf(a) != firing {
 		end = earlier(a.At, now)

@@ -336,7 +336,7 @@ func (n *Notifier) state(now, taken time.Time) []postable {
 	slices.Sort(keys)
 	out := make([]postable, len(keys))
 	for i, key := range keys {
-		out[i] = n.cfg.postable(&n.alerts[key].alert, now)
+		out[i] = n.cfg.asPostable(&n.alerts[key].alert, now)
 	}
 	return out
 }

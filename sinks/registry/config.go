@@ -10,8 +10,8 @@ import (
 //go:embed config.go
 var configSource string
 
-// Source is the file with the comments that document the keys.
-func (Config) Source() string { return configSource }
+// Declaration is the file with the comments that document the keys.
+func (Config) Declaration() string { return configSource }
 
 // Databases of Config.Store.
 const (
@@ -74,8 +74,8 @@ type Options struct {
 	DSN string // of PostgreSQL; never shown
 }
 
-// Options reads the address of PostgreSQL. Path is where the file is.
-func (c Config) Options(path string) (Options, error) {
+// OptionsAt reads the address of PostgreSQL. Path is where the file is.
+func (c Config) OptionsAt(path string) (Options, error) {
 	dsn, err := c.dsn()
 	c.Path = path
 	return Options{Config: c, DSN: dsn}, err

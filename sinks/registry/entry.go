@@ -36,7 +36,7 @@ type Entry struct {
 	head     string // id of the head that the record is about; "" = of none
 }
 
-func (e *Entry) position() position { return position{e.At.UnixNano(), e.seq, e.ID} }
+func (e *Entry) rank() position { return position{e.At.UnixNano(), e.seq, e.ID} }
 
 // decisive reports whether an entry may say what is in force: which calibrator, pin, canary or head.
 func (e *Entry) decisive() bool {

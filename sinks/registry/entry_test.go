@@ -136,7 +136,7 @@ func TestNamesOfAnyLength(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, n := range names {
-			p, err := s.Query(t.Context(), Query{Model: n, Records: true})
+			p, err := s.Query(t.Context(), Search{Model: n, Records: true})
 			if err != nil || len(p.Entries) != 1 || p.Entries[0].ID != es[i].ID {
 				t.Errorf("model %.20q…: %d entries, %v; want its own", n, len(p.Entries), err)
 			}

@@ -216,6 +216,6 @@ func makeBuckets(tx *bbolt.Tx) error {
 // emptyFile is a file that is not there yet.
 type emptyFile struct{}
 
-func (emptyFile) position(Place) (int64, error)            { return 0, nil }
+func (emptyFile) positionOf(Place) (int64, error)          { return 0, nil }
 func (emptyFile) entries(*filter, func(*Entry) bool) error { return nil }
 func (emptyFile) models() ([]string, error)                { return nil, nil }

@@ -24,7 +24,7 @@ func placeKey(p Place) []byte {
 	return binenc.AppendUvarint(k, uint64(p.Partition))
 }
 
-func (t *fileTx) position(p Place) (int64, error) {
+func (t *fileTx) positionOf(p Place) (int64, error) {
 	v := t.tx.Bucket(bucketPositions).Get(placeKey(p))
 	if v == nil {
 		return 0, nil
@@ -154,7 +154,7 @@ func (t *fileTx) put(id []byte, e *Entry) error {
 	if err != nil {
 		return err
 	}
-	key := keyOf(e.position())
+	key := keyOf(e.rank())
 	if err := all.Put(key, appendEntry(nil, e)); err != nil {
 		return err
 	}

@@ -269,8 +269,8 @@ type Status struct {
 	Error  string `json:"error,omitempty"` // why it is not up
 }
 
-// Status tells how far the database is.
-func (f *Filler) Status() Status {
+// Progress tells how far the database is.
+func (f *Filler) Progress() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	st := Status{Up: len(f.down) == 0}

@@ -54,7 +54,7 @@ func TestLockedDatabase(t *testing.T) {
 	f := eager(s)
 	follow(t, f, from(rs, false))
 	eventually.True(t, "failures", func() bool { return f.Failures.Load() > 2 })
-	if st := f.Status(); st.Up || !strings.Contains(st.Error, "another process holds the lock") ||
+	if st := f.Progress(); st.Up || !strings.Contains(st.Error, "another process holds the lock") ||
 		f.Stored.Load() != 0 {
 		t.Errorf("status while the file is locked: %+v, %d stored", st, f.Stored.Load())
 	}
@@ -62,7 +62,7 @@ func TestLockedDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := ofModels(reference(t, rs))
-	eventually.True(t, "the entries", func() bool { return f.Status().Up && int(f.Stored.Load()) == len(want) })
+	eventually.True(t, "the entries", func() bool { return f.Progress().Up && int(f.Stored.Load()) == len(want) })
 	same(t, "after the lock", all(t, s, 0), want)
 }
 
@@ -79,10 +79,10 @@ func TestFullDatabase(t *testing.T) {
 	rs := decisions(t, 19, 800)
 	f := eager(s)
 	follow(t, f, from(rs, false))
-	eventually.True(t, "no room", func() bool { return strings.Contains(f.Status().Error, "maximum size") })
+	eventually.True(t, "no room", func() bool { return strings.Contains(f.Progress().Error, "maximum size") })
 	limit(0)
 	want := ofModels(reference(t, rs))
-	eventually.True(t, "the entries", func() bool { return f.Status().Up && int(f.Stored.Load()) == len(want) })
+	eventually.True(t, "the entries", func() bool { return f.Progress().Up && int(f.Stored.Load()) == len(want) })
 	same(t, "after there was room", all(t, s, 0), want)
 }
 
@@ -119,7 +119,7 @@ func TestDamagedFile(t *testing.T) {
 			s := open(t, cfg)
 			var failed []error
 			for _, model := range []string{"m0", "m1", "m2"} {
-				_, err := s.Query(t.Context(), Query{Model: model, Records: true, Limit: 1000})
+				_, err := s.Query(t.Context(), Search{Model: model, Records: true, Limit: 1000})
 				failed = append(failed, err)
 			}
 			_, err := s.Prune(t.Context(), nil)
@@ -154,8 +154,8 @@ func TestServerDies(t *testing.T) {
 	})
 	server.Kill()
 	more <- rs[300:]
-	eventually.True(t, "failures", func() bool { return f.Failures.Load() > 0 && !f.Status().Up })
-	if _, err := s.Query(t.Context(), Query{Model: "m1"}); err == nil ||
+	eventually.True(t, "failures", func() bool { return f.Failures.Load() > 0 && !f.Progress().Up })
+	if _, err := s.Query(t.Context(), Search{Model: "m1"}); err == nil ||
 		strings.Contains(err.Error(), pgtest.Password) {
 		t.Errorf("a query without a server: %v", err)
 	}
@@ -163,7 +163,7 @@ func TestServerDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := ofModels(reference(t, rs))
-	eventually.True(t, "the entries", func() bool { return f.Status().Up && int(f.Stored.Load()) == len(want) })
+	eventually.True(t, "the entries", func() bool { return f.Progress().Up && int(f.Stored.Load()) == len(want) })
 	same(t, "after the server came back", all(t, s, 0), want)
 }
 

@@ -164,7 +164,7 @@ func reference(t *testing.T, rs []pipeline.Record) []Entry {
 		}
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
-		return -a.position().compare(b.position())
+		return -a.rank().compare(b.rank())
 	})
 	return out
 }
@@ -178,12 +178,12 @@ func all(t *testing.T, s *Store, limit int) []Entry {
 	}
 	var out []Entry
 	for _, m := range models {
-		out = append(out, pages(t, s, Query{Model: m, Records: true, Limit: limit})...)
+		out = append(out, pages(t, s, Search{Model: m, Records: true, Limit: limit})...)
 	}
 	return out
 }
 
-func pages(t *testing.T, s *Store, q Query) (out []Entry) {
+func pages(t *testing.T, s *Store, q Search) (out []Entry) {
 	t.Helper()
 	for {
 		p, err := s.Query(t.Context(), q)

@@ -29,7 +29,7 @@ type sqlTx struct {
 	writes bool
 }
 
-func (t *sqlTx) position(p Place) (next int64, err error) {
+func (t *sqlTx) positionOf(p Place) (next int64, err error) {
 	statement := `SELECT next FROM plumbline_positions WHERE cluster = $1 AND topic = $2 AND part = $3`
 	if t.writes {
 		_, err := t.db.ExecContext(t.ctx, `INSERT INTO plumbline_positions (cluster, topic, part, next)

@@ -50,14 +50,14 @@ func (s *Store) bound(r reader, model string) (before position, err error) {
 	one := func(f filter) (p position, ok bool, err error) {
 		f.Model, f.limit = model, 1
 		err = r.entries(&f, func(e *Entry) bool {
-			p, ok = e.position(), true
+			p, ok = e.rank(), true
 			return false
 		})
 		return p, ok, err
 	}
 	if s.cfg.MaxAge > 0 {
 		// Orders have the wall clock, which may be years from event time.
-		newest, ok, err := one(filter{Query: Query{Kinds: []string{record.DecisionCalibrator, record.DecisionAlert,
+		newest, ok, err := one(filter{Search: Search{Kinds: []string{record.DecisionCalibrator, record.DecisionAlert,
 			record.DecisionRequest, record.DecisionHead, record.DecisionVerdict}}})
 		if err != nil {
 			return before, err
@@ -82,7 +82,7 @@ func (s *Store) bound(r reader, model string) (before position, err error) {
 func inForce(r reader, model string) (map[string]bool, error) {
 	keep := map[string]bool{}
 	versions, heads := map[string]*versionInForce{}, map[string]*headInForce{}
-	err := r.entries(&filter{Query: Query{Model: model}, decisive: true}, func(e *Entry) bool {
+	err := r.entries(&filter{Search: Search{Model: model}, decisive: true}, func(e *Entry) bool {
 		if e.Kind != record.DecisionCalibrator {
 			if heads[e.head] == nil {
 				heads[e.head] = &headInForce{version: e.Version}

@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Query asks for entries of a model.
-type Query struct {
+// Search asks for entries of a model.
+type Search struct {
 	Model   string
 	Version string   // "" = any
 	Kinds   []string // none = any
@@ -41,7 +41,7 @@ const pageBytes = 16 << 20
 
 // filter is what a Query selects, and what the store asks itself. Names are as the columns have them.
 type filter struct {
-	Query            // without Limit and Cursor
+	Search           // without Limit and Cursor
 	before *position // entries before it only; nil = all
 	// decisive: only entries that may say what is in force (Entry.decisive).
 	decisive bool
@@ -88,8 +88,8 @@ func parsePosition(s string) (*position, error) {
 
 // Query returns one page of entries, newest first; entries of one moment in the reverse of the order in which they were
 // decided.
-func (s *Store) Query(ctx context.Context, q Query) (Page, error) {
-	f := filter{Query: q}
+func (s *Store) Query(ctx context.Context, q Search) (Page, error) {
+	f := filter{Search: q}
 	f.Model, f.Version, f.Kinds = short(clean(q.Model)), clean(q.Version), slices.Clone(q.Kinds)
 	for i := range f.Kinds {
 		f.Kinds[i] = clean(f.Kinds[i])
@@ -109,7 +109,7 @@ func (s *Store) Query(ctx context.Context, q Query) (Page, error) {
 		return r.entries(&f, func(e *Entry) bool {
 			bytes += len(e.Record)
 			if n := len(page.Entries); n == limit || n > 0 && bytes > pageBytes {
-				page.Next = page.Entries[n-1].position().String()
+				page.Next = page.Entries[n-1].rank().String()
 				return false
 			}
 			page.Entries = append(page.Entries, *e)
@@ -128,7 +128,7 @@ func (s *Store) Published(ctx context.Context, model, version string, revision i
 	if revision <= 0 {
 		return nil, false, nil
 	}
-	f := filter{Query: Query{Model: short(clean(model)), Version: clean(version), Records: true}, decisive: true,
+	f := filter{Search: Search{Model: short(clean(model)), Version: clean(version), Records: true}, decisive: true,
 		revision: int64(revision), limit: 1}
 	err = s.view(ctx, "read", func(r reader) error {
 		return r.entries(&f, func(e *Entry) bool {
@@ -141,14 +141,14 @@ func (s *Store) Published(ctx context.Context, model, version string, revision i
 
 // Revisions are those of a model version that Published has, ascending.
 func (s *Store) Revisions(ctx context.Context, model, version string) ([]int, error) {
-	f := filter{Query: Query{Model: short(clean(model)), Version: clean(version),
+	f := filter{Search: Search{Model: short(clean(model)), Version: clean(version),
 		Kinds: []string{record.DecisionCalibrator}}, decisive: true}
 	return distinct(ctx, s, &f, func(e *Entry) (int, bool) { return int(e.revision), e.revision > 0 })
 }
 
 // Versions are the versions of a model that have entries about calibrators, sorted.
 func (s *Store) Versions(ctx context.Context, model string) ([]string, error) {
-	f := filter{Query: Query{Model: short(clean(model)), Kinds: []string{record.DecisionCalibrator}}}
+	f := filter{Search: Search{Model: short(clean(model)), Kinds: []string{record.DecisionCalibrator}}}
 	return distinct(ctx, s, &f, func(e *Entry) (string, bool) { return e.Version, e.State != stateRefused })
 }
 

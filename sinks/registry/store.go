@@ -31,7 +31,7 @@ type database interface {
 type reader interface {
 	// position is the first offset of a place that is not in the database. A writer's is locked until its transaction
 	// ends.
-	position(p Place) (next int64, err error)
+	positionOf(p Place) (next int64, err error)
 	// entries yields what a filter selects, newest first, until yield returns false.
 	entries(f *filter, yield func(*Entry) bool) error
 	models() ([]string, error)
@@ -102,7 +102,7 @@ func (s *Store) update(ctx context.Context, what string, f func(writer) error) e
 // Position is the first offset that is not in the database yet.
 func (s *Store) Position(ctx context.Context, p Place) (next int64, err error) {
 	err = s.view(ctx, "position", func(r reader) error {
-		next, err = r.position(p)
+		next, err = r.positionOf(p)
 		return err
 	})
 	return next, err
@@ -112,7 +112,7 @@ func (s *Store) Position(ctx context.Context, p Place) (next int64, err error) {
 // longer in the log.
 func (s *Store) Rewind(ctx context.Context, p Place, from int64) error {
 	return s.update(ctx, "rewind", func(w writer) error {
-		next, err := w.position(p)
+		next, err := w.positionOf(p)
 		if err != nil || next != from {
 			return err
 		}
@@ -128,7 +128,7 @@ func (s *Store) Put(ctx context.Context, p Place, from, upTo int64, es []Entry) 
 	slices.SortStableFunc(es, func(a, b Entry) int { return cmp.Compare(a.ID, b.ID) })
 	err = s.update(ctx, "write", func(w writer) error {
 		added = 0
-		next, err := w.position(p)
+		next, err := w.positionOf(p)
 		if err != nil || next >= upTo {
 			return err
 		}

@@ -68,7 +68,7 @@ func TestQuery(t *testing.T) {
 		put(t, s, rs, rand.New(rand.NewPCG(4, 4)))
 		want := reference(t, rs)
 		at := func(i int) *int64 { ns := int64(1_700_000_000+i) * int64(time.Second); return &ns }
-		for _, q := range []Query{
+		for _, q := range []Search{
 			{Model: "m1"}, {Model: "m1", Version: "1"}, {Model: "m1", Kinds: []string{"alert"}}, {Model: "m2",
 				Kinds: []string{"alert", "verdict"}},
 			{Model: "m0", Since: at(20)}, {Model: "m0", Until: at(20)}, {Model: "m0", Since: at(20), Until: at(30),
@@ -91,7 +91,7 @@ func TestQuery(t *testing.T) {
 			}
 		}
 		for _, cursor := range []string{"x", "1.2", "1.2.zz", "a.2.00", "1.b.00", "1.2.00.4"} {
-			if _, err := s.Query(t.Context(), Query{Model: "m1", Cursor: cursor}); !errors.Is(err, ErrCursor) {
+			if _, err := s.Query(t.Context(), Search{Model: "m1", Cursor: cursor}); !errors.Is(err, ErrCursor) {
 				t.Errorf("cursor %q: %v, want ErrCursor", cursor, err)
 			}
 		}
@@ -158,7 +158,7 @@ func TestTopicsInAnyOrder(t *testing.T) {
 					eager(s).Follow(t.Context(), p, from(other, true), FromTopic(record.DecisionCalibrator))
 				}
 			}
-			same(t, strings.Join(order, ", "), pages(t, s, Query{Model: "m", Records: true}), want)
+			same(t, strings.Join(order, ", "), pages(t, s, Search{Model: "m", Records: true}), want)
 			empty(t, cfg)
 		}
 	})
@@ -264,7 +264,7 @@ func TestPagesOfLargeRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sizes []int
-	q := Query{Model: "m", Records: true}
+	q := Search{Model: "m", Records: true}
 	for {
 		p, err := s.Query(t.Context(), q)
 		if err != nil {
@@ -315,7 +315,7 @@ func TestFileRemoved(t *testing.T) {
 	want := len(reference(t, rs[:50]))
 	held := func() (n int) {
 		for _, m := range []string{"m0", "m1", "m2"} {
-			p, err := s.Query(t.Context(), Query{Model: m, Limit: 1000})
+			p, err := s.Query(t.Context(), Search{Model: m, Limit: 1000})
 			if err != nil {
 				return -1 // it is being opened again
 			}

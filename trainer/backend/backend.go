@@ -44,14 +44,14 @@ type Problem struct {
 // Session is one training on a device. One goroutine calls it.
 type Session interface {
 	// Epoch runs the mini-batches of e. After an error the parameters are undefined.
-	Epoch(e Epoch) (EpochResult, error)
+	Epoch(e EpochPlan) (EpochResult, error)
 	// Measure scores the head, with its weights as viewed by w, on a set: TrainSet, or a place in Problem.Eval.
-	Measure(set int, w Weights) (Measure, error)
+	Measure(set int, w Weights) (Measurement, error)
 	// Logits writes the n×K logits of a set.
 	Logits(set int, w Weights, dst []float32) error
 	// State copies everything that an epoch changes; SetState puts it back, and training goes on with the same bits.
-	State() (*State, error)
-	SetState(s *State) error
+	State() (*TrainingState, error)
+	SetState(s *TrainingState) error
 	// Close frees the device. No call may follow.
 	Close() error
 }
@@ -59,8 +59,8 @@ type Session interface {
 // TrainSet names the training rows in Measure and Logits.
 const TrainSet = -1
 
-// Epoch is one pass over some training rows.
-type Epoch struct {
+// EpochPlan is one pass over some training rows.
+type EpochPlan struct {
 	// Rows are training rows in order; mini-batch b has rows b·Batch … (b+1)·Batch−1, the last perhaps fewer.
 	Rows  []int32
 	Batch int
@@ -76,7 +76,7 @@ type Epoch struct {
 }
 
 // SGD is the step after each mini-batch.
-func (e Epoch) SGD() optim.SGD {
+func (e EpochPlan) SGD() optim.SGD {
 	return optim.SGD{
 		LR:          e.LR,
 		Momentum:    e.Momentum,
@@ -118,16 +118,16 @@ type EpochResult struct {
 	Rows int
 }
 
-// Measure has means over the rows of a set.
-type Measure struct {
+// Measurement has means over the rows of a set.
+type Measurement struct {
 	N          int     `json:"n"`
 	NLL        float64 `json:"nll"`
 	Accuracy   float64 `json:"accuracy"`
 	Confidence float64 `json:"confidence"`
 }
 
-// State is everything that epochs change.
-type State struct {
+// TrainingState is everything that epochs change.
+type TrainingState struct {
 	// Params and Velocity are those of head.Head.Params, in its order.
 	Params, Velocity [][]float32
 	// Right and Seen count for every training row how often it was classified correctly, and how often it came: the
@@ -136,7 +136,7 @@ type State struct {
 }
 
 // Check returns an error where a state does not fit a problem.
-func (s *State) Check(p Problem) error {
+func (s *TrainingState) Check(p Problem) error {
 	want := p.Head.Params()
 	if len(s.Params) != len(want) || len(s.Velocity) != len(want) {
 		return fmt.Errorf("state: %d parameters and %d velocities, allowed %d",
@@ -177,7 +177,7 @@ func (p Problem) Check() error {
 }
 
 // Check returns an error that names what does not fit the problem.
-func (e Epoch) Check(p Problem) error {
+func (e EpochPlan) Check(p Problem) error {
 	switch {
 	case len(e.Rows) == 0:
 		return fmt.Errorf("epoch: no rows")

@@ -79,26 +79,26 @@ func (e *Evaluator) each(h *head.Head, set int, w Weights, f func(from int, z []
 }
 
 // Measure is [Session.Measure] of h.
-func (e *Evaluator) Measure(h *head.Head, set int, w Weights) (Measure, error) {
+func (e *Evaluator) Measure(h *head.Head, set int, w Weights) (Measurement, error) {
 	rows, err := e.p.rowsOf(set)
 	if err != nil {
-		return Measure{}, err
+		return Measurement{}, err
 	}
-	m, k := Measure{N: rows.N()}, h.K()
+	m, k := Measurement{N: rows.N()}, h.K()
 	err = e.each(h, set, w, func(from int, z []float32) {
 		for i := 0; i < len(z)/k; i++ {
 			m.addRow(z[i*k:(i+1)*k], rows.Y[from+i])
 		}
 	})
 	if err != nil {
-		return Measure{}, err
+		return Measurement{}, err
 	}
 	n := float64(m.N)
 	m.NLL, m.Accuracy, m.Confidence = m.NLL/n, m.Accuracy/n, m.Confidence/n
 	return m, nil
 }
 
-func (m *Measure) addRow(row []float32, label int32) {
+func (m *Measurement) addRow(row []float32, label int32) {
 	top := argmax(row)
 	var rest float64
 	for j, v := range row {

@@ -52,7 +52,7 @@ type goSession struct {
 	threads    int
 }
 
-func (s *goSession) Epoch(e Epoch) (EpochResult, error) {
+func (s *goSession) Epoch(e EpochPlan) (EpochResult, error) {
 	if err := e.Check(s.p); err != nil {
 		return EpochResult{}, err
 	}
@@ -73,7 +73,7 @@ func (s *goSession) Epoch(e Epoch) (EpochResult, error) {
 }
 
 // batch fills grad and returns the loss and the number of rows.
-func (s *goSession) batch(e Epoch, b int) (float64, int, error) {
+func (s *goSession) batch(e EpochPlan, b int) (float64, int, error) {
 	x, n := s.mini.Load(e, b)
 	h := s.head
 	if e.Mask != nil {
@@ -93,7 +93,7 @@ func (s *goSession) batch(e Epoch, b int) (float64, int, error) {
 	return v, n, nil
 }
 
-func (s *goSession) Measure(set int, w Weights) (Measure, error) {
+func (s *goSession) Measure(set int, w Weights) (Measurement, error) {
 	return s.eval.Measure(s.head, set, w)
 }
 
@@ -109,8 +109,8 @@ func copies[T any](in [][]T) [][]T {
 	return out
 }
 
-func (s *goSession) State() (*State, error) {
-	return &State{
+func (s *goSession) State() (*TrainingState, error) {
+	return &TrainingState{
 		Params:   copies(s.head.Params()),
 		Velocity: copies(s.velocity),
 		Right:    slices.Clone(s.mini.Right),
@@ -118,7 +118,7 @@ func (s *goSession) State() (*State, error) {
 	}, nil
 }
 
-func (s *goSession) SetState(st *State) error {
+func (s *goSession) SetState(st *TrainingState) error {
 	if err := st.Check(s.p); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func TestEpochByHand(t *testing.T) {
 			Losses: []string{"focal"},
 			Batch:  batch,
 		}
-		e := backend.Epoch{
+		e := backend.EpochPlan{
 			Rows:        data.Shuffled(data.Rows(n), 1, 0),
 			Batch:       batch,
 			LR:          0.3,
@@ -69,7 +69,7 @@ func TestEpochByHand(t *testing.T) {
 	}
 }
 
-func byHand(t *testing.T, p backend.Problem, e backend.Epoch) [][]float32 {
+func byHand(t *testing.T, p backend.Problem, e backend.EpochPlan) [][]float32 {
 	l, err := loss.Parse(p.Losses[0])
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := backend.Epoch{Rows: data.Rows(30), Batch: 30}
+	e := backend.EpochPlan{Rows: data.Rows(30), Batch: 30}
 	first, err := s.Epoch(e)
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func BenchmarkEpoch(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				e := backend.Epoch{Rows: data.Rows(c.n), Batch: 128, LR: 0.01, Momentum: 0.9, WeightDecay: 5e-4}
+				e := backend.EpochPlan{Rows: data.Rows(c.n), Batch: 128, LR: 0.01, Momentum: 0.9, WeightDecay: 5e-4}
 				if masked {
 					e.Mask = &backend.Mask{Keep: 0.6, Restrict: true}
 				}

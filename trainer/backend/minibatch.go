@@ -54,7 +54,7 @@ func NewMiniBatch(p Problem) (*MiniBatch, error) {
 }
 
 // Load gathers mini-batch b of a checked epoch and returns its features, n×D, valid until the next Load.
-func (m *MiniBatch) Load(e Epoch, b int) (x []float32, n int) {
+func (m *MiniBatch) Load(e EpochPlan, b int) (x []float32, n int) {
 	if m.x == nil {
 		m.x = make([]float32, m.p.Batch*m.p.Train.D)
 	}
@@ -63,7 +63,7 @@ func (m *MiniBatch) Load(e Epoch, b int) (x []float32, n int) {
 }
 
 // LoadTo is Load with memory for the features, of at least the batch's rows.
-func (m *MiniBatch) LoadTo(x []float32, e Epoch, b int) (n int) {
+func (m *MiniBatch) LoadTo(x []float32, e EpochPlan, b int) (n int) {
 	m.rows = e.Rows[b*e.Batch : min((b+1)*e.Batch, len(e.Rows))]
 	n = len(m.rows)
 	m.loss, m.mixed, m.lambda = e.Loss, e.Mix != nil, 1

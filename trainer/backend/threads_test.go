@@ -62,7 +62,7 @@ func TestThreadsSameBits(t *testing.T) {
 		set.X[i] = x[0][i%n] * float32(1+i/n)
 	}
 	p := Problem{Train: set, Head: head.FreshLinear(d, k, 1), Losses: []string{"ce"}, Batch: rows}
-	e := Epoch{Rows: data.Shuffled(data.Rows(rows), 1, 0), Batch: 300}
+	e := EpochPlan{Rows: data.Shuffled(data.Rows(rows), 1, 0), Batch: 300}
 	var got [2][]float32
 	for i, threads := range []int{1, 3} {
 		m, err := NewMiniBatch(p)

@@ -12,7 +12,7 @@ import (
 // orCPU is the device, or what trains on the CPU with a message where there is none.
 func orCPU(device *cuda.Backend, o Options) backend.Backend {
 	cpu, log := onCPU(o.GEMM), o.Log
-	info, err := device.Info()
+	info, err := device.Describe()
 	if err != nil {
 		log.Warn("training on the CPU: there is no device to train on", "backend", cpu.Name(), "why", err)
 		return cpu

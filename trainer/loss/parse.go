@@ -22,7 +22,7 @@ func Parse(text string) (*Loss, error) {
 	l := &Loss{}
 	var names []string
 	for {
-		p, err := s.term()
+		p, err := s.readTerm()
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func (s *scanner) word(marks string) string {
 // maxNesting bounds the losses inside losses: none takes one that takes another.
 const maxNesting = 2
 
-func (s *scanner) term() (parsed, error) { return s.nested(0) }
+func (s *scanner) readTerm() (parsed, error) { return s.nested(0) }
 
 func (s *scanner) nested(depth int) (parsed, error) {
 	p := parsed{weight: 1}
@@ -104,7 +104,7 @@ func (s *scanner) nested(depth int) (parsed, error) {
 		return p, s.fail("the name of a loss")
 	}
 	if s.take('{') {
-		if err := s.options(&p); err != nil {
+		if err := s.readOptions(&p); err != nil {
 			return p, err
 		}
 	}
@@ -141,7 +141,7 @@ func (s *scanner) weight(p *parsed) error {
 	return nil
 }
 
-func (s *scanner) options(p *parsed) error {
+func (s *scanner) readOptions(p *parsed) error {
 	p.options = map[string]string{}
 	for !s.take('}') {
 		key := s.word("*{}(),:+")

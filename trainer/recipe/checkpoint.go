@@ -154,7 +154,7 @@ func (t *Training) Restore(b []byte) error {
 }
 
 // readState reads what a checkpoint has behind its header: parameters, velocities, the best parameters, the history.
-func (t *Training) readState(b []byte) (st *backend.State, best [][]float32, err error) {
+func (t *Training) readState(b []byte) (st *backend.TrainingState, best [][]float32, err error) {
 	words := 2 * t.in.Train.N()
 	for _, p := range t.problem.Head.Params() {
 		words += 3 * len(p)
@@ -162,7 +162,7 @@ func (t *Training) readState(b []byte) (st *backend.State, best [][]float32, err
 	if len(b) != 4*words {
 		return nil, nil, fmt.Errorf("%w: %d bytes of parameters, allowed %d", ErrCheckpoint, len(b), 4*words)
 	}
-	st = &backend.State{}
+	st = &backend.TrainingState{}
 	for _, group := range []*[][]float32{&st.Params, &st.Velocity, &best} {
 		for _, p := range t.problem.Head.Params() {
 			v := make([]float32, len(p))

@@ -157,7 +157,7 @@ func TestResume(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got, _ := json.Marshal(tr.Report()); string(got) != string(wantJSON) || !same(tr.Head(), want) {
+			if got, _ := json.Marshal(tr.Summary()); string(got) != string(wantJSON) || !same(tr.Head(), want) {
 				t.Errorf("%s: resumed after epoch %d: another end\n got %s\nwant %s", name, e+1, got, wantJSON)
 			}
 			if err := tr.Close(); err != nil {
@@ -284,7 +284,7 @@ func TestInterleavedRowsAreApart(t *testing.T) {
 // spyBackend notes what is asked of the reference.
 type spyBackend struct {
 	backend.Go
-	epochs []backend.Epoch
+	epochs []backend.EpochPlan
 }
 
 type spySession struct {
@@ -297,7 +297,7 @@ func (b *spyBackend) Open(p backend.Problem) (backend.Session, error) {
 	return spySession{s, b}, err
 }
 
-func (s spySession) Epoch(e backend.Epoch) (backend.EpochResult, error) {
+func (s spySession) Epoch(e backend.EpochPlan) (backend.EpochResult, error) {
 	s.of.epochs = append(s.of.epochs, e)
 	return s.Session.Epoch(e)
 }
@@ -331,7 +331,7 @@ func TestDivergenceIsAnError(t *testing.T) {
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	_, r, err := recipe.Run(ctx, variants()["au"], small(), backend.Go{}, func(tr *recipe.Training) error {
-		if len(tr.Report().Epochs) == 2 {
+		if len(tr.Summary().Epochs) == 2 {
 			cancel()
 		}
 		return nil

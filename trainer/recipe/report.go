@@ -11,7 +11,7 @@ type Report struct {
 	Valid int `json:"valid"`
 	Held  int `json:"held,omitempty"`
 	// Before is the initial head on the validation rows.
-	Before backend.Measure `json:"before"`
+	Before backend.Measurement `json:"before"`
 	// BeforeTempered is its NLL after the best temperature, where epochs are compared so.
 	BeforeTempered float64       `json:"before_tempered,omitempty"`
 	Epochs         []EpochReport `json:"epochs"`
@@ -30,12 +30,12 @@ type EpochReport struct {
 	Loss   float64 `json:"loss"`
 	Second float64 `json:"second,omitempty"`
 	// Valid is the head of this epoch on the validation rows.
-	Valid backend.Measure `json:"valid"`
+	Valid backend.Measurement `json:"valid"`
 	// Tempered is its NLL after the best temperature, where epochs are compared so.
 	Tempered float64 `json:"tempered,omitempty"`
 	// Q is the share of kept weights in this epoch, NextQ what follows from Train under the bound Eta.
-	Q     float64          `json:"q,omitempty"`
-	NextQ float64          `json:"next_q,omitempty"`
-	Eta   float64          `json:"eta,omitempty"`
-	Train *backend.Measure `json:"train,omitempty"`
+	Q     float64              `json:"q,omitempty"`
+	NextQ float64              `json:"next_q,omitempty"`
+	Eta   float64              `json:"eta,omitempty"`
+	Train *backend.Measurement `json:"train,omitempty"`
 }

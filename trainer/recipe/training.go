@@ -167,8 +167,8 @@ func (t *Training) inference() backend.Weights {
 // Done is whether no epoch is left.
 func (t *Training) Done() bool { return len(t.report.Epochs) >= t.cfg.Epochs || t.report.Stopped }
 
-// Report is the report so far.
-func (t *Training) Report() Report { return t.report }
+// Summary is the report so far.
+func (t *Training) Summary() Report { return t.report }
 
 // Step runs an epoch, its measurements and the controller.
 func (t *Training) Step() error {
@@ -229,7 +229,7 @@ func (t *Training) train(r *EpochReport, e int) error {
 // epoch alone, not of the order before.
 func (t *Training) pass(e, part int, rows []int32, lr float64, batch int) (backend.EpochResult, error) {
 	order := t.in.Train.Order(append([]int32(nil), rows...), t.cfg.Seed, 2*e+part)
-	b := backend.Epoch{
+	b := backend.EpochPlan{
 		Rows:        order,
 		Batch:       batch,
 		Loss:        part,
@@ -301,16 +301,16 @@ func Run(
 	defer t.Close()
 	for !t.Done() {
 		if err := ctx.Err(); err != nil {
-			return nil, t.Report(), err
+			return nil, t.Summary(), err
 		}
 		if err := t.Step(); err != nil {
-			return nil, t.Report(), err
+			return nil, t.Summary(), err
 		}
 		if each != nil {
 			if err := each(t); err != nil {
-				return nil, t.Report(), err
+				return nil, t.Summary(), err
 			}
 		}
 	}
-	return t.Head(), t.Report(), nil
+	return t.Head(), t.Summary(), nil
 }

@@ -146,7 +146,7 @@ func TestCurve(t *testing.T) {
 	take(record.Job{Attempt: 1, Done: .1, NLL: 2})
 	take(record.Job{Attempt: 1, Done: .1, NLL: 2})
 	take(record.Job{Attempt: 1, Done: .2, NLL: 1})
-	j := q.Job("m/1+head1")
+	j := q.Find("m/1+head1")
 	first := j.Curve
 	if len(first) != 2 || first[1].NLL != 1 {
 		t.Errorf("got %v, want two points", first)

@@ -99,8 +99,8 @@ func (q *Queue) All() []*Job {
 	return out
 }
 
-// Job returns a job by id, nil where there is none.
-func (q *Queue) Job(id string) *Job { return q.jobs[id] }
+// Find returns a job by id, nil where there is none.
+func (q *Queue) Find(id string) *Job { return q.jobs[id] }
 
 func (q *Queue) job(id string) *Job {
 	j := q.jobs[id]

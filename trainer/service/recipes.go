@@ -212,25 +212,25 @@ func (t *trainings) one(ctx context.Context, c recipe.Named) (*head.Head, recipe
 	saved := time.Now()
 	for !tr.Done() {
 		if err := ctx.Err(); err != nil {
-			return nil, tr.Report(), err
+			return nil, tr.Summary(), err
 		}
 		if err := tr.Step(); err != nil {
-			return nil, tr.Report(), err
+			return nil, tr.Summary(), err
 		}
-		t.progress(c, tr.Report().Epochs)
+		t.progress(c, tr.Summary().Epochs)
 		if !tr.Done() && time.Since(saved) < t.SaveEvery {
 			continue
 		}
 		saved = time.Now()
 		text, err := tr.Checkpoint()
 		if err != nil {
-			return nil, tr.Report(), err
+			return nil, tr.Summary(), err
 		}
 		if err := writeFile(file, text); err != nil {
-			return nil, tr.Report(), err
+			return nil, tr.Summary(), err
 		}
 	}
-	return tr.Head(), tr.Report(), nil
+	return tr.Head(), tr.Summary(), nil
 }
 
 // restore goes on from a checkpoint. One that does not fit, because rows or settings have changed since, is left

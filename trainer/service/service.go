@@ -168,7 +168,7 @@ func (s *Service) Run(ctx context.Context) error {
 				s.run.beat.Step, s.run.beat.Done, s.run.beat.NLL = b.Step, b.Done, b.NLL
 			}
 		case f := <-s.finished:
-			err = s.finish(ctx, f)
+			err = s.finishJob(ctx, f)
 		case <-tick.C:
 			err = s.beat(ctx)
 		}
@@ -218,7 +218,7 @@ func (s *Service) take(e Entry) error {
 		s.cfg.Log.Error("record cannot be used", "err", err)
 	}
 	if r := s.run; r != nil {
-		switch j := s.queue.Job(r.id); {
+		switch j := s.queue.Find(r.id); {
 		case j.Cancel != nil:
 			r.cancel(errCancelled)
 		case j.Result != nil, j.Attempt > r.beat.Attempt || j.Attempt == r.beat.Attempt && j.Trainer != s.cfg.Name:
@@ -234,7 +234,7 @@ func (s *Service) next(ctx context.Context) error {
 		return nil
 	}
 	if c := s.claim; c != nil {
-		j := s.queue.Job(c.ID)
+		j := s.queue.Find(c.ID)
 		if j.Open() && j.Attempt < c.Attempt {
 			return nil // not read back yet
 		}
@@ -337,8 +337,8 @@ func (s *Service) start(ctx context.Context, j *Job, c record.Job) {
 	}()
 }
 
-// finish publishes what came of an attempt.
-func (s *Service) finish(ctx context.Context, f finish) error {
+// finishJob publishes what came of an attempt.
+func (s *Service) finishJob(ctx context.Context, f finish) error {
 	beat := s.run.beat
 	s.run = nil
 	switch {

@@ -75,7 +75,7 @@ func (h *Handler) calibrate(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	h.rows(w, out)
+	h.writeRows(w, out)
 }
 
 // refuse answers where a body could not be read, or not be worked on.
@@ -92,8 +92,8 @@ func (h *Handler) refuse(w http.ResponseWriter, err error) {
 	}
 }
 
-// rows sends an answer row by row: encoded as a whole it would take more than all the rest.
-func (h *Handler) rows(w http.ResponseWriter, out *answer) {
+// writeRows sends an answer row by row: encoded as a whole it would take more than all the rest.
+func (h *Handler) writeRows(w http.ResponseWriter, out *answer) {
 	list := out.Probabilities
 	out.Probabilities = [][]float64{}
 	frame, err := json.Marshal(out)

@@ -75,7 +75,7 @@ func (t task) run() (answer, error) {
 		return answer{}, err
 	}
 	defer func() { _ = s.Close() }()
-	e := backend.Epoch{Rows: data.Rows(p.Train.N()), Batch: t.Batch, LR: t.LR, Momentum: t.Momentum,
+	e := backend.EpochPlan{Rows: data.Rows(p.Train.N()), Batch: t.Batch, LR: t.LR, Momentum: t.Momentum,
 		WeightDecay: t.Decay}
 	var a answer
 	for i := range t.Epochs {

@@ -19,7 +19,7 @@ type Store struct {
 
 // Open returns the database of a configuration; file is where a database in a file is.
 func Open(c registry.Config, file string) (*registry.Store, error) {
-	o, err := c.Options(file)
+	o, err := c.OptionsAt(file)
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +36,8 @@ type Page struct {
 
 // Past implements web.Past.
 func (p *Store) Past(ctx context.Context, q web.PastQuery) (any, error) {
-	behind := p.Fill.Status().Behind // before the database is read
-	page, err := p.Store.Query(ctx, registry.Query{Model: q.Model, Version: q.Version, Kinds: q.Kinds, Since: q.Since,
+	behind := p.Fill.Progress().Behind // before the database is read
+	page, err := p.Store.Query(ctx, registry.Search{Model: q.Model, Version: q.Version, Kinds: q.Kinds, Since: q.Since,
 		Until: q.Until, Limit: q.Limit,
 		Cursor: q.Cursor, Records: q.Records})
 	if errors.Is(err, registry.ErrCursor) {
@@ -59,7 +59,7 @@ func (c Metrics) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c Metrics) Collect(ch chan<- prometheus.Metric) {
-	st, up := c.Fill.Status(), 0.0
+	st, up := c.Fill.Progress(), 0.0
 	if st.Up {
 		up = 1
 	}

@@ -41,7 +41,7 @@ func PublishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, 
 
 // Allows refuses orders about what is not there, or cannot be done.
 func (t *State) Allows(o record.Order) error {
-	for _, h := range t.View().Heads {
+	for _, h := range t.Current().Heads {
 		if h.ID != o.ID {
 			continue
 		}

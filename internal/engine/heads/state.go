@@ -79,12 +79,12 @@ func (t *State) Record(rec any) error {
 			return nil
 		}
 	case *record.Head:
-		j := t.queue.Job(r.ID)
+		j := t.queue.Find(r.ID)
 		first := j == nil || j.Result == nil
 		if err := t.queue.Take(r, time.Now()); err != nil || !first {
 			return err
 		}
-		return t.trained(t.queue.Job(r.ID).Result)
+		return t.trained(t.queue.Find(r.ID).Result)
 	}
 	return t.queue.Take(rec, time.Now())
 }
@@ -127,7 +127,7 @@ func (t *State) verdict(v *record.Verdict) error {
 func (t *State) Result(id string) *record.Head {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	j := t.queue.Job(id)
+	j := t.queue.Find(id)
 	if j == nil || j.Result == nil {
 		return nil
 	}

@@ -51,8 +51,8 @@ type View struct {
 	Serve []Served `json:"serve"`
 }
 
-// View merges the records, heads by model, version and number.
-func (t *State) View() View {
+// Current merges the records, heads by model, version and number.
+func (t *State) Current() View {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v := View{Heads: []Head{}, Serve: []Served{}}

@@ -171,8 +171,8 @@ func (s *Store) closeFile(g *segment) {
 	}
 }
 
-// State returns the state of a row that is not gone.
-func (s *Store) State(n uint64) State {
+// StateOf returns the state of a row that is not gone.
+func (s *Store) StateOf(n uint64) State {
 	g, i := s.find(n)
 	return g.state(i)
 }

@@ -114,8 +114,8 @@ func check(t *testing.T, s *Store, p *plain, id ID, r *rand.Rand) {
 		}
 		want := p.rows[n]
 		if row.ID != want.ID || string(row.Body) != string(want.Body) || len(row.Names)+len(want.Names) > 0 &&
-			!reflect.DeepEqual(row.Names, want.Names) || s.State(n) != p.state[n] {
-			t.Fatalf("row %d is %v in state %d, want %v in %d", n, row, s.State(n), want, p.state[n])
+			!reflect.DeepEqual(row.Names, want.Names) || s.StateOf(n) != p.state[n] {
+			t.Fatalf("row %d is %v in state %d, want %v in %d", n, row, s.StateOf(n), want, p.state[n])
 		}
 	}
 	from := r.Uint64N(p.next + 1)
@@ -140,8 +140,8 @@ func again(t *testing.T, s *Store, o Options) *Store {
 	err := next.Restore(&r, func(name, path string) error { return os.Link(paths[name], path) },
 		func(n uint64, st State, _ *Row) error {
 			visited++
-			if st != s.State(n) {
-				t.Fatalf("row %d comes in state %d, want %d", n, st, s.State(n))
+			if st != s.StateOf(n) {
+				t.Fatalf("row %d comes in state %d, want %d", n, st, s.StateOf(n))
 			}
 			return nil
 		})

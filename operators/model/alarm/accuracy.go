@@ -75,7 +75,7 @@ func (a *keyAlarm) accuracyEvidence(spec *spec, since int64) *record.AlertEviden
 	if a.slice {
 		e.Threshold = 0
 	}
-	ref := a.tests.Headline.Spec().Reference
+	ref := a.tests.Headline.Specification().Reference
 	e.ReferenceAccuracy, e.AccuracySlack = &ref.Accuracy, ref.AccuracySlack
 	return e
 }

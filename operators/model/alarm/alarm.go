@@ -85,7 +85,7 @@ func (a *keyAlarm) decide(spec *spec, rejected bool, end, pane int64) (state str
 	if a.slice {
 		fires = rejected && a.observed
 		if fires && a.alert.State != stage.Firing {
-			a.fired = a.tests.Evidence()
+			a.fired = a.tests.Current()
 		}
 	}
 	switch {

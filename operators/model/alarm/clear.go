@@ -83,7 +83,7 @@ const z95one = 1.6448536269514722
 
 // inside reports whether the rows of p are inside the tolerance, by the first way of cleared.
 func (a *keyAlarm) inside(p detect.Pane) bool {
-	head := a.tests.Headline.Spec()
+	head := a.tests.Headline.Specification()
 	if head.Null == detect.NullAccuracy {
 		return accuracyInside(head, p)
 	}
@@ -113,7 +113,7 @@ func (a *keyAlarm) inside(p detect.Pane) bool {
 
 // binInside checks a bin that the diagnosis named.
 func (a *keyAlarm) binInside(j int, gap, se, share float64) bool {
-	diag, head := a.tests.Diagnosis.Spec(), a.tests.Headline.Spec()
+	diag, head := a.tests.Diagnosis.Specification(), a.tests.Headline.Specification()
 	tolerance := diag.Epsilon
 	if diag.Reference != nil {
 		tolerance += diag.Reference.Slack[j]

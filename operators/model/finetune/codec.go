@@ -46,7 +46,7 @@ func (m *Model) Restore(in *binenc.Reader) error {
 		if err != nil {
 			return err
 		}
-		if err := s.restore(in, want.Config()); err != nil {
+		if err := s.restore(in, want.Settings()); err != nil {
 			return fmt.Errorf("heads of version %q: %w", name, err)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 //go:embed config.go
 var configSource string
 
-// Source is the file with the comments that document the keys.
-func (TriggerConfig) Source() string { return configSource }
+// Declaration is the file with the comments that document the keys.
+func (TriggerConfig) Declaration() string { return configSource }
 
 // TriggerConfig says when a model version gets a new head. Times are event time.
 type TriggerConfig struct {

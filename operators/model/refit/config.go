@@ -12,8 +12,8 @@ import (
 //go:embed config.go
 var configSource string
 
-// Source is the file with the comments that document the keys.
-func (Config) Source() string { return configSource }
+// Declaration is the file with the comments that document the keys.
+func (Config) Declaration() string { return configSource }
 
 // Config says when and how calibrators are refitted. Times are event time.
 type Config struct {

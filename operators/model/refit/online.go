@@ -70,7 +70,7 @@ func (s *State) stepOnline(in *stage.Pane) error {
 func (o *online) take(conf float64, hit bool) error {
 	conf = min(conf, 1) // a rounded sum may be slightly above 1
 	b := &o.bins[metric.BinIndex(o.platt.Predict(conf), eceBins)]
-	p := o.platt.Platt().Map(min(max(conf, onlineClip), 1-onlineClip))
+	p := o.platt.Current().Map(min(max(conf, onlineClip), 1-onlineClip))
 	c := min(max(conf, onlineClip), 1-onlineClip)
 	l := math.Log(c / (1 - c))
 	cell := &o.cells[min(max(int((l/onlineReach+1)/2*onlineCells), 0), onlineCells-1)]

@@ -12,8 +12,8 @@ import (
 //go:embed config.go
 var configSource string
 
-// Source is the file with the comments that document the keys.
-func (Config) Source() string { return configSource }
+// Declaration is the file with the comments that document the keys.
+func (Config) Declaration() string { return configSource }
 
 // Config is the configuration of one rule: an alert on a value that stays beyond a bound, with hysteresis.
 type Config struct {

@@ -73,7 +73,7 @@ func RestoreSet(r *binenc.Reader, d *acc.Decoder) (*acc.Set, error) {
 	if len(b) == 0 {
 		return nil, r.Err()
 	}
-	return d.Set(b)
+	return d.DecodeSet(b)
 }
 
 // CheckShape refuses a set of another configuration, because later sets could not be merged with it.
@@ -81,7 +81,7 @@ func CheckShape(s *acc.Set, want acc.Config) error {
 	if s == nil {
 		return nil
 	}
-	return CheckConfig(s.Config(), want)
+	return CheckConfig(s.Settings(), want)
 }
 
 // CheckConfig refuses statistics of another configuration.

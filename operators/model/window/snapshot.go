@@ -86,7 +86,7 @@ func (t *Stage) sum(k *stage.Key, parts []*bucket) (raw, cal *acc.Set, late int6
 			return nil, nil, 0, err
 		}
 	}
-	return r.Set(), c.Set(), late, nil
+	return r.AsSet(), c.AsSet(), late, nil
 }
 
 // inForce describes the calibrator in force and its effect so far on the sampled rows of the key.
@@ -109,9 +109,9 @@ func (t *Stage) inForce(k *stage.Key, in *stage.Pane) (*record.InForce, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out.Raw, err = t.metrics(k, "since-raw", raw.Set(), in.Index); err != nil {
+	if out.Raw, err = t.metrics(k, "since-raw", raw.AsSet(), in.Index); err != nil {
 		return nil, err
 	}
-	out.Calibrated, err = t.metrics(k, "since-calibrated", cal.Set(), in.Index)
+	out.Calibrated, err = t.metrics(k, "since-calibrated", cal.AsSet(), in.Index)
 	return out, err
 }

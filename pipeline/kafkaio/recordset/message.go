@@ -62,10 +62,10 @@ func parseMessage(offset int64, b []byte) (message, error) {
 	return m, nil
 }
 
-// message takes one message, or those that it wraps.
+// readMessage takes one message, or those that it wraps.
 //
 //nolint:gosec // signed in the protocol
-func (w *walk) message(b []byte) error {
+func (w *walk) readMessage(b []byte) error {
 	m, err := parseMessage(int64(binary.BigEndian.Uint64(b)), b[batchHead:])
 	if err != nil {
 		return err

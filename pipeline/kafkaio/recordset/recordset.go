@@ -100,7 +100,7 @@ type walk struct {
 func (w *walk) batch(b []byte) error {
 	switch magic := b[magicAt]; magic {
 	case 0, 1:
-		return w.message(b)
+		return w.readMessage(b)
 	case 2:
 		return w.batchV2(b)
 	default:

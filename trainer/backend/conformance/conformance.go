@@ -31,7 +31,7 @@ type Tolerance struct {
 type Case struct {
 	Name    string
 	Problem backend.Problem
-	Epoch   backend.Epoch
+	Epoch   backend.EpochPlan
 }
 
 const (
@@ -40,8 +40,8 @@ const (
 )
 
 // newCase is an epoch over all rows, as edited; edit may be nil.
-func newCase(name string, h *head.Head, losses []string, edit func(*backend.Epoch)) Case {
-	e := backend.Epoch{
+func newCase(name string, h *head.Head, losses []string, edit func(*backend.EpochPlan)) Case {
+	e := backend.EpochPlan{
 		Rows:        data.Shuffled(data.Rows(rows), 9, 1),
 		Batch:       batch,
 		LR:          0.1,
@@ -68,7 +68,7 @@ func Cases() []Case {
 		return &backend.Mask{Keep: keep, Seed: 1 << 40, FirstStep: 3, Restrict: restrict}
 	}
 	var list []Case
-	add := func(name string, h *head.Head, losses []string, edit func(*backend.Epoch)) {
+	add := func(name string, h *head.Head, losses []string, edit func(*backend.EpochPlan)) {
 		list = append(list, newCase(name, h, losses, edit))
 	}
 	ce := []string{"ce"}
@@ -76,22 +76,29 @@ func Cases() []Case {
 	half.X, half.Half = nil, halves(half.X)
 	add("linear", linear, ce, nil)
 	add("bottleneck", bottleneck, ce, nil)
-	add("decoupled decay, nesterov", bottleneck, ce, func(e *backend.Epoch) { e.Decoupled, e.Nesterov = true, true })
-	add("masks", bottleneck, ce, func(e *backend.Epoch) { e.Mask = mask(0.6, false) })
-	add("masks on the gradient", bottleneck, ce, func(e *backend.Epoch) { e.Mask = mask(0.6, true) })
-	add("everything kept", linear, ce, func(e *backend.Epoch) { e.Mask = mask(1, true) })
-	add("nothing kept", bottleneck, ce, func(e *backend.Epoch) { e.Mask = mask(0, true) })
-	add("mixup", bottleneck, ce, func(e *backend.Epoch) {
+	add("decoupled decay, nesterov", bottleneck, ce, func(e *backend.EpochPlan) {
+		e.Decoupled, e.Nesterov = true,
+			true
+	})
+	add("masks", bottleneck, ce, func(e *backend.EpochPlan) { e.Mask = mask(0.6, false) })
+	add("masks on the gradient", bottleneck, ce, func(e *backend.EpochPlan) { e.Mask = mask(0.6, true) })
+	add("everything kept", linear, ce, func(e *backend.EpochPlan) { e.Mask = mask(1, true) })
+	add("nothing kept", bottleneck, ce, func(e *backend.EpochPlan) { e.Mask = mask(0, true) })
+	add("mixup", bottleneck, ce, func(e *backend.EpochPlan) {
 		e.Mix = &backend.Mix{
 			Partner: data.Shuffled(data.Rows(rows), 9, 2),
 			Lambda:  []float32{0, 1, 0.5, 0.25, 0.9, 0.1, 0.7, 0.3},
 		}
 	})
-	add("some rows, twice", linear, ce, func(e *backend.Epoch) { e.Rows = []int32{3, 3, 9, 60, 0, 3, 12}; e.Batch = 3 })
-	add("second loss, larger batch", bottleneck, []string{"ce", "focal{gamma:2}"}, func(e *backend.Epoch) {
+	add("some rows, twice", linear, ce, func(e *backend.EpochPlan) {
+		e.Rows = []int32{3, 3, 9, 60, 0, 3,
+			12}
+		e.Batch = 3
+	})
+	add("second loss, larger batch", bottleneck, []string{"ce", "focal{gamma:2}"}, func(e *backend.EpochPlan) {
 		e.Loss, e.Batch = 1, batch+3
 	})
-	add("float16, views", bottleneck, ce, func(e *backend.Epoch) {
+	add("float16, views", bottleneck, ce, func(e *backend.EpochPlan) {
 		e.Mix = &backend.Mix{Partner: e.Rows, Lambda: make([]float32, batch)}
 	})
 	order := data.Shuffled(data.Rows(rows+5), 2, 2)
@@ -257,7 +264,7 @@ func sameTensors(got, want [][]float32, tol float64) error {
 	return nil
 }
 
-func sameMeasure(got, want backend.Measure, tol float64) bool {
+func sameMeasure(got, want backend.Measurement, tol float64) bool {
 	return got.N == want.N && near(got.NLL, want.NLL, tol) && near(got.Confidence, want.Confidence, tol) &&
 		math.Abs(got.Accuracy-want.Accuracy) <= 1e-9
 }
@@ -309,7 +316,7 @@ func resumes(c Case, b backend.Backend, s backend.Session) error {
 	if err := other.SetState(st); err != nil {
 		return err
 	}
-	var after [2]*backend.State
+	var after [2]*backend.TrainingState
 	for i, session := range []backend.Session{s, other} {
 		if _, err := session.Epoch(c.Epoch); err != nil {
 			return err
@@ -327,16 +334,16 @@ func resumes(c Case, b backend.Backend, s backend.Session) error {
 // refuses checks that nonsense is an error and not a crash.
 func refuses(c Case, s backend.Session) error {
 	n := int32(c.Problem.Train.N())
-	for want, edit := range map[string]func(*backend.Epoch){
-		"no rows": func(e *backend.Epoch) { e.Rows = nil },
-		"row": func(e *backend.Epoch) {
+	for want, edit := range map[string]func(*backend.EpochPlan){
+		"no rows": func(e *backend.EpochPlan) { e.Rows = nil },
+		"row": func(e *backend.EpochPlan) {
 			e.Rows = append([]int32(nil), e.Rows...)
 			e.Rows[0] = n
 		},
-		"batch": func(e *backend.Epoch) { e.Batch = c.Problem.Batch + 1 },
-		"loss":  func(e *backend.Epoch) { e.Loss = len(c.Problem.Losses) },
-		"keep":  func(e *backend.Epoch) { e.Mask = &backend.Mask{Keep: 1.5} },
-		"mix":   func(e *backend.Epoch) { e.Mix = &backend.Mix{} },
+		"batch": func(e *backend.EpochPlan) { e.Batch = c.Problem.Batch + 1 },
+		"loss":  func(e *backend.EpochPlan) { e.Loss = len(c.Problem.Losses) },
+		"keep":  func(e *backend.EpochPlan) { e.Mask = &backend.Mask{Keep: 1.5} },
+		"mix":   func(e *backend.EpochPlan) { e.Mix = &backend.Mix{} },
 	} {
 		e := c.Epoch
 		edit(&e)

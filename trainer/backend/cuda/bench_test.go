@@ -71,7 +71,7 @@ func BenchmarkEpoch(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer s.Close()
-			e := backend.Epoch{Rows: order, Batch: *benchBatch, LR: 0.01, Momentum: 0.9, WeightDecay: 5e-4}
+			e := backend.EpochPlan{Rows: order, Batch: *benchBatch, LR: 0.01, Momentum: 0.9, WeightDecay: 5e-4}
 			if c.masked {
 				e.Mask = &backend.Mask{Keep: 0.6, Restrict: true}
 			}

@@ -33,9 +33,9 @@ const OwnKernels = ownKernels
 // Name implements [backend.Backend].
 func (*Backend) Name() string { return "cuda" }
 
-// Info returns what device Open would take. The error wraps backend.ErrUnsupported where there is none, where its
+// Describe returns what device Open would take. The error wraps backend.ErrUnsupported where there is none, where its
 // driver is too old, or where it fails.
-func (b *Backend) Info() (Info, error) {
+func (b *Backend) Describe() (Info, error) {
 	d, err := openDevice(b)
 	if err != nil {
 		return Info{}, asUnsupported(err)
@@ -45,7 +45,7 @@ func (b *Backend) Info() (Info, error) {
 
 // asUnsupported says of the driver's errors that another backend can do.
 func asUnsupported(err error) error {
-	var e *Error
+	var e *DriverError
 	if errors.As(err, &e) && !errors.Is(err, backend.ErrUnsupported) {
 		return fmt.Errorf("%w: %w", backend.ErrUnsupported, err)
 	}

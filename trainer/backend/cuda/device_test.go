@@ -15,7 +15,7 @@ var tolerance = conformance.Tolerance{Params: 2e-5, Loss: 2e-6}
 // needDevice skips where no driver can be loaded, or no device is there.
 func needDevice(t testing.TB) {
 	t.Helper()
-	if info, err := new(Backend).Info(); errors.Is(err, backend.ErrUnsupported) {
+	if info, err := new(Backend).Describe(); errors.Is(err, backend.ErrUnsupported) {
 		t.Skipf("not run: %v; make cuda-fake runs it on a stand-in", err)
 	} else if err != nil {
 		t.Fatal(err)
@@ -152,12 +152,12 @@ func TestBroken(t *testing.T) {
 	_, epoch := session.Epoch(c.Epoch)
 	_, measure := session.Measure(backend.TrainSet, backend.Weights{})
 	_, state := session.State()
-	for _, err := range []error{epoch, measure, state, session.SetState(&backend.State{})} {
+	for _, err := range []error{epoch, measure, state, session.SetState(&backend.TrainingState{})} {
 		if err == nil {
 			t.Error("no error from a broken context")
 		}
 	}
-	var e *Error
+	var e *DriverError
 	if !errors.As(epoch, &e) || e.Name != "CUDA_ERROR_LAUNCH_FAILED" {
 		t.Errorf("epoch: error %v, want CUDA_ERROR_LAUNCH_FAILED", epoch)
 	}

@@ -13,14 +13,14 @@ type (
 	status int32
 )
 
-// Error is a failed call of the driver. Those of Open wrap backend.ErrUnsupported as well: without the device, another
-// backend can do.
-type Error struct {
+// DriverError is a failed call of the driver. Those of Open wrap backend.ErrUnsupported as well: without the device,
+// another backend can do.
+type DriverError struct {
 	// What was attempted, the driver's name of the error, its explanation.
 	What, Name, Text string
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("cuda: %s: %s (%s)", e.What, e.Name, e.Text) }
+func (e *DriverError) Error() string { return fmt.Sprintf("cuda: %s: %s (%s)", e.What, e.Name, e.Text) }
 
 // check makes an error of a result.
 func (d *driver) check(what string, r result) error {
@@ -28,7 +28,7 @@ func (d *driver) check(what string, r result) error {
 		return nil
 	}
 	var name, text *byte
-	e := &Error{What: what, Name: fmt.Sprintf("error %d", r), Text: "no explanation"}
+	e := &DriverError{What: what, Name: fmt.Sprintf("error %d", r), Text: "no explanation"}
 	if d.ErrorName(r, &name) == 0 && name != nil {
 		e.Name = cString(name)
 	}

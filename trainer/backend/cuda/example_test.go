@@ -23,7 +23,7 @@ func Example() {
 		return
 	}
 	for range 20 {
-		if _, err := s.Epoch(backend.Epoch{Rows: data.Rows(4), Batch: 2, LR: 0.5}); err != nil {
+		if _, err := s.Epoch(backend.EpochPlan{Rows: data.Rows(4), Batch: 2, LR: 0.5}); err != nil {
 			fmt.Println(err)
 		}
 	}

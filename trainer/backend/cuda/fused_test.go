@@ -31,7 +31,7 @@ func clusters(n, d, k int, seed uint64) *data.Set {
 }
 
 // together runs epochs on the device and on the reference and compares losses and parameters.
-func together(t *testing.T, b *Backend, p backend.Problem, epochs ...backend.Epoch) {
+func together(t *testing.T, b *Backend, p backend.Problem, epochs ...backend.EpochPlan) {
 	t.Helper()
 	got, err := b.Open(p)
 	if err != nil {
@@ -83,8 +83,8 @@ func sameState(t *testing.T, p backend.Problem, got, want backend.Session) {
 	}
 }
 
-func epochOf(n, batch int) backend.Epoch {
-	return backend.Epoch{
+func epochOf(n, batch int) backend.EpochPlan {
+	return backend.EpochPlan{
 		Rows:        data.Shuffled(data.Rows(n), 3, 1),
 		Batch:       batch,
 		LR:          0.2,
@@ -163,15 +163,15 @@ func TestShapes(t *testing.T) {
 		train  *data.Set
 		head   *head.Head
 		losses []string
-		epochs []backend.Epoch
+		epochs []backend.EpochPlan
 	}{
 		{
 			clusters(300, 5, 270, 1), head.FreshLinear(5, 270, 1), []string{"squared", "au{csf:margin}"},
-			[]backend.Epoch{epochOf(300, 280), {Rows: data.Rows(300), Batch: 280, Loss: 1, LR: 1}},
+			[]backend.EpochPlan{epochOf(300, 280), {Rows: data.Rows(300), Batch: 280, Loss: 1, LR: 1}},
 		},
-		{train, head.Bottleneck(300, 70, 9, 1), []string{"au(focal)"}, []backend.Epoch{mixed, masked, mixed}},
-		{half, head.Bottleneck(300, 33, 9, 1), []string{"ce"}, []backend.Epoch{mixed, masked}},
-		{half, head.FreshLinear(300, 9, 1), []string{"ce + 0.5*crl"}, []backend.Epoch{mixed, masked, mixed}},
+		{train, head.Bottleneck(300, 70, 9, 1), []string{"au(focal)"}, []backend.EpochPlan{mixed, masked, mixed}},
+		{half, head.Bottleneck(300, 33, 9, 1), []string{"ce"}, []backend.EpochPlan{mixed, masked}},
+		{half, head.FreshLinear(300, 9, 1), []string{"ce + 0.5*crl"}, []backend.EpochPlan{mixed, masked, mixed}},
 	} {
 		p := backend.Problem{Train: c.train, Head: c.head, Losses: c.losses, Batch: 280}
 		together(t, new(Backend), p, c.epochs...)

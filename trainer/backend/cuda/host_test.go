@@ -115,7 +115,7 @@ func TestPlans(t *testing.T) {
 func TestNoLibrary(t *testing.T) {
 	b := &Backend{Library: "libthat-is-nowhere.so"}
 	for _, f := range []func() error{
-		func() error { _, err := b.Info(); return err },
+		func() error { _, err := b.Describe(); return err },
 		func() error { _, err := b.Open(problem()); return err },
 	} {
 		if err := f(); !errors.Is(err, backend.ErrUnsupported) || !strings.Contains(err.Error(), "cuda") {

@@ -44,7 +44,7 @@ func (s *session) openHostBuffer() (err error) {
 }
 
 // hostStep is a step whose loss and gradient package loss computes: logits come to the host, the gradient goes back.
-func (s *session) hostStep(t step, e backend.Epoch, b int) (float64, error) {
+func (s *session) hostStep(t step, e backend.EpochPlan, b int) (float64, error) {
 	h, k := &s.hostBuffer, s.p.Head.K()
 	weights, err := s.head(t)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *session) hostStep(t step, e backend.Epoch, b int) (float64, error) {
 }
 
 // hostLoss evaluates the loss of a mini-batch, mixed where the features are.
-func (s *session) hostLoss(t step, e backend.Epoch, b int) (float64, error) {
+func (s *session) hostLoss(t step, e backend.EpochPlan, b int) (float64, error) {
 	h, k, n := &s.hostBuffer, s.p.Head.K(), t.n
 	z, grad := h.z[:n*k], h.grad[:n*k]
 	for i, v := range z {

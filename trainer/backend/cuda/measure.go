@@ -78,8 +78,8 @@ func (s *session) finite() error {
 }
 
 // Measure implements [backend.Session].
-func (s *session) Measure(set int, w backend.Weights) (backend.Measure, error) {
-	var m backend.Measure
+func (s *session) Measure(set int, w backend.Weights) (backend.Measurement, error) {
+	var m backend.Measurement
 	err := s.thread.do(func() error {
 		var total [3]float64
 		if err := s.put(s.total, bytesOf(total[:])); err != nil {
@@ -106,7 +106,7 @@ func (s *session) Measure(set int, w backend.Weights) (backend.Measure, error) {
 		return nil
 	})
 	if err != nil {
-		return backend.Measure{}, err
+		return backend.Measurement{}, err
 	}
 	return m, nil
 }

@@ -249,9 +249,9 @@ func (s *session) getParams(at uint64) ([][]float32, error) {
 }
 
 // State implements [backend.Session].
-func (s *session) State() (*backend.State, error) {
+func (s *session) State() (*backend.TrainingState, error) {
 	n := s.p.Train.N()
-	st := &backend.State{Right: make([]int32, n), Seen: make([]int32, n)}
+	st := &backend.TrainingState{Right: make([]int32, n), Seen: make([]int32, n)}
 	err := s.thread.do(func() (err error) {
 		if st.Params, err = s.getParams(s.params); err != nil {
 			return err
@@ -271,7 +271,7 @@ func (s *session) State() (*backend.State, error) {
 }
 
 // SetState implements [backend.Session].
-func (s *session) SetState(st *backend.State) error {
+func (s *session) SetState(st *backend.TrainingState) error {
 	if err := st.Check(s.p); err != nil {
 		return err
 	}

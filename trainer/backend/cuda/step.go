@@ -43,7 +43,7 @@ func (s *session) fill(b *buffer, content []byte) error {
 }
 
 // Epoch implements [backend.Session].
-func (s *session) Epoch(e backend.Epoch) (backend.EpochResult, error) {
+func (s *session) Epoch(e backend.EpochPlan) (backend.EpochResult, error) {
 	if err := e.Check(s.p); err != nil {
 		return backend.EpochResult{}, err
 	}
@@ -55,7 +55,7 @@ func (s *session) Epoch(e backend.Epoch) (backend.EpochResult, error) {
 	return r, err
 }
 
-func (s *session) runEpoch(e backend.Epoch) (float64, error) {
+func (s *session) runEpoch(e backend.EpochPlan) (float64, error) {
 	if err := s.prepare(e); err != nil {
 		return 0, err
 	}
@@ -78,7 +78,7 @@ func (s *session) runEpoch(e backend.Epoch) (float64, error) {
 }
 
 // prepare puts what the steps read on the device.
-func (s *session) prepare(e backend.Epoch) error {
+func (s *session) prepare(e backend.EpochPlan) error {
 	p := epochParams{
 		Batch:    int32(e.Batch),
 		Total:    int32(len(e.Rows)),
@@ -111,7 +111,7 @@ func (s *session) prepare(e backend.Epoch) error {
 }
 
 // runBatch puts one step into the stream. It returns n times its loss where the host computes that, else 0.
-func (s *session) runBatch(e backend.Epoch, b int) (float64, error) {
+func (s *session) runBatch(e backend.EpochPlan, b int) (float64, error) {
 	from := b * e.Batch
 	n := min(e.Batch, len(e.Rows)-from)
 	t := step{

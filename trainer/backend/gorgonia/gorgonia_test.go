@@ -62,7 +62,7 @@ func TestNarrow(t *testing.T) {
 			Losses: []string{"ce"},
 			Batch:  c.batch,
 		}
-		e := backend.Epoch{
+		e := backend.EpochPlan{
 			Rows:        data.Shuffled(data.Rows(11), 1, 1),
 			Batch:       c.batch,
 			LR:          0.1,
@@ -70,7 +70,7 @@ func TestNarrow(t *testing.T) {
 			WeightDecay: 0.01,
 			Mask:        &backend.Mask{Keep: 0.7, Seed: 5, Restrict: true},
 		}
-		var states [2]*backend.State
+		var states [2]*backend.TrainingState
 		for i, b := range []backend.Backend{Backend{}, backend.Go{}} {
 			s, err := b.Open(p)
 			if err != nil {
@@ -107,7 +107,7 @@ func TestDiverges(t *testing.T) {
 	}
 	defer s.Close()
 	for range 50 {
-		if _, err = s.Epoch(backend.Epoch{Rows: data.Rows(64), Batch: 8, LR: 1e20, Momentum: 0.9}); err != nil {
+		if _, err = s.Epoch(backend.EpochPlan{Rows: data.Rows(64), Batch: 8, LR: 1e20, Momentum: 0.9}); err != nil {
 			break
 		}
 	}
@@ -125,7 +125,7 @@ func TestOneGraphAShape(t *testing.T) {
 	}
 	defer opened.Close()
 	s := opened.(*session)
-	for _, e := range []backend.Epoch{
+	for _, e := range []backend.EpochPlan{
 		{Batch: 16},
 		{Batch: 16},
 		{Batch: 7},
@@ -153,7 +153,7 @@ func TestMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := opened.(*session)
-		e := backend.Epoch{Rows: data.Rows(20), Batch: 16, LR: 0.1}
+		e := backend.EpochPlan{Rows: data.Rows(20), Batch: 16, LR: 0.1}
 		if of.masked {
 			e.Mask = &backend.Mask{Keep: 0.5, Restrict: of.restrict}
 		}
@@ -222,7 +222,7 @@ func BenchmarkEpoch(b *testing.B) {
 						b.Fatal(err)
 					}
 					defer s.Close()
-					e := backend.Epoch{Rows: data.Rows(2000), Batch: 128, LR: 0.01, Momentum: 0.9}
+					e := backend.EpochPlan{Rows: data.Rows(2000), Batch: 128, LR: 0.01, Momentum: 0.9}
 					if masked {
 						e.Mask = &backend.Mask{Keep: 0.5, Restrict: true}
 					}

@@ -60,7 +60,7 @@ func (s *session) add(w []float32, shape ...int) {
 }
 
 // Epoch implements [backend.Session].
-func (s *session) Epoch(e backend.Epoch) (backend.EpochResult, error) {
+func (s *session) Epoch(e backend.EpochPlan) (backend.EpochResult, error) {
 	if err := e.Check(s.p); err != nil {
 		return backend.EpochResult{}, err
 	}
@@ -82,7 +82,7 @@ func (s *session) Epoch(e backend.Epoch) (backend.EpochResult, error) {
 	return backend.EpochResult{Loss: sum / float64(len(e.Rows)), Rows: len(e.Rows)}, nil
 }
 
-func (s *session) graphOf(e backend.Epoch) (*graph, error) {
+func (s *session) graphOf(e backend.EpochPlan) (*graph, error) {
 	of := shape{rows: e.Batch, masked: e.Mask != nil}
 	of.restrict = of.masked && e.Mask.Restrict
 	if g := s.graphs[of]; g != nil {
@@ -103,7 +103,7 @@ func (s *session) lossOf(z, grad []float32) (float64, error) {
 }
 
 // batch runs the graph on a mini-batch.
-func (s *session) batch(g *graph, e backend.Epoch, b int) error {
+func (s *session) batch(g *graph, e backend.EpochPlan, b int) error {
 	s.rows, s.err = s.mini.LoadTo(g.x, e, b), nil
 	if e.Mask != nil {
 		s.eval.Masks(e.Mask, uint32(b))
@@ -120,7 +120,7 @@ func (s *session) batch(g *graph, e backend.Epoch, b int) error {
 }
 
 // Measure implements [backend.Session].
-func (s *session) Measure(set int, w backend.Weights) (backend.Measure, error) {
+func (s *session) Measure(set int, w backend.Weights) (backend.Measurement, error) {
 	return s.eval.Measure(s.head, set, w)
 }
 
@@ -130,8 +130,9 @@ func (s *session) Logits(set int, w backend.Weights, dst []float32) error {
 }
 
 // State implements [backend.Session].
-func (s *session) State() (*backend.State, error) {
-	st := &backend.State{Right: append([]int32(nil), s.mini.Right...), Seen: append([]int32(nil), s.mini.Seen...)}
+func (s *session) State() (*backend.TrainingState, error) {
+	st := &backend.TrainingState{Right: append([]int32(nil), s.mini.Right...),
+		Seen: append([]int32(nil), s.mini.Seen...)}
 	for i, w := range s.head.Params() {
 		st.Params = append(st.Params, append([]float32(nil), w...))
 		st.Velocity = append(st.Velocity, append([]float32(nil), s.velocity[i]...))
@@ -140,7 +141,7 @@ func (s *session) State() (*backend.State, error) {
 }
 
 // SetState implements [backend.Session].
-func (s *session) SetState(st *backend.State) error {
+func (s *session) SetState(st *backend.TrainingState) error {
 	if err := st.Check(s.p); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type step struct {
 	threads  int
 }
 
-func newStep(e backend.Epoch, velocity [][]float32, threads int) *step {
+func newStep(e backend.EpochPlan, velocity [][]float32, threads int) *step {
 	return &step{e.SGD(), velocity, threads}
 }
 
