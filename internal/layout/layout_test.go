@@ -70,7 +70,7 @@ var rules = []struct {
 	{pkg: "internal/binenc", third: []string{}},
 	{pkg: "internal/faultlog", third: []string{}},
 	{pkg: "internal/printable", third: []string{}},
-	{pkg: "internal/batchtest", may: []string{"arrowio", "arrowio/table", "pipeline"}},
+	{pkg: "internal/batchtest", may: []string{"arrowio", "arrowio/table", "calib/calibrator", "pipeline"}},
 	{pkg: "internal/worldtest", may: []string{"internal/batchtest", "pipeline", "pipeline/record"}},
 	{pkg: "internal/testsize", third: []string{}},
 	{pkg: "internal/vexp", third: []string{"golang.org/x/sys/cpu"}},

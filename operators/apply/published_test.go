@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/batchtest"
 )
 
 const second = int64(1e9)
@@ -58,7 +58,7 @@ func TestPublishedByEventTime(t *testing.T) {
 	m := arrowio.ModelKey{Model: "m", Version: "v"}
 	put := func(revision int, from int64, temperature float64) {
 		t.Helper()
-		encoded := encodedTemperature(t, temperature)
+		encoded := batchtest.Temperature(t, temperature)
 		if err := p.Put(m, Publication{Revision: revision, From: from, Encoded: encoded}); err != nil {
 			t.Fatal(err)
 		}
@@ -74,17 +74,4 @@ func TestPublishedByEventTime(t *testing.T) {
 	if err := p.Put(m, Publication{Revision: 3, From: 300, Encoded: []byte("{}")}); err == nil {
 		t.Error("a calibrator that is none was taken")
 	}
-}
-
-func encodedTemperature(t testing.TB, temperature float64) []byte {
-	t.Helper()
-	c, err := calibrator.NewTemperature(temperature)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := calibrator.Encode(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/operators/join"
 	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
@@ -133,10 +134,10 @@ func newArchiveSetup(t testing.TB, half bool) archiveSetup {
 	return s
 }
 
-func archiveRows(t testing.TB) ([]batchtest.Row, lanes) {
+func archiveRows(t testing.TB) ([]batchtest.Row, worldtest.Lanes) {
 	rows := batchtest.Rows(91, batchtest.Options{N: 400, MaxLag: 30 * second, Unlabelled: .1, Regions: 3,
 		Weights: true, Versions: []string{"v/1", ".."}})
-	return rows, lanes{withFeatures(t, rows, 4), batchtest.Labels(t, batchtest.ByLabelTime(rows), 3)}
+	return rows, worldtest.Lanes{withFeatures(t, rows, 4), batchtest.Labels(t, batchtest.ByLabelTime(rows), 3)}
 }
 
 // lines is what the archive must have of the rows.
@@ -198,7 +199,7 @@ func TestArchivedIDs(t *testing.T) {
 	s.archive.AtOnce = true
 	s.archive.ID = func(id arrowio.ID) (out arrowio.ID) { return arrowio.ID{id[0], id[1], 0xff} }
 	shard := s.shard()
-	for rec := range in.records(rand.New(rand.NewPCG(3, 3)), anyOrder) {
+	for rec := range in.Records(rand.New(rand.NewPCG(3, 3)), worldtest.AnyOrder) {
 		if err := shard.Take(t.Context(), rec); err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +235,7 @@ func TestArchiveHasEveryRowOnce(t *testing.T) {
 		s.archive.Publish = sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet}).Publish
 		shard := s.shard()
 		r := rand.New(rand.NewPCG(3, 3))
-		for rec := range in.records(r, anyOrder) {
+		for rec := range in.Records(r, worldtest.AnyOrder) {
 			if err := shard.Take(t.Context(), rec); err != nil {
 				t.Fatal(err)
 			}
@@ -288,7 +289,7 @@ func compareLines(t testing.TB, got, want []string) {
 
 // crashStore loses checkpoints, or the process between a checkpoint and what follows it.
 type crashStore struct {
-	*frailStore
+	*worldtest.FrailStore
 	r     *rand.Rand
 	crash float64
 	now   **pipeline.Shard
@@ -296,13 +297,13 @@ type crashStore struct {
 
 func (s *crashStore) Save(ctx context.Context, key string, n uint64, c pipeline.Checkpoint) error {
 	if s.r.Float64() < s.crash {
-		return errKilled
+		return worldtest.ErrKilled
 	}
-	if err := s.frailStore.Save(ctx, key, n, c); err != nil {
+	if err := s.FrailStore.Save(ctx, key, n, c); err != nil {
 		return err
 	}
 	if s.r.Float64() < s.crash {
-		return errKilled
+		return worldtest.ErrKilled
 	}
 	archiveOf(*s.now).Durable()
 	if s.r.IntN(2) == 0 { // else the next records come while files are published
@@ -312,37 +313,38 @@ func (s *crashStore) Save(ctx context.Context, key string, n uint64, c pipeline.
 }
 
 // nappingSource lets what is beside it go on now and then: in virtual time, until that waits too.
-type nappingSource struct{ *randomSource }
+type nappingSource struct{ *worldtest.MortalSource }
 
 func (s nappingSource) Next(ctx context.Context) (pipeline.Record, error) {
-	if s.r.IntN(8) == 0 {
+	if s.Rand.IntN(8) == 0 {
 		time.Sleep(2 * time.Millisecond)
 	}
-	return s.randomSource.Next(ctx)
+	return s.MortalSource.Next(ctx)
 }
 
 // crashRun runs the lanes through pipeline.Run with crashes everywhere, damaged checkpoints among them, and returns the
 // counts.
-func crashRun(t *testing.T, seed uint64, s archiveSetup, in lanes, dir string, damage bool) (counts map[string]int64) {
+func crashRun(t *testing.T, seed uint64, s archiveSetup, in worldtest.Lanes, dir string,
+	damage bool) (counts map[string]int64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { counts = crashing(t, seed, s, in, dir, damage) })
 	return counts
 }
 
-func crashing(t *testing.T, seed uint64, s archiveSetup, in lanes, dir string, damage bool) map[string]int64 {
+func crashing(t *testing.T, seed uint64, s archiveSetup, in worldtest.Lanes, dir string, damage bool) map[string]int64 {
 	r := rand.New(rand.NewPCG(seed, 5))
 	var shard *pipeline.Shard
-	store := &crashStore{frailStore: &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}},
+	store := &crashStore{FrailStore: &worldtest.FrailStore{},
 		r: rand.New(rand.NewPCG(seed, 6)), crash: .15, now: &shard}
 	archive := sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet})
 	chance := rand.New(rand.NewPCG(seed, 7))
 	s.archive.Publish = func(ctx context.Context, f *archivefile.File) error { // one goroutine of one shard at a time
 		if chance.IntN(8) == 0 {
-			return errKilled
+			return worldtest.ErrKilled
 		}
 		err := archive.Publish(ctx, f)
 		if err == nil && chance.IntN(8) == 0 {
-			return errKilled // it is there, and nobody knows
+			return worldtest.ErrKilled // it is there, and nobody knows
 		}
 		return err
 	}
@@ -350,34 +352,32 @@ func crashing(t *testing.T, seed uint64, s archiveSetup, in lanes, dir string, d
 		if kills == 0 {
 			store.crash = 0
 		}
-		rn := pipeline.Runner{Group: "g", Store: store, Sink: &paneLog{}, Interval: 1 << 40, Log: quiet}
+		rn := pipeline.Runner{Group: "g", Store: store, Sink: &worldtest.PaneLog{}, Interval: 1 << 40, Log: quiet}
 		err := pipeline.Run(t.Context(), rn, func() (pipeline.Registered, error) {
 			shard = s.shard()
 			shard.CheckpointRows = 1 + r.Int64N(40)
 			return shard.ForRun(), nil
 		}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
-			src := &randomSource{r: r, in: in, next: [2]int64{max(next[0], 0), max(next[1], 0)}, left: -1}
+			src := &worldtest.MortalSource{Rand: r, Lanes: in, At: [2]int64{max(next[0], 0), max(next[1], 0)}, Left: -1}
 			if kills > 0 {
-				src.left = r.IntN(len(in[0]))
+				src.Left = r.IntN(len(in[0]))
 			}
 			return pipeline.Opened{Source: nappingSource{src}}, nil
 		})
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, errKilled) {
+		if !errors.Is(err, worldtest.ErrKilled) {
 			t.Fatal(err)
 		}
 		if damage {
-			store.damage(r.IntN(3))
+			store.Damage(r.IntN(3))
 		}
 	}
 	// Whoever comes next makes the last files whole.
 	last := s.shard()
-	newest := store.saved[len(store.saved)-1]
-	err := pipeline.RestoreCheckpoint(newest.Data, last.Sections(), func(name, path string) error {
-		return os.WriteFile(path, store.files[name], 0o600)
-	})
+	newest := store.Saved[len(store.Saved)-1]
+	err := pipeline.RestoreCheckpoint(newest.Data, last.Sections(), store.Fetch)
 	if err == nil {
 		err = archiveOf(last).Flush(t.Context())
 	}
@@ -436,7 +436,7 @@ func TestArchiveFilesAreFunctionsOfTheRows(t *testing.T) {
 		next, saved, files := [2]int{}, []byte(nil), map[string][]byte{}
 		for left := [2]int{len(in[0]), len(in[1])}; left[0]+left[1] > 0; left = [2]int{len(in[0]) - next[0],
 			len(in[1]) - next[1]} {
-			l := inTurn(nil, left)
+			l := worldtest.InTurn(nil, left)
 			if err := shard.Take(t.Context(), in[l][next[l]]); err != nil {
 				t.Fatal(err)
 			}

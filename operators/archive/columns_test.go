@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	sinkarchive "github.com/plumbline/plumbline/sinks/archive"
 )
@@ -20,7 +21,7 @@ func TestArchiveOverColumns(t *testing.T) {
 	shard := s.shard()
 	r := rand.New(rand.NewPCG(3, 3))
 	taken, ended := 0, 0
-	for rec := range in.records(r, anyOrder) {
+	for rec := range in.Records(r, worldtest.AnyOrder) {
 		if err := shard.Take(t.Context(), rec); err != nil {
 			t.Fatal(err)
 		}

@@ -11,12 +11,13 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	sinkarchive "github.com/plumbline/plumbline/sinks/archive"
 )
 
 // takeAll gives a shard all records of the lanes, labels last.
-func takeAll(ctx context.Context, t *testing.T, shard *pipeline.Shard, in lanes) error {
+func takeAll(ctx context.Context, t *testing.T, shard *pipeline.Shard, in worldtest.Lanes) error {
 	t.Helper()
 	for l := range in {
 		for int(max(shard.Next()[pipeline.Input(l)], 0)) < len(in[l]) {
@@ -243,7 +244,7 @@ func TestArchiveTurnedOff(t *testing.T) {
 	s := newArchiveSetup(t, true)
 	s.archive.Publish = sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet}).Publish
 	shard := s.shard()
-	half := lanes{in[0], in[1][:len(in[1])/2]}
+	half := worldtest.Lanes{in[0], in[1][:len(in[1])/2]}
 	if err := takeAll(t.Context(), t, shard, half); err != nil {
 		t.Fatal(err)
 	}

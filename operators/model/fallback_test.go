@@ -2,13 +2,8 @@ package model
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -18,61 +13,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-var errKilled = errors.New("killed")
-
-// randomSource yields two lanes in a random order and with random idle inputs, until it is killed.
-type randomSource struct {
-	r    *rand.Rand
-	in   worldtest.Lanes
-	next [2]int64
-	left int // events until it is killed; -1 = never
-	end  int // idle events after the last record
-}
-
-func (s *randomSource) Next(context.Context) (pipeline.Record, error) {
-	if s.left == 0 {
-		return pipeline.Record{}, errKilled
-	}
-	s.left--
-	left := [2]int{len(s.in[0]) - int(s.next[0]), len(s.in[1]) - int(s.next[1])}
-	if left[0]+left[1] == 0 {
-		if s.end == 2 {
-			return pipeline.Record{}, io.EOF
-		}
-		s.end++
-		return pipeline.Record{Input: pipeline.Input(s.end - 1), Idle: true}, nil
-	}
-	if s.r.IntN(6) == 0 {
-		return pipeline.Record{Input: pipeline.Input(s.r.IntN(2)), Idle: true}, nil
-	}
-	l := worldtest.AnyOrder(s.r, left)
-	s.next[l]++
-	return s.in[l][s.next[l]-1], nil
-}
-
-func (s *randomSource) Commit(context.Context, map[pipeline.Input]int64) error { return nil }
-func (s *randomSource) CaughtUp() bool                                         { return false }
-func (s *randomSource) Close() error                                           { return nil }
-
-// paneLog is a sink that stores the pane messages.
-type paneLog struct{ values [][]byte }
-
-func (p *paneLog) Write(_ context.Context, ms []pipeline.Message) error {
-	for _, m := range ms {
-		if m.Stream == pipeline.StreamPanes {
-			p.values = append(p.values, m.Value)
-		}
-	}
-	return nil
-}
-
-func (p *paneLog) Close() error { return nil }
-
 // contradictions counts messages whose number was used before: repeats with equal bytes, and different ones.
-func (p *paneLog) contradictions(t *testing.T) (repeats, different int) {
+func contradictions(t *testing.T, p *worldtest.PaneLog) (repeats, different int) {
 	t.Helper()
 	first := map[uint64][]byte{}
-	for _, v := range p.values {
+	for _, v := range p.Values {
 		m, err := pipeline.DecodePane(v)
 		if err != nil {
 			t.Fatal(err)
@@ -86,69 +31,12 @@ func (p *paneLog) contradictions(t *testing.T) (repeats, different int) {
 	return repeats, different
 }
 
-// frailStore keeps checkpoints in memory and can damage some of them.
-type frailStore struct {
-	saved   []pipeline.Checkpoint // by number, starting at 1
-	files   map[string][]byte
-	damaged map[int]bool
-	bare    bool // journals are damaged too
-}
-
-func (s *frailStore) Save(_ context.Context, _ string, number uint64, c pipeline.Checkpoint) error {
-	if err := c.Prepared(); err != nil {
-		return err
-	}
-	if number != uint64(len(s.saved)+1) {
-		return pipeline.ErrFenced
-	}
-	for _, f := range c.Files {
-		if s.files[f.Name] == nil {
-			b, err := os.ReadFile(f.Path)
-			if err != nil {
-				return err
-			}
-			s.files[f.Name] = b
-		}
-	}
-	s.saved = append(s.saved, c)
-	return nil
-}
-
-func (s *frailStore) Holds(context.Context, string, uint64) error { return nil }
-
-func (s *frailStore) Load(context.Context, string) (out []pipeline.Stored, err error) {
-	cut := func(b []byte, damaged bool) func() ([]byte, error) {
-		if damaged {
-			b = b[:len(b)/2]
-		}
-		return func() ([]byte, error) { return b, nil }
-	}
-	for i, c := range slices.Backward(s.saved) {
-		out = append(out, pipeline.Stored{Name: fmt.Sprint(i + 1), Number: uint64(i + 1),
-			Read: cut(c.Data, s.damaged[i]), Journal: cut(c.Journal, s.bare),
-			Fetch: func(name, path string) error { return os.WriteFile(path, s.files[name], 0o600) }})
-	}
-	return out, nil
-}
-
-// damage damages the newest n intact checkpoints, but leaves one.
-func (s *frailStore) damage(n int) {
-	for i := len(s.saved) - 1; i > 0 && n > 0; i-- {
-		if !s.damaged[i] {
-			s.damaged[i] = true
-			n--
-		}
-	}
-	if n > 0 && len(s.saved) > 0 {
-		s.damaged[0] = false
-	}
-}
-
 // fallback runs one shard to the end of a stream, kills it many times, and damages its newest checkpoints each time.
-func fallback(t *testing.T, seed uint64, s setup, in worldtest.Lanes, journals bool) (*paneLog, map[string]int64) {
+func fallback(t *testing.T, seed uint64, s setup, in worldtest.Lanes, journals bool) (*worldtest.PaneLog,
+	map[string]int64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 5))
-	sink, store := &paneLog{}, &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}, bare: !journals}
+	sink, store := &worldtest.PaneLog{}, &worldtest.FrailStore{Bare: !journals}
 	rn := pipeline.Runner{Group: "g", Store: store, Sink: sink, Interval: 1 << 40, Log: quiet}
 	var shard *pipeline.Shard
 	for kills := 12; ; kills-- {
@@ -157,19 +45,19 @@ func fallback(t *testing.T, seed uint64, s setup, in worldtest.Lanes, journals b
 			shard.CheckpointRows = 1 + r.Int64N(8)
 			return shard.ForRun(), nil
 		}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
-			src := &randomSource{r: r, in: in, next: [2]int64{max(next[0], 0), max(next[1], 0)}, left: -1}
+			src := &worldtest.MortalSource{Rand: r, Lanes: in, At: [2]int64{max(next[0], 0), max(next[1], 0)}, Left: -1}
 			if kills > 0 {
-				src.left = r.IntN(len(in[0]) / 2)
+				src.Left = r.IntN(len(in[0]) / 2)
 			}
 			return pipeline.Opened{Source: src}, nil
 		})
 		if err == nil {
 			return sink, shard.Counts.All()
 		}
-		if !errors.Is(err, errKilled) {
+		if !errors.Is(err, worldtest.ErrKilled) {
 			t.Fatal(err)
 		}
-		store.damage(1 + r.IntN(2))
+		store.Damage(1 + r.IntN(2))
 	}
 }
 
@@ -199,7 +87,7 @@ func TestFallbackShowsTheSame(t *testing.T) {
 			want, without, repeats, late := undisturbed.Counts(), 0, 0, int64(0)
 			for seed := range uint64(testsize.Short(3, 8)) {
 				log, counts := fallback(t, seed, s, in, true)
-				n, different := log.contradictions(t)
+				n, different := contradictions(t, log)
 				if different > 0 {
 					t.Errorf("seed %d: %d of %d repeated messages differ from those shown before", seed, different, n)
 				}
@@ -216,7 +104,7 @@ func TestFallbackShowsTheSame(t *testing.T) {
 						want[pipeline.CountLabelled])
 				}
 				log, _ = fallback(t, seed, s, in, false)
-				_, different = log.contradictions(t)
+				_, different = contradictions(t, log)
 				without += different
 			}
 			if repeats == 0 || late == 0 || without == 0 {
@@ -228,10 +116,10 @@ func TestFallbackShowsTheSame(t *testing.T) {
 }
 
 // shown returns the number of labelled rows that a model task has read from a panes log.
-func shown(t *testing.T, s *setup, log *paneLog) (n int64) {
+func shown(t *testing.T, s *setup, log *worldtest.PaneLog) (n int64) {
 	t.Helper()
 	task := s.task()
-	for i, v := range log.values {
+	for i, v := range log.Values {
 		if err := task.Take(t.Context(), pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: int64(i),
 			Value: v}); err != nil {
 			t.Fatal(err)

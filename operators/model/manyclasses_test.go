@@ -1,9 +1,7 @@
 package model
 
 import (
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/shift"
@@ -13,43 +11,6 @@ import (
 	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/pipeline"
 )
-
-// manyRows returns rows of many classes with shares q. The model sees the class or one of the four after it, with
-// posteriors that are exact under the prior.
-func manyRows(seed uint64, before []batchtest.Row, n int, prior, q []float64) []batchtest.Row {
-	rng := rand.New(rand.NewPCG(seed, 6))
-	start := int64(1_700_000_000) * second
-	if len(before) > 0 {
-		start = before[len(before)-1].TS + second/10
-	}
-	nan, k := float32(math.NaN()), len(q)
-	for i := range n {
-		y, u := 0, rng.Float64()
-		for ; y < k-1 && u >= q[y]; y++ {
-			u -= q[y]
-		}
-		seen := y
-		if rng.Float64() < .3 {
-			seen = (y + 1 + rng.IntN(4)) % k
-		}
-		z := make([]float32, k)
-		for j := range z {
-			switch d := (seen - j + k) % k; {
-			case d == 0:
-				z[j] = float32(math.Log(.7 * prior[j]))
-			case d <= 4:
-				z[j] = float32(math.Log(.3 / 4 * prior[j]))
-			default:
-				z[j] = -30
-			}
-		}
-		ts := start + int64(i)*second/10
-		before = append(before, batchtest.Row{ID: fmt.Sprintf("%d-%d", seed, i), Model: "m", Version: "v1", TS: ts,
-			LabelTS: ts + rng.Int64N(5*second), Label: int32(y),
-			Scores: z, Weight: nan, Served: nan})
-	}
-	return before
-}
 
 // TestClassShiftOfManyClasses: of 200 classes, both methods estimate those with the most labels one by one and the
 // others together. They find what has moved, and the state can be restored.
@@ -70,7 +31,7 @@ func TestClassShiftOfManyClasses(t *testing.T) {
 	for j := range prior {
 		prior[j], moved[j] = prior[j]/sums[0], moved[j]/sums[1]
 	}
-	rows := manyRows(1, manyRows(2, nil, 3600, prior, prior), 1800, prior, moved)
+	rows := batchtest.ManyClasses(1, batchtest.ManyClasses(2, nil, 3600, prior, prior), 1800, prior, moved)
 	change := rows[3600].TS
 	s := classSetup()
 	s.model.Unlabelled.ReferenceRows = 3000
@@ -129,9 +90,9 @@ func TestCorrectionOfManyClasses(t *testing.T) {
 			moved[j] *= 6
 		}
 	}
-	normalised(prior)
-	normalised(moved)
-	rows := manyRows(1, manyRows(2, nil, still, prior, prior), 2700, prior, moved)
+	batchtest.Normalise(prior)
+	batchtest.Normalise(moved)
+	rows := batchtest.ManyClasses(1, batchtest.ManyClasses(2, nil, still, prior, prior), 2700, prior, moved)
 	change := rows[still].TS
 	for i := range rows {
 		rows[i].LabelTS = rows[i].TS + 90*second
@@ -168,15 +129,4 @@ func TestCorrectionOfManyClasses(t *testing.T) {
 	if crashed.run(worldtest.AnyOrder).Hash() != w.Hash() {
 		t.Error("crashes leave a trace in the state")
 	}
-}
-
-func normalised(q []float64) []float64 {
-	var sum float64
-	for _, x := range q {
-		sum += x
-	}
-	for j := range q {
-		q[j] /= sum
-	}
-	return q
 }

@@ -26,7 +26,7 @@ type listedSource struct {
 func (s *listedSource) Next(context.Context) (pipeline.Record, error) {
 	switch {
 	case s.left == 0:
-		return pipeline.Record{}, errKilled
+		return pipeline.Record{}, worldtest.ErrKilled
 	case s.next == len(s.panes):
 		return pipeline.Record{}, io.EOF
 	}
@@ -105,7 +105,7 @@ func TestZombieChangesNothing(t *testing.T) {
 	}
 	behind := 0
 	for _, at := range []int{len(w.Panes) / 4, len(w.Panes) / 2, 3 * len(w.Panes) / 4} {
-		store, sink := &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}}, &written{}
+		store, sink := &worldtest.FrailStore{}, &written{}
 		begin := func(st pipeline.CheckpointStore, left int, interval time.Duration) error {
 			return pipeline.Run(t.Context(), pipeline.Runner{Group: "g", Store: st, Sink: sink, Interval: interval,
 				Log: quiet},
@@ -117,7 +117,7 @@ func TestZombieChangesNothing(t *testing.T) {
 					return pipeline.Opened{Source: &listedSource{w.Panes, int(max(next[pipeline.Panes], 0)), left}}, nil
 				})
 		}
-		if err := begin(store, at, 1); !errors.Is(err, errKilled) {
+		if err := begin(store, at, 1); !errors.Is(err, worldtest.ErrKilled) {
 			t.Fatal(err)
 		}
 		before := 0

@@ -1,14 +1,13 @@
 package alarm
 
 import (
-	"bytes"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/calib/detect"
-	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/operators/model/stage/stagetest"
 )
 
 const second = int64(time.Second)
@@ -75,29 +74,7 @@ func FuzzState(f *testing.F) {
 	s.alarms[0].since.add(paneOf(15, 3))
 	s.alarms[0].curve.next = paneOf(15, 4)
 	s.alarms[0].waiting.add(s.stage.cfg, env.Pane, 7, 7, paneOf(15, 2))
-	seed, err := s.AppendState(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(seed)
-	f.Add(seed[:len(seed)/2])
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s, r := fresh(), binenc.NewReader(data)
-		if s.RestoreState(&r, nil) != nil || r.Close() != nil {
-			return
-		}
-		again, err := s.AppendState(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		back, r2 := fresh(), binenc.NewReader(again)
-		if err := back.RestoreState(&r2, nil); err != nil {
-			t.Fatalf("%v: its own encoding", err)
-		}
-		if third, err := back.AppendState(nil); err != nil || !bytes.Equal(third, again) {
-			t.Fatalf("%x is read as %x, %v", again, third, err)
-		}
-	})
+	stagetest.FuzzState(f, s, func() stage.KeyState { return fresh() })
 }
 
 // TestAnotherSpecification: a firing alert keeps firing, and the tests start without rows.

@@ -1,9 +1,7 @@
 package drift
 
 import (
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -19,43 +17,6 @@ const second = int64(time.Second)
 
 func newKey(k int) *stage.Key {
 	return &stage.Key{Version: &stage.Version{Model: "m", Name: "v", K: k}, K: k}
-}
-
-// manyRows returns rows of many classes with shares q. The model sees the class or one of the four after it, with
-// posteriors that are exact under the prior.
-func manyRows(seed uint64, before []batchtest.Row, n int, prior, q []float64) []batchtest.Row {
-	rng := rand.New(rand.NewPCG(seed, 6))
-	start := int64(1_700_000_000) * second
-	if len(before) > 0 {
-		start = before[len(before)-1].TS + second/10
-	}
-	nan, k := float32(math.NaN()), len(q)
-	for i := range n {
-		y, u := 0, rng.Float64()
-		for ; y < k-1 && u >= q[y]; y++ {
-			u -= q[y]
-		}
-		seen := y
-		if rng.Float64() < .3 {
-			seen = (y + 1 + rng.IntN(4)) % k
-		}
-		z := make([]float32, k)
-		for j := range z {
-			switch d := (seen - j + k) % k; {
-			case d == 0:
-				z[j] = float32(math.Log(.7 * prior[j]))
-			case d <= 4:
-				z[j] = float32(math.Log(.3 / 4 * prior[j]))
-			default:
-				z[j] = -30
-			}
-		}
-		ts := start + int64(i)*second/10
-		before = append(before, batchtest.Row{ID: fmt.Sprintf("%d-%d", seed, i), Model: "m", Version: "v1", TS: ts,
-			LabelTS: ts + rng.Int64N(5*second), Label: int32(y),
-			Scores: z, Weight: nan, Served: nan})
-	}
-	return before
 }
 
 // plainWeights computes the weights of a correction without shortcuts. Each class has the scale of the class that it is
@@ -101,10 +62,10 @@ func TestCorrectionEqualsPlainComputation(t *testing.T) {
 			moved[j] *= 6
 		}
 	}
-	normalised(prior)
-	normalised(moved)
+	batchtest.Normalise(prior)
+	batchtest.Normalise(moved)
 	key := newKey(k)
-	for i, r := range manyRows(2, nil, 1500, prior, prior) {
+	for i, r := range batchtest.ManyClasses(2, nil, 1500, prior, prior) {
 		key.Sample = append(key.Sample, acc.SampleRow{ID: [16]byte{byte(i), byte(i >> 8)}, W: 1, Y: r.Label,
 			Z: r.Scores})
 	}
@@ -113,7 +74,7 @@ func TestCorrectionEqualsPlainComputation(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := make([]float64, k)
-	for _, r := range manyRows(1, nil, 2700, prior, moved) {
+	for _, r := range batchtest.ManyClasses(1, nil, 2700, prior, moved) {
 		top, conf, err := topOf(r.Scores, p)
 		if err != nil {
 			t.Fatal(err)

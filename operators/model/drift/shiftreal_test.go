@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/shift"
+	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/realdata"
 	"github.com/plumbline/plumbline/internal/testsize"
 )
@@ -128,24 +129,13 @@ func (b *shiftBench) proposed(t *testing.T, now *acc.ClassCounts) *calibrator.Cl
 	return c.cal
 }
 
-func normalised(q []float64) []float64 {
-	var sum float64
-	for _, x := range q {
-		sum += x
-	}
-	for j := range q {
-		q[j] /= sum
-	}
-	return q
-}
-
 // fewMoved multiplies the shares of some classes by six.
 func fewMoved(rng *rand.Rand, k, some int) []float64 {
 	q := slices.Repeat([]float64{1}, k)
 	for _, j := range rng.Perm(k)[:some] {
 		q[j] = 6
 	}
-	return normalised(q)
+	return batchtest.Normalise(q)
 }
 
 // allMoved draws class shares of which many are small.
@@ -155,7 +145,7 @@ func allMoved(rng *rand.Rand, k int) []float64 {
 		u := rng.Float64()
 		q[j] = u * u * rng.ExpFloat64()
 	}
-	return normalised(q)
+	return batchtest.Normalise(q)
 }
 
 // TestRealPooledCorrection: on CIFAR-100, weights from few predictions help if shares have moved, also with pools of
@@ -172,7 +162,7 @@ func TestRealPooledCorrection(t *testing.T) {
 			shares func(rng *rand.Rand) []float64
 			most   float64 // largest change of NLL, on average
 		}{
-			{"as it was", func(*rand.Rand) []float64 { return normalised(slices.Clone(even)) }, .003},
+			{"as it was", func(*rand.Rand) []float64 { return batchtest.Normalise(slices.Clone(even)) }, .003},
 			{"few moved", func(rng *rand.Rand) []float64 { return fewMoved(rng, b.k.K, 8) }, -.02},
 			{"all moved", func(rng *rand.Rand) []float64 { return allMoved(rng, b.k.K) }, -.1},
 		} {
@@ -204,17 +194,17 @@ func TestRealPooledCorrection(t *testing.T) {
 
 // manyShiftBench has k classes. The model sees the right class or one of the four after it, with exact posteriors.
 func manyShiftBench(k, sample, draw, test int) *shiftBench {
-	even := normalised(slices.Repeat([]float64{1}, k))
+	even := batchtest.Normalise(slices.Repeat([]float64{1}, k))
 	b := &shiftBench{k: newKey(k), base: calibrator.Identity{}, draw: make([][][]float64, k),
 		test: make([][][]float64, k)}
-	for _, r := range manyRows(3, nil, sample, even, even) {
+	for _, r := range batchtest.ManyClasses(3, nil, sample, even, even) {
 		b.k.Sample = append(b.k.Sample, acc.SampleRow{W: 1, Y: r.Label, Z: r.Scores})
 	}
 	one := make([]float64, k)
 	for y := range k {
 		clear(one)
 		one[y] = 1
-		for i, r := range manyRows(uint64(10+y), nil, draw+test, even, one) {
+		for i, r := range batchtest.ManyClasses(uint64(10+y), nil, draw+test, even, one) {
 			z := make([]float64, k)
 			for j, x := range r.Scores {
 				z[j] = float64(x)
@@ -239,7 +229,7 @@ func TestCorrectionOfAThousandClasses(t *testing.T) {
 	const k, m = 1000, 2000
 	b := manyShiftBench(k, 5000, 5, 3)
 	rng := rand.New(rand.NewPCG(1, 4))
-	if b.proposed(t, b.now(t, rng, m, normalised(slices.Repeat([]float64{1}, k)))) != nil {
+	if b.proposed(t, b.now(t, rng, m, batchtest.Normalise(slices.Repeat([]float64{1}, k)))) != nil {
 		t.Error("a correction of shares that have not moved")
 	}
 	for i, q := range [][]float64{fewMoved(rng, k, 40), allMoved(rng, k)} {

@@ -81,23 +81,10 @@ func sample(rows []batchtest.Row) []acc.SampleRow {
 	return out
 }
 
-func encoded(t testing.TB, temperature float64) []byte {
-	t.Helper()
-	c, err := calibrator.NewTemperature(temperature)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := calibrator.Encode(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 // inForceAs returns a calibrator that a refit put into force for the given reason.
 func inForceAs(t testing.TB, revision int, temperature float64, reason string) *stage.InForce {
 	t.Helper()
-	b := encoded(t, temperature)
+	b := batchtest.Temperature(t, temperature)
 	c, err := calibrator.Decode(b)
 	if err != nil {
 		t.Fatal(err)

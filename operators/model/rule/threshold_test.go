@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"bytes"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -13,9 +12,9 @@ import (
 	"github.com/plumbline/plumbline/calib/detect/reference"
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/metric"
-	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/operators/model/stage/stagetest"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -235,27 +234,5 @@ func FuzzState(f *testing.F) {
 	s := fresh()
 	s.entries[0].alert.AlertState = stage.AlertState{State: stage.Firing, Since: 5, Notified: true,
 		Last: stage.Published[record.Alert]{Record: &record.Alert{}, Encoded: []byte("{}")}}
-	seed, err := s.AppendState(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(seed)
-	f.Add(seed[:len(seed)/2])
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s, r := fresh(), binenc.NewReader(data)
-		if s.RestoreState(&r, nil) != nil || r.Close() != nil {
-			return
-		}
-		again, err := s.AppendState(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		back, r2 := fresh(), binenc.NewReader(again)
-		if err := back.RestoreState(&r2, nil); err != nil {
-			t.Fatalf("%v: its own encoding", err)
-		}
-		if third, err := back.AppendState(nil); err != nil || !bytes.Equal(third, again) {
-			t.Fatalf("%x is read as %x, %v", again, third, err)
-		}
-	})
+	stagetest.FuzzState(f, s, func() stage.KeyState { return fresh() })
 }
