@@ -22,7 +22,6 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 	"github.com/segmentio/kafka-go/protocol"
 
-	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 )
 
@@ -38,10 +37,10 @@ func init() {
 func manyBodies(t *testing.T, a *attack) {
 	a.Input = "64 requests of 8 MB of JSON at once to calibrate"
 	a.Before = "2.25 GB for 16"
-	want := boundsReference(t)
+	want := goodHash(t)
 	s := configure(t, oneDay)
 	p := run(t, s)
-	good := boundsGood(t, s)
+	good := goodStream(t, s)
 	kafkatest.Write(t, brokers, good[:len(good)/2]...)
 	p.wait(time.Minute, "know the model", func() bool {
 		return p.get("/api/v1/models/good/calibrator", &struct{}{}) == nil
@@ -72,11 +71,9 @@ func manyBodies(t *testing.T, a *attack) {
 	g.Wait()
 	kafkatest.Write(t, brokers, good[len(good)/2:]...)
 	sent := time.Now()
-	st := p.drain(boundsRows, boundsRows)
+	p.drain(goodRows, goodRows)
 	a.Lag = fmt.Sprintf("%.1f s", time.Since(sent).Seconds())
-	if a.Exact = st.StateHash == want && want != ""; !a.Exact {
-		t.Errorf("state %s, want that of the good rows alone, %s", st.StateHash, want)
-	}
+	a.exact(t, p, want)
 	a.RSS = peakOf(t, p)
 	const most = 1 << 30
 	if a.RSS > most || answered.Load() == 0 {
@@ -86,43 +83,6 @@ func manyBodies(t *testing.T, a *attack) {
 	p.stop()
 }
 
-const boundsRows = 4000
-
-// boundsGood is a good model's stream.
-func boundsGood(t *testing.T, s settings) []kafka.Message {
-	t.Helper()
-	all := loadRows(t, "c10jpeg_resnet_logits.npz", "resnet20", 10)
-	rows := &feed.Rows{N: boundsRows, K: 10, Scores: all.Scores[:boundsRows*10], Label: all.Label[:boundsRows]}
-	src, err := rows.Open(feed.Order{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := feed.New(src, feed.Options{Model: "good", Version: "1", Partitions: partitions, EventRate: 100,
-		Start: start.UnixNano(), DelayMax: 30 * time.Second, Batch: 8, Seed: 5, End: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	msgs, _, _ := feedMessages(t, f, s, math.MaxInt)
-	return msgs
-}
-
-// boundsHash is the state after the good stream alone.
-var boundsHash struct {
-	sync.Once
-	hash string
-}
-
-func boundsReference(t *testing.T) string {
-	boundsHash.Do(func() {
-		s := configure(t, oneDay)
-		p := run(t, s)
-		kafkatest.Write(t, brokers, boundsGood(t, s)...)
-		boundsHash.hash = p.drain(boundsRows, boundsRows).StateHash
-		p.stop()
-	})
-	return boundsHash.hash
-}
-
 // inflating sends batches of zeros to every topic that a process reads, between the halves of a good stream.
 func inflating(t *testing.T, a *attack, codec compress.Compression) {
 	const zeros = 500 << 20
@@ -130,10 +90,10 @@ func inflating(t *testing.T, a *attack, codec compress.Compression) {
 	a.Input = fmt.Sprintf("%d KB of %s that hold %d MB of zeros, on all partitions of 5 topics", len(bomb)>>10, codec,
 		zeros>>20)
 	a.Before = "of zstd 7.1 GB, then the end at a limit of 9 GB"
-	want := boundsReference(t)
+	want := goodHash(t)
 	s := configure(t, oneDay)
 	p := run(t, s)
-	good := boundsGood(t, s)
+	good := goodStream(t, s)
 	kafkatest.Write(t, brokers, good[:len(good)/2]...)
 	const inputs = 2 * partitions
 	for _, topic := range []string{"logits", "labels", "panes", "calibrators", "decisions"} {
@@ -147,13 +107,11 @@ func inflating(t *testing.T, a *attack, codec compress.Compression) {
 	p.wait(2*time.Minute, "get behind the attack", func() bool {
 		var err error
 		st, err = p.status()
-		return err == nil && st.Drained && st.Counts.Joined >= boundsRows &&
+		return err == nil && st.Drained && st.Counts.Joined >= goodRows &&
 			st.Counts.DeadLetters["inflates"] >= inputs
 	})
 	a.Lag = fmt.Sprintf("%.1f s", time.Since(sent).Seconds())
-	if a.Exact = st.StateHash == want && want != ""; !a.Exact {
-		t.Errorf("state %s, want that of the good rows alone, %s", st.StateHash, want)
-	}
+	a.exact(t, p, want)
 	a.RSS = peakOf(t, p)
 	const most = 400 << 20
 	if a.RSS > most {

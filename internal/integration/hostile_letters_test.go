@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,7 +23,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 )
 
@@ -97,61 +95,12 @@ type lettersAttack struct {
 	most          int64                                           // bytes of dead letters
 }
 
-// lettersGood is a good model's stream, whose state is known.
-const lettersRows = 4000
-
-func lettersGood(t *testing.T, s settings) []kafka.Message {
-	t.Helper()
-	all := loadRows(t, "c10jpeg_resnet_logits.npz", "resnet20", 10)
-	rows := &feed.Rows{N: lettersRows, K: 10, Scores: all.Scores[:lettersRows*10], Label: all.Label[:lettersRows]}
-	src, err := rows.Open(feed.Order{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := feed.New(src, feed.Options{Model: "good", Version: "1", Partitions: partitions, EventRate: 100,
-		Start: start.UnixNano(), DelayMax: 30 * time.Second, Batch: 8, Seed: 5, End: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	msgs, _, _ := feedMessages(t, f, s, math.MaxInt)
-	return msgs
-}
-
-// lettersHash is the state of the good model alone.
-var lettersHash = sync.OnceValues(func() (func(t *testing.T) string, error) {
-	var once sync.Once
-	var hash string
-	return func(t *testing.T) string {
-		once.Do(func() {
-			s := configure(t, oneDay)
-			p := run(t, s)
-			kafkatest.Write(t, brokers, lettersGood(t, s)...)
-			p.drain(lettersRows, lettersRows)
-			hash = p.hashOf("good")
-			p.stop()
-		})
-		return hash
-	}, nil
-})
-
-// hashOf is the state hash of a model.
-func (p *process) hashOf(model string) string {
-	var answer struct {
-		Process struct {
-			Models map[string]string `json:"state_hash_by_model"`
-		} `json:"process"`
-	}
-	p.mustGet("/api/v1/status", &answer)
-	return answer.Process.Models[model]
-}
-
 func (l lettersAttack) run(t *testing.T, a *attack) {
 	a.Input, a.Before = l.input, l.before
-	reference, _ := lettersHash()
-	want := reference(t)
+	want := goodHash(t)
 	s := configure(t, oneDay+l.config)
 	p := run(t, s)
-	good := lettersGood(t, s)
+	good := goodStream(t, s)
 	kafkatest.Write(t, brokers, good[:len(good)/2]...)
 	letters := l.send(t, s)
 	kafkatest.Write(t, brokers, good[len(good)/2:]...)
@@ -161,13 +110,10 @@ func (l lettersAttack) run(t *testing.T, a *attack) {
 		st, err := p.status()
 		counts.all, counts.skipped, counts.refused = sum(st.Counts.DeadLetters), sum(st.Counts.Skipped),
 			sum(st.Counts.Refused)
-		return err == nil && st.Drained && st.Counts.Joined >= lettersRows && counts.all >= letters
+		return err == nil && st.Drained && st.Counts.Joined >= goodRows && counts.all >= letters
 	})
 	a.Lag = fmt.Sprintf("%.1f s", time.Since(sent).Seconds())
-	a.Exact = p.hashOf("good") == want && want != ""
-	if !a.Exact {
-		t.Errorf("the good model's state is not that of its rows alone")
-	}
+	a.exact(t, p, want)
 	if a.RSS, a.Restart = p.peak(), p.restarts(); a.Restart > 0 {
 		t.Errorf("tasks ended %d times", a.Restart)
 	}
@@ -185,7 +131,7 @@ func (l lettersAttack) run(t *testing.T, a *attack) {
 		t.Errorf("%d bytes of dead letters, want at most %d", a.Letters, l.most)
 	}
 	if l.config != "" {
-		checkCalibrated(t, s, lettersRows+280_000)
+		checkCalibrated(t, s, goodRows+280_000)
 	}
 	a.Note = fmt.Sprintf("%d of %d letters written", n, letters)
 }

@@ -4,9 +4,16 @@ package integration
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/feed"
+	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/segmentio/kafka-go"
 )
 
 // hostile holds the scenarios of TestHostile; each file of scenarios adds its own in init. What names one is
@@ -49,4 +56,67 @@ func TestHostile(t *testing.T) {
 	if !t.Failed() {
 		writeSection(t, "attack", table.String())
 	}
+}
+
+// exact checks the state of the good model.
+func (a *attack) exact(t *testing.T, p *process, want string) {
+	t.Helper()
+	got := p.hashOf("good")
+	if a.Exact = got == want; !a.Exact {
+		t.Errorf("the good model's state is %s, want that of its rows alone, %s", got, want)
+	}
+}
+
+// goodRows is the length of goodStream.
+const goodRows = 4000
+
+// goodStream is a good model's stream, whose state is known.
+func goodStream(t *testing.T, s settings) []kafka.Message {
+	t.Helper()
+	all := loadRows(t, "c10jpeg_resnet_logits.npz", "resnet20", 10)
+	rows := &feed.Rows{N: goodRows, K: 10, Scores: all.Scores[:goodRows*10], Label: all.Label[:goodRows]}
+	src, err := rows.Open(feed.Order{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := feed.New(src, feed.Options{Model: "good", Version: "1", Partitions: partitions, EventRate: 100,
+		Start: start.UnixNano(), DelayMax: 30 * time.Second, Batch: 8, Seed: 5, End: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	msgs, _, _ := feedMessages(t, f, s, math.MaxInt)
+	return msgs
+}
+
+var goodAlone struct {
+	sync.Once
+	hash string
+}
+
+// goodHash is the state of the good model when nothing else is sent.
+func goodHash(t *testing.T) string {
+	t.Helper()
+	goodAlone.Do(func() {
+		s := configure(t, oneDay)
+		p := run(t, s)
+		kafkatest.Write(t, brokers, goodStream(t, s)...)
+		p.drain(goodRows, goodRows)
+		goodAlone.hash = p.hashOf("good")
+		p.stop()
+	})
+	if goodAlone.hash == "" {
+		t.Fatal("the good model has no state when nothing else is sent")
+	}
+	return goodAlone.hash
+}
+
+// hashOf is the state hash of a model.
+func (p *process) hashOf(model string) string {
+	var answer struct {
+		Process struct {
+			Models map[string]string `json:"state_hash_by_model"`
+		} `json:"process"`
+	}
+	p.mustGet("/api/v1/status", &answer)
+	return answer.Process.Models[model]
 }
