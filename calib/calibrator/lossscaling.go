@@ -22,7 +22,7 @@ import (
 type LossScaling struct {
 	// On switches it on.
 	On bool
-	// Alpha is α, in [0.1, ln(K)/2], and Beta β, in [1.5, 2]. The fit chooses one that is 0 to minimise
+	// Alpha is α, in [0.1, 100], and Beta β, in [1.5, 2]. The fit chooses one that is 0, α up to ln(K)/2, to minimise
 	//
 	//	Σ_k (L⁰_k - w_k (L_k - L⁰_k) - mean L)²
 	//
@@ -49,21 +49,21 @@ type LossScalingReport struct {
 	DeviationAfter  float64 `json:"deviation_after"`
 }
 
-// Bounds of α and β, those of the paper's released code; ln(K)/2 > 0.1 for every K.
+// Bounds of α and β, those of the paper's released code; ln(K)/2 > 0.1 for every K. The paper itself bounds no α
+// from above: one that is given may be as large as the weights differ at all.
 const (
-	alphaMin = 0.1
-	betaMin  = 1.5
-	betaMax  = 2.0
+	alphaMin   = 0.1
+	alphaGiven = 100
+	betaMin    = 1.5
+	betaMax    = 2.0
 )
 
+// alphaMax bounds the α that a fit chooses.
 func alphaMax(k int) float64 { return math.Log(float64(k)) / 2 }
 
-func (l LossScaling) check(k int) error {
-	if k < 2 {
-		return nil // the fit's own error says so
-	}
-	if hi := alphaMax(k); l.Alpha != 0 && !(l.Alpha >= alphaMin && l.Alpha <= hi) {
-		return fmt.Errorf("loss scaling: alpha %g, allowed %g..%.4g for %d classes", l.Alpha, alphaMin, hi, k)
+func (l LossScaling) check() error {
+	if l.Alpha != 0 && !(l.Alpha >= alphaMin && l.Alpha <= alphaGiven) {
+		return fmt.Errorf("loss scaling: alpha %g, allowed %g..%d", l.Alpha, alphaMin, alphaGiven)
 	}
 	if l.Beta != 0 && !(l.Beta >= betaMin && l.Beta <= betaMax) {
 		return fmt.Errorf("loss scaling: beta %g, allowed %g..%g", l.Beta, betaMin, betaMax)
@@ -83,7 +83,7 @@ const (
 // fitLossScaled fits e under class-wise loss scaling.
 func fitLossScaled[T kernel.Float](e entry[T], d Data[T], opts Options) (Calibrator, Report, error) {
 	set := opts.LossScaling
-	if err := set.check(d.K); err != nil {
+	if err := set.check(); err != nil {
 		return nil, Report{}, fmt.Errorf("fit %s: %w", e.Name, err)
 	}
 	s, err := newSample(e.Name+Suffix, d, opts)

@@ -195,12 +195,17 @@ func TestLossScalingOptions(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(byName, byOption) {
 		t.Errorf("by name %v, by option %v, %v", byName, byOption, err)
 	}
-	for _, bad := range []LossScaling{{Alpha: 0.05}, {Alpha: 2}, {Alpha: math.NaN()}, {Beta: 1}, {Beta: 3},
+	for _, bad := range []LossScaling{{Alpha: 0.05}, {Alpha: 101}, {Alpha: math.NaN()}, {Beta: 1}, {Beta: 3},
 		{Beta: math.NaN()}} {
 		bad.On = true
 		if _, _, err := Fit("temperature", NewData(s.z, s.k, s.y, s.w), Options{LossScaling: bad}); err == nil {
 			t.Errorf("%+v accepted", bad)
 		}
+	}
+	// The paper bounds α at nothing; ln(K)/2 is a bound of its code's search only.
+	if _, r, err := Fit("temperature", NewData(s.z, s.k, s.y, s.w),
+		Options{LossScaling: LossScaling{On: true, Alpha: 1}}); err != nil || r.LossScaling.Alpha != 1 {
+		t.Errorf("alpha 1 with %d classes: %v", s.k, err)
 	}
 	for _, m := range Methods() {
 		_, _, err := Fit(m.Name+Suffix, NewData(s.z, s.k, s.y, s.w), Options{})

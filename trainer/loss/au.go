@@ -74,8 +74,8 @@ func (a *au) weights(cdf []float64) float64 {
 	capped := -math.Log1p(-atTau)
 	var sum float64
 	for i, g := range a.g {
-		// Of a tie in min(g, τ), g takes the gradient.
-		if g <= tau {
+		// A score at τ has no gradient, as in Eq. 27.
+		if g < tau {
 			v, s := a.cdf.at(g)
 			a.beta[i], a.slope[i] = -math.Log1p(-v), s/(1-v)
 		} else {

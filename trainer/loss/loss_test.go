@@ -327,8 +327,9 @@ func TestFiniteOnHardInputs(t *testing.T) {
 					sums = math.Max(sums, math.Abs(sum)/math.Max(1, size))
 				}
 			}
-			// Softmax does not see a constant added to a row; ACLS has detached parts, or sees logits themselves.
-			if !strings.HasPrefix(c.text, "acls") && sums > 1e-12 {
+			// Softmax does not see a constant added to a row. ACLS and MbLS as printed have detached parts.
+			detached := strings.HasPrefix(c.text, "acls") || strings.Contains(c.text, "eq15:true")
+			if !detached && sums > 1e-12 {
 				t.Errorf("%s, %s: a row's gradient sums to %g, want 0", c.text, in.name, sums)
 			}
 		}

@@ -4,7 +4,8 @@ package loss
 //
 //	λ · 1/(nK) Σ_i Σ_k max(0, max z_i − z_ik − M)
 //
-// with the gradient through the maximum, as in the released code. With eq15 it is summed over the classes, as printed.
+// with the gradient through the maximum, as in the released code. With eq15 it is as printed: summed over the classes,
+// and the maximum is a constant for the gradient, so the predicted class has none.
 // Reference: Liu et al., The Devil is in the Margin, CVPR 2022, Eq. 15.
 type margin struct {
 	lambda, margin float64
@@ -26,7 +27,7 @@ func (l margin) row(r *rows, i int, w float64, g []float64) float64 {
 			}
 		}
 	}
-	if g != nil {
+	if g != nil && !l.eq15 {
 		g[r.top[i]] += w * share * over
 	}
 	return share * sum

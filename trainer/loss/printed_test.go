@@ -2,6 +2,7 @@ package loss
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -37,8 +38,8 @@ func TestPrintedFormulas(t *testing.T) {
 		{"savuc", pair, 2, 2, []int32{0, 0}, nil, savuc(0.5, 1)},
 		{"savuc{kappa:0.9,temperature:0.25}", pair, 2, 2, []int32{0, 0}, nil, savuc(0.9, 0.25)},
 		{"cpc{lambda1:1,lambda2:0}", three, 1, 4, []int32{0}, nil, s(-2) + s(-3) + s(-1.5)},
-		{"cpc{lambda1:0,lambda2:1}", three, 1, 4, []int32{0}, nil, binary},
-		{"cpc{lambda1:0.3,lambda2:0.7}", three, 1, 4, []int32{0}, nil, 0.3*(s(-2)+s(-3)+s(-1.5)) + 0.7*binary},
+		{"cpc{lambda1:0,lambda2:1}", three, 1, 4, []int32{0}, nil, 4 * binary},
+		{"cpc{lambda1:0.3,lambda2:0.7}", three, 1, 4, []int32{0}, nil, 0.3*(s(-2)+s(-3)+s(-1.5)) + 2.8*binary},
 		{"cpc{lambda1:1,lambda2:1,cals:true}", three, 1, 4, []int32{0}, nil,
 			(s(-2)+s(-3)+s(-1.5))/3 + (binary+3*ln(2)/2)/6},
 		// Row 0 was right oftener by .25 and is surer by .8 − 2/3: .25 − .1333 short. The pair is met twice, (0, 1) and
@@ -54,6 +55,30 @@ func TestPrintedFormulas(t *testing.T) {
 		if err != nil || math.Abs(got-c.want) > 1e-14 {
 			t.Errorf("%s: %.16g, %v; want %.16g", c.text, got, err, c.want)
 		}
+	}
+}
+
+// TestNoGradientWhereEquationsHaveNone has the predicted class of MbLS as printed, whose maximum is a constant, and the
+// row of AU whose score is τ: five rows and κ = .5 put it at the middle one.
+func TestNoGradientWhereEquationsHaveNone(t *testing.T) {
+	grad := func(text string, z []float64, n, k int) []float64 {
+		g := make([]float64, len(z))
+		if _, err := mustParse(t, text).Eval(z, Batch{N: n, K: k, Y: make([]int32, n)}, g); err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	g := grad("mbls{lambda:0.5,margin:1,eq15:true}", []float64{3, 0, 2.5}, 1, 3)
+	if want := []float64{0, -.5, 0}; !slices.Equal(g, want) {
+		t.Errorf("mbls: gradient %v, want %v", g, want)
+	}
+	z := []float64{3, 0, 2, 0, 1, 0, .6, 0, .3, 0} // rows from the most to the least confident
+	whole, part := grad("au{kappa:0.5,through:true}", z, 5, 2), grad("au{kappa:0.5}", z, 5, 2)
+	if !slices.Equal(whole[:6], part[:6]) {
+		t.Errorf("au: gradient %v from τ upwards, want %v, that of constant weights", whole[:6], part[:6])
+	}
+	if whole[6] == part[6] {
+		t.Errorf("au: gradient %v below τ, want one with that of the weight", whole[6:])
 	}
 }
 

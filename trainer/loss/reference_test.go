@@ -246,7 +246,7 @@ func (c refAU) value(z, at [][]float64, y []int) float64 {
 	}
 	return mean(n, func(i int) float64 {
 		b := beta(at[i], false)
-		if c.through && refCSF(c.csf, at[i]) <= tau {
+		if c.through && refCSF(c.csf, at[i]) < tau {
 			b = beta(z[i], true)
 		}
 		return b / norm * c.inner(z[i], at[i], y[i])
@@ -354,8 +354,12 @@ func refMMCE(root bool) reference {
 func refMbLS(lambda, m float64, eq15 bool) func(z, at []float64, _ int) float64 {
 	return func(z, at []float64, _ int) float64 {
 		var s float64
-		for _, v := range z {
-			s += math.Max(0, z[argmax(at)]-v-m)
+		for k, v := range z {
+			if !eq15 {
+				s += math.Max(0, z[argmax(at)]-v-m)
+			} else if k != argmax(at) {
+				s += math.Max(0, at[argmax(at)]-v-m)
+			}
 		}
 		if !eq15 {
 			s /= float64(len(z))
@@ -409,8 +413,12 @@ func refCPC(l1, l2 float64, cals bool) func(z, _ []float64, y int) float64 {
 			}
 			one -= logSigma(z[y] - z[j])
 			for l := range z {
-				if l != y && (l != j || cals) {
+				switch {
+				case l == y:
+				case cals:
 					two -= logSigma(z[j]-z[l]) / 2
+				case l != j:
+					two -= logSigma(z[j]-z[l]) + logSigma(z[l]-z[j])
 				}
 			}
 		}
