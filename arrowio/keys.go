@@ -16,10 +16,11 @@ func HashID(id string) ID { return ID(xxh3.HashString128(id).Bytes()) }
 func HashIntID(id uint64) ID {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], id)
-	return hashBytes(b[:])
+	return HashIDBytes(b[:])
 }
 
-func hashBytes(b []byte) ID { return ID(xxh3.Hash128(b).Bytes()) }
+// HashIDBytes is the ID of the bytes that Splitter.Split names a row by.
+func HashIDBytes(b []byte) ID { return ID(xxh3.Hash128(b).Bytes()) }
 
 // ids hashes the id column. An empty id is taken as null: it would join every row that lacks one.
 func (r *reader) ids(b *Batch, c *wire.Column) error {
@@ -51,7 +52,7 @@ func (r *reader) ids(b *Batch, c *wire.Column) error {
 			b.reject(i, NullRow)
 			continue
 		}
-		b.IDs[i] = hashBytes(c.Text[off[i]:off[i+1]])
+		b.IDs[i] = HashIDBytes(c.Text[off[i]:off[i+1]])
 	}
 	return nil
 }

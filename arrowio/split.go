@@ -29,13 +29,13 @@ type Part struct {
 }
 
 // Split makes messages of the rows of one: place says for a row's id, nil where the row has none, where the row goes,
-// in [0, places). The parts come in the order of their places, those of one place in the order of the rows; a second
-// one of a place is there only where one would be longer than MaxMessageBytes. They depend on the arguments alone. They
-// have the schema with its metadata, and the columns that plumbline knows or could know: numbers, booleans, timestamps,
-// text, binary, lists of floats, dictionaries of text; those of other types are left out. Where there is no column ts,
-// the parts have one with the time of o. A message that Decode would refuse is refused, and so is one whose columns
-// contradict themselves where Decode would not look; an error is a *DecodeError. Values are not checked: rows that
-// Decode rejects are parts' rows as any.
+// in [0, places), or -1 to leave it out; it is called for one row after the other. The parts come in the order of their
+// places, those of one place in the order of the rows; a second one of a place is there only where one would be longer
+// than MaxMessageBytes. They depend on the arguments alone. They have the schema with its metadata, and the columns
+// that plumbline knows or could know: numbers, booleans, timestamps, text, binary, lists of floats, dictionaries of
+// text; those of other types are left out. Where there is no column ts, the parts have one with the time of o. A
+// message that Decode would refuse is refused, and so is one whose columns contradict themselves where Decode would not
+// look; an error is a *DecodeError. Values are not checked: rows that Decode rejects are parts' rows as any.
 func (s *Splitter) Split(
 	value []byte, o Origin, kind Kind, places int, place func(id []byte) int,
 ) (parts []Part, err error) {
@@ -226,6 +226,9 @@ func (m *whole) place(i int, at [][][]int32, place func(id []byte) int) error {
 			key = binary.BigEndian.AppendUint64(nil, ints[row])
 		}
 		p := place(key)
+		if p < 0 {
+			continue
+		}
 		if at[p] == nil {
 			at[p] = make([][]int32, len(m.batches))
 		}

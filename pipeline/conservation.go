@@ -14,10 +14,10 @@ var balances = []struct {
 }{
 	{"rows", []string{CountRows}, []string{CountPredictions, CountLabels, CountDuplicates, CountRejected,
 		"-" + CountRejectedJoins}, ""},
-	{"predictions", []string{CountPredictions, CountEvictedLabels}, []string{CountInline, CountUnlabelled,
+	{"predictions", []string{CountPredictions, CountEvictedLabels, CountMoved}, []string{CountInline, CountUnlabelled,
 		CountJoined, CountExpired, CountEvicted, CountWaiting}, ""},
-	{"labels", []string{CountLabels}, []string{CountMet, CountCorrections, CountOrphans, CountEvictedLabels,
-		CountWaitingLabels}, ""},
+	{"labels", []string{CountLabels, CountMovedLabels}, []string{CountMet, CountCorrections, CountOrphans,
+		CountEvictedLabels, CountWaitingLabels}, ""},
 	{"labelled rows", []string{CountLabelled}, []string{CountInline, CountJoined}, ""},
 	{"labelled rows for the archive", []string{CountInline, CountJoined, "-" + CountArchiveOff},
 		[]string{CountArchived, CountArchiveSkipped, CountArchiveDropped}, CountArchiveOff},

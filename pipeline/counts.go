@@ -42,6 +42,9 @@ const (
 	CountRejectedJoins = "rejected_joins"
 	CountWaiting       = "waiting"        // predictions that wait now
 	CountWaitingLabels = "waiting_labels" // labels that wait now
+	// What came with a new number of shards, less what went: over all shards 0.
+	CountMoved       = "moved"
+	CountMovedLabels = "moved_labels"
 )
 
 // The names of outputs that are not written.

@@ -72,6 +72,11 @@ type Stage struct {
 	Durable  func()                      // called when a checkpoint with its latest state is durable
 	End      func(context.Context) error // called at the end of the input, where no checkpoint follows
 	Close    func() error
+	// Take takes over, of the state of the same stage of a shard of another number, what belongs to ids that are mine,
+	// and what every shard has to know. nil: the state stays with the shard of its number.
+	Take func(from Operator, mine func(arrowio.ID) bool) error
+	// Reopen tells that the watermark is wm again, where it was beyond it.
+	Reopen func(wm Time)
 }
 
 // section is the stage's part of a checkpoint; ok is false where it has none.

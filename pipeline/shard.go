@@ -47,6 +47,7 @@ type Shard struct {
 	dirty  bool
 	rows   int64 // since the last checkpoint
 	woke   bool  // it is not idle any more, which no message says yet
+	layout layout
 	status atomic.Pointer[TaskStatus]
 }
 
@@ -74,7 +75,7 @@ type TaskStatus struct {
 
 // NewShard returns a shard at the start of its inputs.
 func NewShard(spec ShardSpec) *Shard {
-	s := &Shard{ShardSpec: spec, next: make([]int64, spec.Inputs)}
+	s := &Shard{ShardSpec: spec, next: make([]int64, spec.Inputs), layout: layout{of: spec.Outbox.of}}
 	for i := range s.next {
 		s.next[i] = -1
 	}
@@ -309,6 +310,7 @@ func (s *Shard) Sections() []Section {
 		s.Counts.CheckpointSection(),
 		{Name: "outbox", Version: 1, State: s.Outbox},
 		s.OwnLife().CheckpointSection(),
+		{Name: layoutSection, Version: 1, State: &s.layout},
 	}
 	for i := range s.Stages {
 		if section, ok := s.Stages[i].section(); ok {

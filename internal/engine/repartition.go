@@ -96,7 +96,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	defer src.Close()
 	counts := pipeline.NewCounts()
 	split := repartition.Config{Input: u.input, Topic: u.topic, Partition: int32(p), Of: int32(max(of, p+1)),
-		Targets: r.shards,
+		Targets: r.shards, Keyed: true,
 		Decode:  arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}
 	convert := repartition.New(split, next, newOut(r.Engine, counts), counts)
 	status := &pipeline.RelayStatus{Partition: p}

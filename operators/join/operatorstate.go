@@ -3,12 +3,17 @@ package join
 import (
 	"fmt"
 
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/operators/join/store"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
 // Stage is the operator as a shard registers it.
 func (j *Operator) Stage() pipeline.Stage {
-	return pipeline.Stage{Name: "join", Operator: j, Version: 1, Files: j, Close: j.Close}
+	return pipeline.Stage{Name: "join", Operator: j, Version: 1, Files: j, Close: j.Close,
+		Take: func(from pipeline.Operator, mine func(arrowio.ID) bool) error {
+			return take(j, from.(*Operator), mine)
+		}}
 }
 
 // Close removes what is on disk; a checkpoint is all that stays of it.
@@ -33,9 +38,7 @@ func (j *Operator) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
 	if err := j.w.restore(src, fetch); err != nil {
 		return err
 	}
-	// The counts have been restored before; those of checkpoint version 1 did not have these.
-	n := j.counts.All()
-	j.counted = tally{predictions: int(n[pipeline.CountWaiting]), labels: int(n[pipeline.CountWaitingLabels])}
+	j.restoredCounts()
 	j.countWaiting()
 	if n := j.w.dropped; n > 0 {
 		j.counts.Add(CountDroppedSlices, n)
@@ -44,4 +47,74 @@ func (j *Operator) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
 		j.w.dropped = 0
 	}
 	return nil
+}
+
+// restoredCounts is for a state beside which the counts have been restored.
+func (j *Operator) restoredCounts() {
+	n := j.counts.All()
+	j.counted = tally{predictions: int(n[pipeline.CountWaiting]), labels: int(n[pipeline.CountWaitingLabels])}
+}
+
+// take lets what waits in another join, and is remembered there, wait here (pipeline.Stage): the rows of one join after
+// those of the other, so some may stay beyond their wait until what came before them goes.
+func take(j, old *Operator, mine func(arrowio.ID) bool) error {
+	j.restoredCounts()
+	before := j.counted
+	if err := j.w.take(&old.w, mine); err != nil {
+		return err
+	}
+	if err := j.settle(); err != nil {
+		return err
+	}
+	j.counts.Add(pipeline.CountMoved, int64(j.w.n.predictions-before.predictions))
+	j.counts.Add(pipeline.CountMovedLabels, int64(j.w.n.labels-before.labels))
+	j.countWaiting()
+	return nil
+}
+
+// take appends the rows of another buffer that are mine.
+func (w *buffer) take(old *buffer, mine func(arrowio.ID) bool) error {
+	for n := uint64(0); old.store != nil; n++ {
+		var ok bool
+		if n, ok = old.store.After(n, func(store.State) bool { return true }); !ok {
+			break
+		}
+		row, err := old.store.Read(n)
+		if err == nil && mine(row.ID) {
+			err = w.takeRow(row, old.store.StateOf(n) != stateWaiting)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var row store.Row
+	for e := old.oldest; e >= 0; e = old.entries[e].next {
+		if p := &old.entries[e]; mine(p.id) {
+			old.encodeRow(e, &row)
+			if err := w.takeRow(&row, p.used); err != nil {
+				return err
+			}
+		}
+	}
+	if old.met == nil {
+		return nil
+	}
+	return old.met.Each(func(id *store.ID, m store.Met) error {
+		if !mine(*id) {
+			return nil
+		}
+		defer w.forget()
+		return w.remember((*arrowio.ID)(id), m.TS, arrowio.ModelKey(m.Key))
+	})
+}
+
+func (w *buffer) takeRow(row *store.Row, used bool) error {
+	e := w.add(row.ID)
+	if err := w.decodeRow(e, row); err != nil {
+		return err
+	}
+	p := &w.entries[e]
+	p.used = used
+	*w.n.of(p.label >= 0, used)++
+	return w.spill()
 }

@@ -181,9 +181,7 @@ type Heard struct {
 func Begun(next int64, heard []Heard, l *record.Loss) (pipeline.Checkpoint, error) {
 	t := &Task{next: next, reached: minPane, losses: losses{all: []record.Loss{*l}, midway: true}}
 	for _, h := range heard {
-		if err := t.setShards(h.Of); err != nil {
-			return pipeline.Checkpoint{}, err
-		}
+		t.setShards(h.Of)
 		t.shards[h.Shard] = progress{epoch: h.Epoch, seq: h.Seq, closed: h.Closed}
 	}
 	return pipeline.EncodeCheckpoint([]pipeline.Section{modelSection(t), lossesSection(t)})

@@ -213,9 +213,7 @@ func (t *Task) take(value []byte) error {
 		return fmt.Errorf("%w: pane length %s, configured %s", pipeline.ErrPane, time.Duration(m.Length),
 			time.Duration(t.cfg.Pane))
 	}
-	if err := t.setShards(m.Of); err != nil {
-		return err
-	}
+	t.setShards(m.Of)
 	p := &t.shards[m.Shard]
 	if !p.lives(t, m) {
 		return nil
@@ -230,12 +228,17 @@ func (t *Task) take(value []byte) error {
 		t.log.Error("pane messages were lost: retention of the panes topic, or it was emptied", "shard", m.Shard,
 			"last", p.seq, "next", m.Seq)
 	}
-	p.seq, p.idle = m.Seq, m.Punctuation && m.Idle
+	p.seq = m.Seq
+	current := m.Of == len(t.shards) // else of before there were more: what it closed may be open again
+	p.idle = current && m.Punctuation && m.Idle
 	t.counts.Add(CountPanes, 1)
 	if m.Loss != nil {
 		if err := t.losses.take(t, m.Loss); err != nil {
 			return err
 		}
+	}
+	if m.Punctuation && !current {
+		return nil
 	}
 	if m.Punctuation {
 		p.closed = max(p.closed, m.Closed)
@@ -249,18 +252,24 @@ func (t *Task) take(value []byte) error {
 	return t.increment(m)
 }
 
-func (t *Task) setShards(of int) error {
+// setShards takes note of how many shards there are; they only become more.
+func (t *Task) setShards(of int) {
 	if len(t.shards) == 0 {
 		t.shards = make([]progress, of)
 		for i := range t.shards {
 			t.shards[i].closed = minPane
 		}
 	}
-	if of != len(t.shards) {
-		return fmt.Errorf("%w: of %d shards, this state is of %d (partitions were added)", pipeline.ErrPane, of,
-			len(t.shards))
+	if of <= len(t.shards) {
+		return
 	}
-	return nil
+	// There are more shards from here on. Each says anew what it has closed.
+	for i := range t.shards {
+		t.shards[i].closed, t.shards[i].idle = minPane, false
+	}
+	for len(t.shards) < of {
+		t.shards = append(t.shards, progress{closed: minPane})
+	}
 }
 
 // barrier returns the first label pane that some shard has not closed. An idle shard has sent everything that it has,

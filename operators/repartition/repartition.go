@@ -3,6 +3,7 @@ package repartition
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -23,15 +24,19 @@ type Config struct {
 	Topic     string         // the unkeyed one
 	Partition int32          // of it
 	Of        int32          // partitions of it
-	Targets   int            // partitions of the keyed topic
-	Decode    arrowio.Options
+	Targets   int            // partitions of the topic that shards read
+	// Keyed: rows go where producers of a keyed topic send them, else to pipeline.OwnerOf their id.
+	Keyed  bool
+	Fence  *pipeline.Fence // rows that were taken before; nil = none
+	Decode arrowio.Options
 }
 
-// Converter splits the messages of one partition of an unkeyed topic by the murmur2 hash of the ids, as Kafka's default
-// partitioner and the producers of keyed topics do, into messages for the partitions of the keyed topic. What it makes
-// of a record depends on that record and the configuration alone, and says in its headers which record that was: so a
-// shard knows a repeat, and the converter needs no state. Rows without an id go to a partition that follows from the
-// record's place; if they can be used at all, it is by themselves. Control records go to every partition.
+// Converter splits the messages of one partition of a topic by the ids into messages for the partitions of a topic that
+// shards read: by the murmur2 hash, as Kafka's default partitioner and the producers of keyed topics do, or by
+// pipeline.OwnerOf. What it makes of a record depends on that record and the configuration alone, and says in its
+// headers which record that was: so a shard knows a repeat, and the converter needs no state. Rows without an id go to a
+// partition that follows from the record's place; if they can be used at all, it is by themselves. Control records go
+// to every partition.
 type Converter struct {
 	cfg    Config
 	split  *arrowio.Splitter
@@ -67,18 +72,7 @@ func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 		p.counts.Add(pipeline.CountControl, 1)
 		return p.everywhere(&r)
 	}
-	kind := arrowio.Predictions
-	if p.cfg.Input == pipeline.Labels {
-		kind = arrowio.Labels
-	}
-	parts, err := p.split.Split(r.Value, arrowio.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
-		Time: r.Time}, kind, p.cfg.Targets,
-		func(id []byte) int {
-			if id == nil {
-				return int((int64(r.Partition) + r.Offset) % int64(p.cfg.Targets))
-			}
-			return pipeline.PartitionOf(id, p.cfg.Targets)
-		})
+	parts, err := p.parts(&r)
 	if err != nil {
 		var de *arrowio.DecodeError
 		if !errors.As(err, &de) {
@@ -90,6 +84,91 @@ func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 		return p.out.Drain()
 	}
 	return p.messages(&r, parts)
+}
+
+// parts splits a record, without the rows that were taken before.
+func (p *Converter) parts(r *pipeline.Record) ([]arrowio.Part, error) {
+	var filters []pipeline.Filter
+	if p.cfg.Fence != nil {
+		filters = p.cfg.Fence.Filters
+	}
+	return p.splitFor(r, p.cfg.Keyed, p.cfg.Targets, filters)
+}
+
+func (p *Converter) splitFor(r *pipeline.Record, keyed bool, targets int, filters []pipeline.Filter) (
+	[]arrowio.Part, error) {
+	taken, err := p.taken(r, filters)
+	if err != nil {
+		return nil, err
+	}
+	kind := arrowio.Predictions
+	if p.cfg.Input == pipeline.Labels {
+		kind = arrowio.Labels
+	}
+	origin := arrowio.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time}
+	return p.split.Split(r.Value, origin, kind, targets, func(id []byte) int {
+		if taken(id) {
+			return -1
+		}
+		return place(r, id, keyed, targets)
+	})
+}
+
+// place is where a row goes.
+func place(r *pipeline.Record, id []byte, keyed bool, targets int) int {
+	switch {
+	case id == nil:
+		return int((int64(r.Partition) + r.Offset) % int64(targets))
+	case keyed:
+		return pipeline.PartitionOf(id, targets)
+	}
+	return pipeline.OwnerOf(arrowio.HashIDBytes(id), targets)
+}
+
+// taken returns what says of the rows of a record, one after the other, whether a shard had taken them before there was
+// another number of shards. Filters are the newest first: what one number of shards was sent was filtered by those
+// after it.
+func (p *Converter) taken(r *pipeline.Record, filters []pipeline.Filter) (func(id []byte) bool, error) {
+	if len(filters) == 0 {
+		return func([]byte) bool { return false }, nil
+	}
+	f := filters[0]
+	before, err := p.taken(r, filters[1:])
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]int, len(f.Taken)) // that were taken of this record, by shard: the first ones
+	for shard, mark := range f.Taken {
+		if mark.Offset > r.Offset {
+			rows[shard] = math.MaxInt
+		} else if mark.Offset == r.Offset {
+			if rows[shard], err = p.rowsUpTo(r, shard, filters); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return func(id []byte) bool {
+		if before(id) {
+			return true
+		}
+		shard := place(r, id, f.Keyed, len(f.Taken))
+		rows[shard]--
+		return rows[shard] >= 0
+	}, nil
+}
+
+// rowsUpTo is how many rows of a record a shard was sent in the messages that it took.
+func (p *Converter) rowsUpTo(r *pipeline.Record, shard int, filters []pipeline.Filter) (rows int, err error) {
+	f := filters[0]
+	parts, err := p.splitFor(r, f.Keyed, len(f.Taken), filters[1:])
+	number := int32(0)
+	for _, part := range parts {
+		if part.Place == shard && number <= f.Taken[shard].Part {
+			rows += part.Rows
+			number++
+		}
+	}
+	return rows, err
 }
 
 // Skip returns the dead letter of a record that cannot be split without ending the process; it names the place only.

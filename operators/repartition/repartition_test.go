@@ -14,7 +14,7 @@ import (
 func newConverter(in pipeline.Input, targets int, max int) (*repartition.Converter, *pipeline.Counts) {
 	counts := pipeline.NewCounts()
 	return repartition.New(repartition.Config{Input: in, Topic: "z-unkeyed", Partition: 1, Of: 3, Targets: targets,
-		Decode: arrowio.Options{MaxMessageBytes: max}}, -1, pipeline.NewOut(counts), counts), counts
+		Keyed: true, Decode: arrowio.Options{MaxMessageBytes: max}}, -1, pipeline.NewOut(counts), counts), counts
 }
 
 // TestRepartitionPlacesRows: every row goes to the partition of its id, integers by their eight bytes, with its

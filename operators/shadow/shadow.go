@@ -74,7 +74,7 @@ func New(cfg Options, h pipeline.Host) *Operator {
 
 // Stage is the operator as a shard registers it.
 func (s *Operator) Stage() pipeline.Stage {
-	return pipeline.Stage{Name: "shadow", Operator: s, Version: 1}
+	return pipeline.Stage{Name: "shadow", Operator: s, Version: 1, Take: s.take}
 }
 
 // Process implements pipeline.Operator: batches pass on unchanged, those of shadows follow.

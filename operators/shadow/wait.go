@@ -160,3 +160,18 @@ func (s *Operator) RestoreState(src []byte) error {
 	}
 	return r.Close()
 }
+
+// take takes over what waits for labels (pipeline.Stage). A head runs here from where it ran in all shards.
+func (s *Operator) take(from pipeline.Operator, mine func(arrowio.ID) bool) error {
+	old := from.(*Operator)
+	s.newest = max(s.newest, old.newest)
+	for head, at := range old.begun {
+		s.begun[head] = max(at, s.begun[head])
+	}
+	for _, r := range old.wait.rows {
+		if r.z != nil && mine(r.id) {
+			s.wait.add(r.waitingID, r.ts, r.w, r.z)
+		}
+	}
+	return nil
+}

@@ -85,7 +85,16 @@ func New(cfg Options, h pipeline.Host) *Operator {
 
 // Stage is the operator as a shard registers it.
 func (s *Operator) Stage() pipeline.Stage {
-	return pipeline.Stage{Name: "stats", Operator: s, Version: 1}
+	return pipeline.Stage{Name: "stats", Operator: s, Version: 1, Reopen: s.reopen}
+}
+
+// reopen lets rows count in label panes that had been emitted (pipeline.Stage): what comes is emitted beside.
+func (s *Operator) reopen(wm pipeline.Time) {
+	at := int64(math.MinInt64)
+	if wm != pipeline.NoTime {
+		at = pipeline.PaneIndex(wm, s.cfg.Pane)
+	}
+	s.closed = min(s.closed, at)
 }
 
 // Process implements pipeline.Operator; batches pass on unchanged.

@@ -42,7 +42,7 @@ func New(cfg Config, h pipeline.Host) *Operator {
 
 // Stage is the operator as a shard registers it.
 func (v *Operator) Stage() pipeline.Stage {
-	return pipeline.Stage{Name: "validate", Operator: v, Version: 1}
+	return pipeline.Stage{Name: "validate", Operator: v, Version: 1, Take: v.take}
 }
 
 // Process implements pipeline.Operator.
@@ -116,6 +116,16 @@ func (v *Operator) report(b *arrowio.Batch) {
 
 // Advance implements pipeline.Operator.
 func (v *Operator) Advance(context.Context, pipeline.Time, pipeline.Emit) error { return nil }
+
+// take learns what another shard knows (pipeline.Stage).
+func (v *Operator) take(from pipeline.Operator, _ func(arrowio.ID) bool) error {
+	for key, k := range from.(*Operator).k {
+		if _, known := v.k[key]; !known {
+			v.k[key] = k
+		}
+	}
+	return nil
+}
 
 // State implements pipeline.Operator: the learnt numbers of classes.
 func (v *Operator) State() pipeline.State { return v }

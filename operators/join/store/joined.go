@@ -122,6 +122,18 @@ func (j *Joined) Find(id *ID) []Met {
 	return j.found
 }
 
+// Each calls take for every row that is remembered, in order.
+func (j *Joined) Each(take func(id *ID, met Met) error) error {
+	for n := j.oldest; n < j.next; n++ {
+		b, i := j.find(n)
+		id, met := b.row(i)
+		if err := take(&id, met); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // find returns the place of a row that is remembered.
 func (j *Joined) find(n uint64) (*block, int) {
 	at := sort.Search(len(j.blocks), func(i int) bool { return j.blocks[i].first > n }) - 1

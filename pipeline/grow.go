@@ -1,0 +1,262 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// A deployment grows in three steps. Every shard seals its state: its last checkpoint says that no shard of as many
+// goes on from it. Then every shard of the new number makes its first checkpoint of all sealed ones (Shard.Grow). What
+// waits by id goes to the shard that owns the id from now on; what was summed up stays with the shard that did it, for
+// sums may be split in any way. Then the rows that no sealed state holds are split by the same owner (Fence).
+
+// ErrSealed means that a checkpoint is one of another number of shards.
+var ErrSealed = errors.New("the checkpoint is of another number of shards")
+
+// OwnerOf is the shard, of so many, that an id belongs to where plumbline splits the topics itself.
+func OwnerOf(id arrowio.ID, of int) int { return int(binary.BigEndian.Uint32(id[12:]) % uint32(of)) }
+
+// layout says of how many shards a state is one, and whether it has been sealed.
+type layout struct {
+	of     int
+	sealed bool
+}
+
+const layoutSection = "layout"
+
+// AppendState implements State.
+func (l *layout) AppendState(dst []byte) ([]byte, error) {
+	return append(binenc.AppendUvarint(dst, uint64(l.of)), binenc.Flags(l.sealed)), nil
+}
+
+// RestoreState implements State.
+func (l *layout) RestoreState(src []byte) error {
+	r := binenc.NewReader(src)
+	l.of, l.sealed = int(r.Int("shards", 1, maxShards)), r.Byte() == 1
+	return r.Close()
+}
+
+// Seal lets the next checkpoint be the shard's last.
+func (s *Shard) Seal() {
+	if !s.layout.sealed {
+		s.layout.sealed, s.dirty = true, true
+	}
+}
+
+// Usable returns ErrSealed where the state that was restored is not one to go on from.
+func (s *Shard) Usable() error {
+	if s.layout.sealed || s.layout.of != s.Outbox.of {
+		return fmt.Errorf("%w: of %d, sealed: %t; this one is of %d", ErrSealed, s.layout.of, s.layout.sealed,
+			s.Outbox.of)
+	}
+	return nil
+}
+
+// LayoutOf reads of how many shards the state in a checkpoint is one, and whether it has been sealed.
+func LayoutOf(data []byte) (of int, sealed bool, err error) {
+	l := layout{}
+	err = RestoreCheckpoint(data, []Section{{Name: layoutSection, Version: 1, State: &l}}, nil)
+	return l.of, l.sealed, err
+}
+
+// Moving are the changes of a sealed checkpoint that leave what other shards take of it.
+func Moving(s *Shard) map[string]Edit {
+	out := map[string]Edit{}
+	gone := func([]byte) ([]byte, error) { return nil, nil }
+	for _, section := range s.Sections() {
+		out[section.Name] = gone
+	}
+	for _, section := range s.moving() {
+		delete(out, section.Name)
+	}
+	return out
+}
+
+// moving are the sections that every shard of the new number reads.
+func (s *Shard) moving() []Section {
+	out := []Section{offsetsSection((*offsets)(&s.next)), {Name: "watermark", Version: 1, State: s.Watermark},
+		{Name: layoutSection, Version: 1, State: &s.layout}}
+	for i := range s.Stages {
+		if section, ok := s.Stages[i].section(); ok && s.Stages[i].Take != nil {
+			out = append(out, section)
+		}
+	}
+	return out
+}
+
+// staying are the sections that the shard of the same number goes on with.
+func (s *Shard) staying() []Section {
+	out := []Section{s.Counts.CheckpointSection(), {Name: "outbox", Version: 1, State: s.Outbox},
+		s.OwnLife().CheckpointSection()}
+	for i := range s.Stages {
+		if section, ok := s.Stages[i].section(); ok && s.Stages[i].Take == nil {
+			out = append(out, section)
+		}
+	}
+	return out
+}
+
+// Growth is what a shard of the new number begins with.
+type Growth struct {
+	Own    *Stored  // the sealed state of the shard of its number; nil = there was none
+	Sealed []Stored // of all, or what Moving leaves of them
+	// Build makes a shard of the old number, to be filled.
+	Build func(id int) (*Shard, error)
+	// Seen is told each of them.
+	Seen func(id int, s *Shard)
+}
+
+// Grow fills an empty shard. Its inputs begin at their starts: they are topics of its number.
+func (s *Shard) Grow(g Growth) error {
+	if g.Own == nil {
+		s.OwnLife().Begin(NewEpoch(), nil)
+	} else if err := restoreStored(*g.Own, s.staying()); err != nil {
+		return err
+	}
+	wm := EndTime
+	for i := range g.Sealed {
+		at := (s.ID + i) % len(g.Sealed) // its own first
+		old, err := g.Build(at)
+		if err != nil {
+			return err
+		}
+		err = s.takeOver(old, g.Sealed[at])
+		wm = min(wm, old.Watermark.Now())
+		if err == nil && g.Seen != nil {
+			g.Seen(at, old)
+		}
+		if err = errors.Join(err, old.Close()); err != nil {
+			return fmt.Errorf("from shard %d of %d: %w", at, len(g.Sealed), err)
+		}
+	}
+	// Rows of a pane that this shard had closed, and another had not, may now come here.
+	s.Watermark.now = wm
+	for i := range s.Stages {
+		if f := s.Stages[i].Reopen; f != nil {
+			f(wm)
+		}
+	}
+	s.layout, s.dirty = layout{of: s.Outbox.of}, true
+	s.Outbox.Punctuate(s.closed(), false)
+	return nil
+}
+
+func restoreStored(st Stored, sections []Section) error {
+	data, err := st.Read()
+	if err != nil {
+		return err
+	}
+	return RestoreCheckpoint(data, sections, st.Fetch)
+}
+
+// takeOver takes of a sealed state what is this shard's.
+func (s *Shard) takeOver(old *Shard, st Stored) error {
+	if err := restoreStored(st, old.moving()); err != nil {
+		return err
+	}
+	if !old.layout.sealed {
+		return fmt.Errorf("%s is not sealed", st.Name)
+	}
+	mine := func(id arrowio.ID) bool { return OwnerOf(id, s.Outbox.of) == s.ID }
+	for i := range s.Stages {
+		if take := s.Stages[i].Take; take != nil {
+			if err := take(old.Stages[i].Operator, mine); err != nil {
+				return fmt.Errorf("%s: %w", s.Stages[i].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Fence is what the sealed states hold of one partition of a topic that is split by id: rows that were taken are not
+// sent again.
+type Fence struct {
+	Input     Input    `json:"input"`
+	Topic     string   `json:"topic"`
+	Partition int32    `json:"partition"`
+	From      int64    `json:"from"` // the first offset of which something was not taken
+	Filters   []Filter `json:"filters,omitempty"`
+}
+
+// Filter says what the shards of one number had taken.
+type Filter struct {
+	Keyed bool   `json:"keyed"` // shards were those of Kafka's partitioner, else of OwnerOf
+	Taken []Mark `json:"taken"` // by shard: the last message
+}
+
+// Mark is a place in what the repartition stage makes of a partition; Offset -1 = before all.
+type Mark struct {
+	Offset int64 `json:"offset"`
+	Part   int32 `json:"part"`
+}
+
+// last is the last offset of which a shard has taken something.
+func (f *Filter) last() int64 {
+	last := int64(-1)
+	for _, m := range f.Taken {
+		last = max(last, m.Offset)
+	}
+	return last
+}
+
+// DirectFence is that of a partition of an input that shards read themselves.
+func (s *Shard) DirectFence(in Input, topic string) Fence {
+	return Fence{Input: in, Topic: topic, Partition: int32(s.ID), From: s.next[in]}
+}
+
+// SplitFences are those of the partitions of a topic that the repartition stage splits, as far as the shards know them.
+// before are those that the stage began with.
+func SplitFences(shards []*Shard, in Input, topic string, before []Fence, keyed bool) []Fence {
+	known := map[int32]bool{}
+	for _, s := range shards {
+		for k := range s.Watermark.sources {
+			known[k.partition] = known[k.partition] || k.in == in && k.topic == topic
+		}
+	}
+	for _, f := range before {
+		known[f.Partition] = known[f.Partition] || f.Input == in && f.Topic == topic
+	}
+	var out []Fence
+	for _, p := range slices.Sorted(maps.Keys(known)) {
+		if !known[p] {
+			continue
+		}
+		f := Fence{Input: in, Topic: topic, Partition: p, From: math.MaxInt64, Filters: []Filter{{Keyed: keyed}}}
+		now := &f.Filters[0]
+		for _, s := range shards {
+			mark := Mark{Offset: -1}
+			if m := s.Watermark.sources[sourceKey{in, topic, p}]; m != nil {
+				mark = Mark{m.offset, m.part}
+			}
+			now.Taken = append(now.Taken, mark)
+			f.From = min(f.From, mark.Offset)
+		}
+		if old := FenceOf(before, in, topic, int(p)); old != nil { // rows from before it were taken, by whomever
+			f.From = max(f.From, old.From)
+			for _, filter := range old.Filters {
+				if filter.last() >= f.From {
+					f.Filters = append(f.Filters, filter)
+				}
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// FenceOf finds the fence of a partition; nil = there is none.
+func FenceOf(fences []Fence, in Input, topic string, partition int) *Fence {
+	for i := range fences {
+		if f := &fences[i]; f.Input == in && f.Topic == topic && int(f.Partition) == partition {
+			return f
+		}
+	}
+	return nil
+}
