@@ -136,7 +136,7 @@ func (d *decoder) section(n ast.Node, path string, v reflect.Value) {
 			}
 		}
 	}
-	for it := m.MapRange(); it.Next(); {
+	for it := m.MapRange(); it.Next() && len(d.problems) < maxProblems; {
 		key := it.Key()
 		if _, ok := key.(*ast.MergeKeyNode); ok {
 			continue

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -19,6 +20,7 @@ func TestHostileYAML(t *testing.T) {
 		"indentation":                indented(400),
 		"more bytes than are read":   merges + strings.Repeat("# nothing\n", 100_000),
 		"more keys than are counted": strings.Repeat("k: 1\n", 200_000),
+		"keys in one mapping":        "{" + strings.Repeat("k,", 100_000) + "}",
 	} {
 		at := time.Now()
 		_, err := Parse([]byte(text), "x.yaml")
@@ -29,6 +31,19 @@ func TestHostileYAML(t *testing.T) {
 		if took := time.Since(at); took > 5*time.Second {
 			t.Errorf("%s: refused after %s", name, took)
 		}
+	}
+	var unknown strings.Builder
+	for i := range maxEntries - 1 {
+		fmt.Fprintf(&unknown, "k%d: 1\n", i)
+	}
+	at := time.Now()
+	var problems Problems
+	if _, err := Parse([]byte(unknown.String()), "x.yaml"); !errors.As(err, &problems) ||
+		len(problems) != maxProblems {
+		t.Errorf("unknown keys: %d problems, want %d", len(problems), maxProblems)
+	}
+	if took := time.Since(at); took > 20*time.Second { // about 1.5 s of a processor
+		t.Errorf("%d unknown keys take %s", maxEntries, took)
 	}
 	for _, fine := range []string{"", "kafka: {brokers: [\"a:1\"]} # [[[\n", "models:\n  - name: a\n    classes: 3\n"} {
 		if err := CheckYAML([]byte(fine)); err != nil {

@@ -3,9 +3,14 @@ package config
 import (
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/plumbline/plumbline/internal/setting"
 )
+
+// everyKey is every key of the configuration, in the order of the file. Its meanings are read from sources, which takes
+// milliseconds: a file may have thousands of unknown keys.
+var everyKey = sync.OnceValue(func() []setting.Field { return setting.Fields(reflect.TypeFor[Config]()) })
 
 // suggest guesses what an unknown key in a section of type t was meant to be. It returns the nearest key of the
 // section, or the same key in another section, or else all keys of the section.
@@ -20,7 +25,7 @@ func suggest(t reflect.Type, name string) string {
 	if best != "" {
 		return "nearest is " + best
 	}
-	for _, f := range setting.Fields(reflect.TypeFor[Config]()) {
+	for _, f := range everyKey() {
 		if f.Key == name {
 			return "it belongs at " + f.Path
 		}
