@@ -78,7 +78,8 @@ func constantParquet(t *testing.T, n int) string {
 		file.WithWriterProps(parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd))))
 	group := w.AppendRowGroup()
 	const classes, run = 10, 1 << 16
-	logits, definition, repetition := make([]float32, run*classes), make([]int16, run*classes), make([]int16, run*classes)
+	logits := make([]float32, run*classes)
+	definition, repetition := make([]int16, run*classes), make([]int16, run*classes)
 	for i := range logits {
 		definition[i] = 1
 		repetition[i] = min(1, int16(i%classes))
@@ -149,7 +150,7 @@ func readers(t *testing.T) map[string][]string {
 	}
 }
 
-// TestMaxMemory: a file that asks for much memory is refused where it asks for more than it may have, whatever reads it.
+// TestMaxMemory: a file that asks for more memory than it may have is refused, whatever reads it.
 func TestMaxMemory(t *testing.T) {
 	const most = 64 << 20
 	files := []string{zeroArray(t, 2<<20), constantParquet(t, 4<<20), longLine(t, 100<<20)}
