@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Bounds of a dead letter beside the part of the value that it quotes. The record itself is found by its position.
@@ -122,12 +124,31 @@ func (o *Out) End() {
 	o.Begin(Record{})
 }
 
-// Skipped makes the dead letter of a record that is passed over. It names the record's place only: what is in the
-// record has ended the task.
+// Skipped makes the dead letter of a record that is passed over, and the entry of the decisions topic. They name the
+// record's place only: what is in the record has ended the task.
 func (o *Out) Skipped(r Record, why string) {
+	if why != skippedBefore { // else it is told
+		o.tellSkip(&r, why)
+	}
 	o.Begin(Record{Input: r.Input, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time})
 	o.Refuse(ReasonPoison, why)
 	o.End()
+}
+
+// tellSkip says in the decisions topic that a record takes no part, which replays must know.
+func (o *Out) tellSkip(r *Record, why string) {
+	s := &record.Skip{Schema: 1, Model: record.NoModel, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
+		Why: cut(why, maxLetterDetail)}
+	if r.Time > 0 {
+		s.At = record.At(r.Time)
+	}
+	m, err := NewMessage(StreamDecisions, s.Model, r.Time, s)
+	if err != nil {
+		o.log.Error("no entry for the decisions topic", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
+			"err", err)
+		return
+	}
+	o.Put(m)
 }
 
 // send counts the dead letter and adds it to what is to be written, if it may be.

@@ -247,7 +247,8 @@ func (l *loop) again(ctx context.Context, src *rereader, e event) error {
 		l.close()
 		return nil
 	case eventIdle:
-		return l.take(ctx, Record{Input: e.input, Idle: true})
+		_, err := l.take(ctx, Record{Input: e.input, Idle: true})
+		return err
 	}
 	for l.next(e.input) < e.until {
 		r, err := src.of(ctx, e.input)
@@ -261,7 +262,7 @@ func (l *loop) again(ctx context.Context, src *rereader, e event) error {
 		if e.kind == eventSkip && l.skip(r, skippedBefore) {
 			continue
 		}
-		if err := l.take(ctx, r); err != nil {
+		if _, err := l.take(ctx, r); err != nil {
 			return err
 		}
 	}

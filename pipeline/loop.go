@@ -84,8 +84,12 @@ func (l *loop) run(ctx context.Context) (err error) {
 		if isEOF(err) {
 			return l.settled(ctx)
 		}
+		passed := false
 		if err == nil && came {
-			err = l.take(ctx, r)
+			passed, err = l.take(ctx, r)
+		}
+		if err == nil && passed {
+			err = l.pass()
 		}
 		if err != nil {
 			return err
@@ -158,18 +162,27 @@ func (l *loop) settled(ctx context.Context) error {
 }
 
 // take hands a record to the task and notes that it did, unless the record is one to be passed over.
-func (l *loop) take(ctx context.Context, r Record) error {
+func (l *loop) take(ctx context.Context, r Record) (passed bool, err error) {
 	if l.Guard.Pass(r, func(why string) bool { return l.skip(r, why) }) {
-		return nil
+		return true, nil
 	}
-	err := guardedTake(l.Guard, r, func() error { return l.task.Take(ctx, r) })
+	err = guardedTake(l.Guard, r, func() error { return l.task.Take(ctx, r) })
 	if err != nil {
-		return fmt.Errorf("%s: %w", l.task.Name(), err)
+		return false, fmt.Errorf("%s: %w", l.task.Name(), err)
 	}
 	if l.journal != nil {
 		l.journal.took(r)
 	}
-	return nil
+	return false, nil
+}
+
+// pass saves a checkpoint behind a record that was passed over: the guard knows of one record only, and if the next
+// ended the task as well, each would make it forget the other for ever.
+func (l *loop) pass() error {
+	if _, err := l.begin(); err != nil {
+		return err
+	}
+	return l.settle()
 }
 
 // skip has the task pass over a record and notes that it did; false where the task must take it.

@@ -65,7 +65,7 @@ func (y *Relay) Run(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", y.Name, err)
 	}
 	for {
-		ms, next, err := y.gather(ctx, last.Add(y.Interval))
+		ms, next, passed, err := y.gather(ctx, last.Add(y.Interval))
 		if next >= 0 || len(ms) > 0 {
 			if werr := y.Sink.Write(ctx, ms); werr != nil {
 				err = werr
@@ -74,7 +74,7 @@ func (y *Relay) Run(ctx context.Context) error {
 			}
 		}
 		stopped := ctx.Err() != nil
-		if stopped || isEOF(err) || time.Since(last) >= y.Interval {
+		if stopped || passed || isEOF(err) || time.Since(last) >= y.Interval {
 			last = time.Now()
 			y.commit(ctx, done, stopped)
 		}
@@ -89,8 +89,9 @@ func (y *Relay) Run(ctx context.Context) error {
 }
 
 // gather takes a record, waiting for it until a time, and those after it that are at hand. next is the offset after
-// them, -1 where there were none.
-func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next int64, err error) {
+// them, -1 where there were none. passed tells that the last one was passed over: that is committed before another is
+// taken.
+func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next int64, passed bool, err error) {
 	next = -1
 	if least := time.Now().Add(relayWait); until.Before(least) {
 		until = least
@@ -100,11 +101,11 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 	for size := 0; size < maxRelayed; {
 		r, err := y.Source.Next(wait)
 		if err != nil {
-			return ms, next, err
+			return ms, next, false, err
 		}
-		made, err := y.made(r)
+		made, passed, err := y.made(r)
 		if err != nil {
-			return ms, next, err
+			return ms, next, false, err
 		}
 		for i := range made {
 			size += made[i].Size()
@@ -113,19 +114,22 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 		if !r.Idle && !r.Paused {
 			next = r.Offset + 1
 		}
+		if passed {
+			return ms, next, true, nil
+		}
 		if !y.Source.Buffered() {
 			break
 		}
 	}
-	return ms, next, nil
+	return ms, next, false, nil
 }
 
 // made is what a record becomes; a pause is an end for those who read what is written.
-func (y *Relay) made(r Record) (ms []Message, err error) {
+func (y *Relay) made(r Record) (ms []Message, passed bool, err error) {
 	if r.Paused {
-		return y.Convert.Closing(), nil
+		return y.Convert.Closing(), false, nil
 	}
-	passed := y.Guard.Pass(r, func(why string) bool {
+	passed = y.Guard.Pass(r, func(why string) bool {
 		ms = y.Convert.Skip(r, why)
 		return true
 	})
@@ -135,7 +139,7 @@ func (y *Relay) made(r Record) (ms []Message, err error) {
 			return nil
 		})
 	}
-	return ms, err
+	return ms, passed, err
 }
 
 // relayWait is the shortest wait for a record.

@@ -42,7 +42,7 @@ func newHistoryCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.version, "model-version", "", "`version` of the model; default: all")
 	flags.StringVar(&f.kind, "kind", "",
-		"`kinds` with commas: calibrator, alert, request, head, verdict, order, loss; default: all")
+		"`kinds` with commas: calibrator, alert, request, head, verdict, order, loss, skip; default: all")
 	flags.StringVar(&f.since, "since", "", "`time` of the oldest entry (RFC 3339)")
 	flags.StringVar(&f.until, "until", "", "`time` that all entries are before (RFC 3339)")
 	flags.IntVar(&f.limit, "limit", 50, "newest so many; 0: all")

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
@@ -37,13 +38,19 @@ func (rt *Engine) unkeyedTopics() []unkeyed {
 
 // runRepartition runs a consumer group for each unkeyed topic: their numbers of partitions are their own.
 func (r *KafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error {
-	sink, err := kafkaio.NewSink(ctx, r.Client,
-		map[pipeline.Stream]string{pipeline.StreamLogits: r.Config.Topics.Logits,
-			pipeline.StreamLabels: r.Config.Topics.Labels, pipeline.StreamDeadLetter: r.Config.Topics.DeadLetter},
-		r.Config.Kafka.MessageMax, r.Log)
+	topics := map[pipeline.Stream]string{
+		pipeline.StreamLogits:     r.Config.Topics.Logits,
+		pipeline.StreamLabels:     r.Config.Topics.Labels,
+		pipeline.StreamDeadLetter: r.Config.Topics.DeadLetter,
+	}
+	if r.Config.Topics.Decisions != "" {
+		topics[pipeline.StreamHistory] = r.Config.Topics.Decisions
+	}
+	to, err := kafkaio.NewSink(ctx, r.Client, topics, r.Config.Kafka.MessageMax, r.Log)
 	if err != nil {
 		return err
 	}
+	sink := decisionlog.Recorder{Sink: to}
 	for _, u := range r.unkeyedTopics() {
 		id := r.Config.Group + "-repartition-" + u.input.String()
 		// Partitions that are added need nothing but to be read.

@@ -28,6 +28,7 @@ type Replay struct {
 	Model  *model.Task
 	offset int64
 	Shards []*pipeline.Shard
+	skips  skips
 }
 
 // NewReplay is a replay that has read nothing.
@@ -72,7 +73,9 @@ func (r *Replay) Close() {
 // take gives a shard a record, and the model task what comes of it.
 func (r *Replay) take(ctx context.Context, shard int, rec pipeline.Record) error {
 	s := r.Shards[shard]
-	if err := s.Take(ctx, rec); err != nil {
+	if why, ok := r.skips.has(&rec); ok {
+		s.Skip(rec, why)
+	} else if err := s.Take(ctx, rec); err != nil {
 		return err
 	}
 	panes := s.Decided().After
@@ -190,8 +193,11 @@ func (r *Replay) Topics(ctx context.Context, of TopicRange) error {
 	if err := r.Open(n); err != nil {
 		return err
 	}
+	spec := kafkaio.TailSpec{Client: client, MaxBytes: r.Config.Kafka.FetchMax, Log: r.Log}
+	if r.skips, err = readSkips(ctx, r.Config, spec); err != nil {
+		return err
+	}
 	if r.Config.Heads.Shadow { // those that were there live, from the event times that they say
-		spec := kafkaio.TailSpec{Client: client, MaxBytes: r.Config.Kafka.FetchMax, Log: r.Log}
 		// A record that cannot be used is left out, as it was live.
 		if err := kafkaio.ReadTopic(ctx, spec, r.Config.Topics.Heads,
 			func(rec *pipeline.Record) { _ = r.Tuning.ReadRecord(rec) }); err != nil {

@@ -29,12 +29,13 @@ import (
 
 func init() {
 	hostile["poison-panic"] = func(t *testing.T, a *attack) {
-		a.Input, a.Before = "a record at which the decoder panics", "the process ended at it, again and again, for ever"
-		poisonRecord(t, a, []byte(faulty.PanicMark), 1)
+		a.Input = "two records, one after the other, at which the decoder panics"
+		a.Before = "the process ended at it, again and again, for ever"
+		poisonRecord(t, a, poison{[]byte(faulty.PanicMark), 2, 1})
 	}
 	hostile["poison-process-dies"] = func(t *testing.T, a *attack) {
 		a.Input, a.Before = "a record at which the process dies", "the process died at it, again and again, for ever"
-		poisonRecord(t, a, []byte(faulty.ExitMark), 5) // the first may know nothing, three count, one goes on
+		poisonRecord(t, a, poison{[]byte(faulty.ExitMark), 1, 5}) // the first may know nothing, three count, one goes on
 	}
 	hostile["poison-damaged-task"] = poisonDamaged
 	hostile["poison-full-disk"] = poisonFullDisk
@@ -129,6 +130,7 @@ type poisonStatus struct {
 			Cause string `json:"cause"`
 		} `json:"failing"`
 		Skipped []json.RawMessage                    `json:"skipped"`
+		Models  map[string]string                    `json:"state_hash_by_model"`
 		Lag     map[string]map[string]map[string]any `json:"lag"`
 	} `json:"process"`
 }
@@ -245,9 +247,17 @@ var faultyBinary = sync.OnceValues(func() (string, error) {
 	return name, err
 })
 
-// poisonRecord sends a record that ends its task, or the process, in the middle of a good stream: it is passed over
-// after three times, with a dead letter that names it, and all else counts.
-func poisonRecord(t *testing.T, a *attack, value []byte, mostStarts int) {
+// poison is records of a value, and how often a process may be started because of them.
+type poison struct {
+	value      []byte
+	records    int
+	mostStarts int
+}
+
+// poisonRecord sends records that end their task, or the process, in the middle of a good stream: they are passed over
+// after three times each, with a dead letter and a decision that name them, and all else counts. A replay passes over
+// them, too.
+func poisonRecord(t *testing.T, a *attack, of poison) {
 	bin, err := faultyBinary()
 	if err != nil {
 		t.Fatal(err)
@@ -258,22 +268,22 @@ func poisonRecord(t *testing.T, a *attack, value []byte, mostStarts int) {
 	half := len(msgs) / 2
 	kafkatest.Write(t, brokers, msgs[:half]...)
 	begin := time.Now()
-	bad := kafka.Message{Topic: s.topic("logits"), Partition: 1, Value: value, Time: msgs[half].Time}
-	kafkatest.Write(t, brokers, append([]kafka.Message{bad}, msgs[half:]...)...)
+	bad := kafka.Message{Topic: s.topic("logits"), Partition: 1, Value: of.value, Time: msgs[half].Time}
+	kafkatest.Write(t, brokers, append(slices.Repeat([]kafka.Message{bad}, of.records), msgs[half:]...)...)
 	letters := drainAll(t, p)
 	a.Lag = fmt.Sprintf("%.0f s, then none", time.Since(begin).Seconds())
-	if letters["poison"] != 1 || len(letters) != 1 {
-		t.Errorf("dead letters %v, want one of reason poison", letters)
+	if letters["poison"] != int64(of.records) || len(letters) != 1 {
+		t.Errorf("dead letters %v, want %d of reason poison", letters, of.records)
 	}
 	st, err := p.status()
-	if err != nil || len(st.Process.Skipped) != 1 || len(st.Process.Failing) != 0 || st.NotReady != "" {
-		t.Errorf("status %+v, %v, want one record skipped and nothing failing", st, err)
+	if err != nil || len(st.Process.Skipped) != of.records || len(st.Process.Failing) != 0 || st.NotReady != "" {
+		t.Errorf("status %+v, %v, want records skipped and nothing failing", st, err)
 	}
 	a.RSS = int64(residentMB(t, p.cmd.Process.Pid)) << 20
 	a.Restart = p.failures() + p.starts - 1
 	p.end(syscall.SIGTERM)
-	if p.starts > mostStarts {
-		t.Errorf("%d starts of the process, want %d at most", p.starts, mostStarts)
+	if p.starts > of.mostStarts {
+		t.Errorf("%d starts of the process, want %d at most", p.starts, of.mostStarts)
 	}
 	for _, m := range kafkatest.ReadAll(t, brokers, s.topic("deadletter")) {
 		a.Letters += int64(len(m.Value) + len(m.Key))
@@ -283,6 +293,25 @@ func poisonRecord(t *testing.T, a *attack, value []byte, mostStarts int) {
 		t.Logf("dead letter: %s", m.Headers)
 	}
 	a.Exact = goodNumbers(t, s)
+	skips := 0
+	for _, m := range kafkatest.ReadAll(t, brokers, s.topic("decisions")) {
+		if d, err := record.Decode[record.Decision](m.Value); err == nil && d.Kind == record.DecisionSkip {
+			skips++
+		}
+	}
+	if skips != of.records {
+		t.Errorf("%d decisions to skip, want %d", skips, of.records)
+	}
+	var again struct {
+		Models map[string]string `json:"state_hash_by_model"`
+	}
+	out, err := exec.Command(bin, "replay", "-c", s.file, "--json", "--topic").Output()
+	if err == nil {
+		err = json.Unmarshal(out, &again)
+	}
+	if live := st.Process.Models["net"]; err != nil || again.Models["net"] != live || live == "" {
+		t.Errorf("a replay's state is %v (%v), want that of the live run, %s", again.Models, err, live)
+	}
 }
 
 // poisonDamaged damages every checkpoint of one task of three processes: that task alone stands, and says why; the

@@ -10,10 +10,10 @@ import (
 // only, and "no change" has none: this topic is what a history can be rebuilt from. A repeat has the same bytes.
 type Decision struct {
 	Schema  int    `json:"schema"` // 1
-	Kind    string `json:"kind"`   // calibrator | alert | request | head | verdict | order | loss
+	Kind    string `json:"kind"`   // calibrator | alert | request | head | verdict | order | loss | skip
 	Model   string `json:"model"`
 	Version string `json:"version"`
-	// Record is the Calibrator, Alert, Finetune, Head, Verdict, Order or Loss.
+	// Record is the Calibrator, Alert, Finetune, Head, Verdict, Order, Loss or Skip.
 	Record json.RawMessage `json:"record"`
 }
 
@@ -26,6 +26,7 @@ const (
 	DecisionVerdict    = "verdict"    // Verdict
 	DecisionOrder      = "order"      // Order: of a person, about a head
 	DecisionLoss       = "loss"       // Loss: of a task's state
+	DecisionSkip       = "skip"       // Skip: of a record that ended its task
 )
 
 // Decided is a record of which the decisions topic gets a copy.

@@ -22,7 +22,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	for _, r := range []any{
 		record.Snapshot{}, record.Metrics{}, record.Bin{}, record.Calibrator{}, record.Alert{}, record.Decision{},
 		record.Finetune{}, record.FinetuneData{}, record.FinetuneEvidence{}, record.Head{}, record.Artefact{},
-		record.Job{}, record.Verdict{}, record.Order{},
+		record.Job{}, record.Verdict{}, record.Order{}, record.Loss{}, record.Skip{},
 	} {
 		typ := reflect.TypeOf(r)
 		for i := range typ.NumField() {

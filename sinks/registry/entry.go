@@ -61,6 +61,7 @@ const (
 	statePublished   = "published"
 	stateNoChange    = "no_change"
 	stateLost        = "lost"
+	stateSkipped     = "skipped"
 )
 
 // Decode returns the entry of a record; ok is false where there is none in it.
@@ -164,6 +165,7 @@ var fillers = map[string]func(*Entry) error{
 	record.DecisionVerdict:    fillVerdict,
 	record.DecisionOrder:      fillOrder,
 	record.DecisionLoss:       fillLoss,
+	record.DecisionSkip:       fillSkip,
 }
 
 func fillLoss(e *Entry) error {
@@ -180,6 +182,17 @@ func fillLoss(e *Entry) error {
 		since = l.Since.String()
 	}
 	e.Summary = fmt.Sprintf("the state of %s was lost: rows from %s to %s may be missing", l.Task, since, l.Until)
+	return nil
+}
+
+func fillSkip(e *Entry) error {
+	var s record.Skip
+	if err := json.Unmarshal(e.Record, &s); err != nil {
+		return err
+	}
+	e.Model, e.At, e.State, e.Why = s.Model, s.At, stateSkipped, s.Why
+	e.Summary = fmt.Sprintf("the record at offset %d of topic %s, partition %d, takes no part", s.Offset, s.Topic,
+		s.Partition)
 	return nil
 }
 

@@ -1,0 +1,20 @@
+package record
+
+// Skip is a record that ended its task again and again and was passed over: its rows are in no statistic. A replay of
+// the topic passes over it, too.
+type Skip struct {
+	Schema int    `json:"schema"` // 1
+	Model  string `json:"model"`  // NoModel: what is in the record is not known
+	// Topic, Partition and Offset are where it is, At is its time in the log.
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+	At        Time   `json:"at,omitzero"`
+	Why       string `json:"why"`
+}
+
+// NoModel stands for a model in decisions about records of which nobody knows whose they are.
+const NoModel = "~records"
+
+// Subject implements Decided.
+func (s *Skip) Subject() (kind, model, version string) { return DecisionSkip, s.Model, "" }
