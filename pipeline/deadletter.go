@@ -35,6 +35,7 @@ type Out struct {
 	bytes   int
 	letter  letter
 	quoted  int
+	hide    func(key []byte) []byte // nil: keys, headers and values are quoted
 	quota   quota
 	counts  *Counts
 	log     *slog.Logger
@@ -50,6 +51,10 @@ func (o *Out) Quote(n int, log *slog.Logger) *Out {
 	o.quoted, o.log = n, log
 	return o
 }
+
+// Hide makes dead letters tell of the bytes of a record no more than lengths, the names of headers, and what hashed
+// makes of the key.
+func (o *Out) Hide(hashed func(key []byte) []byte) { o.quoted, o.hide = 0, hashed }
 
 // Put adds a message; it must not share memory with the batch.
 func (o *Out) Put(m Message) {
@@ -166,7 +171,15 @@ func (o *Out) send(l *letter) {
 	if room <= maxLettersMinute/2 {
 		quoted = 0
 	}
-	hs := quoteHeaders(r.Headers)
+	hs, key := quoteHeaders(r.Headers), slices.Clone(r.Key[:min(len(r.Key), maxLetterKey)])
+	if o.hide != nil {
+		for i := range hs {
+			hs[i].Value = nil
+		}
+		if len(r.Key) > 0 {
+			key = o.hide(r.Key)
+		}
+	}
 	add := func(key, value string) { hs = append(hs, Header{"plumbline-" + key, []byte(value)}) }
 	add("reason", reason)
 	add("detail", cut(detail, maxLetterDetail))
@@ -184,15 +197,17 @@ func (o *Out) send(l *letter) {
 		}
 	}
 	if r.Value != nil { // else there is none, or it is not looked at
-		hash := sha256.Sum256(r.Value)
 		add("value-bytes", strconv.Itoa(len(r.Value)))
-		add("value-sha256", hex.EncodeToString(hash[:]))
+		if o.hide == nil { // a hash of a short value tells who guesses the value that it is that one
+			hash := sha256.Sum256(r.Value)
+			add("value-sha256", hex.EncodeToString(hash[:]))
+		}
 	}
 	if len(r.Key) > maxLetterKey {
 		add("key-bytes", strconv.Itoa(len(r.Key)))
 	}
-	m := Message{Stream: StreamDeadLetter, Partition: -1, Key: slices.Clone(r.Key[:min(len(r.Key), maxLetterKey)]),
-		Value: slices.Clone(r.Value[:quoted]), Headers: hs, Time: r.Time}
+	m := Message{Stream: StreamDeadLetter, Partition: -1, Key: key, Value: slices.Clone(r.Value[:quoted]), Headers: hs,
+		Time: r.Time}
 	o.quota.used += m.Size()
 	o.Put(m)
 }

@@ -18,6 +18,23 @@ func said(m *Message) map[string]string {
 	return out
 }
 
+// TestHiddenDeadLetter: where ids are hashed, nothing in a dead letter is a byte of the record's but names of headers.
+func TestHiddenDeadLetter(t *testing.T) {
+	o := NewOut(NewCounts())
+	o.Hide(func(key []byte) []byte { return []byte(strings.ToUpper(string(key))) })
+	r := Record{Topic: "logits", Offset: 7, Time: 9, Key: []byte("alice"), Value: []byte("alice, bob"),
+		Headers: []Header{{"trace", []byte("alice")}}}
+	o.Begin(r)
+	o.Refuse("truncated", "10 bytes")
+	o.End()
+	m := o.Drain()[0]
+	text := fmt.Sprintf("%s %s %s", m.Key, m.Value, m.Headers)
+	if string(m.Key) != "ALICE" || strings.Contains(text, "alice") || strings.Contains(text, "bob") ||
+		said(&m)["plumbline-value-bytes"] != "10" || said(&m)["plumbline-reason"] != "truncated" {
+		t.Errorf("dead letter %s", text)
+	}
+}
+
 // TestOneDeadLetterARecord: whatever the stages say of a record, and of however many batches of it, it becomes one dead
 // letter, with the rows counted through all of them.
 func TestOneDeadLetterARecord(t *testing.T) {

@@ -136,7 +136,8 @@ type Model struct {
 // Privacy keeps ids from being guessed.
 type Privacy struct {
 	// File with a secret of 16 bytes or more, the same for all processes of the group. Archived ids are then hashes
-	// that only its holder can make (HMAC-SHA-256, 16 bytes); otherwise whoever guesses an id can make its hash.
+	// that only its holder can make (HMAC-SHA-256, 16 bytes); otherwise whoever guesses an id can make its hash. Dead
+	// letters quote no value and no header, and have the hash in place of a key.
 	IDKeyFile string `yaml:"id_key_file"`
 }
 

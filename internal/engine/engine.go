@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -107,7 +108,7 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		inputs = 2
 	}
 	counts := pipeline.NewCounts()
-	host := pipeline.Host{Out: newOut(rt, counts), Outbox: pipeline.NewOutbox(id, of, pane, panesPartitions),
+	host := pipeline.Host{Out: newOut(rt, counts, archived), Outbox: pipeline.NewOutbox(id, of, pane, panesPartitions),
 		Counts: counts, Log: rt.Log}
 	stages := rt.stages(id, inputs)
 	if stages.Archive != nil {
@@ -120,10 +121,18 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		Stages: operators.Chain(stages, host), CheckpointRows: c.Checkpoints.Rows, Host: host}), nil
 }
 
-// newOut collects the outputs of a task that may come twice. A dead letter fits into a message.
-func newOut(rt *Engine, counts *pipeline.Counts) *pipeline.Out {
+// newOut collects the outputs of a task that may come twice. A dead letter fits into a message. Where ids are hashed, it
+// has the hash of the record's key, and no more: nobody can tell what of its bytes are ids.
+func newOut(rt *Engine, counts *pipeline.Counts, hashed func(arrowio.ID) arrowio.ID) *pipeline.Out {
 	c := &rt.Config.Kafka
-	return pipeline.NewOut(counts).Quote(min(c.DeadLetter, c.MessageMax/2), rt.Log)
+	out := pipeline.NewOut(counts).Quote(min(c.DeadLetter, c.MessageMax/2), rt.Log)
+	if hashed != nil {
+		out.Hide(func(key []byte) []byte {
+			id := hashed(arrowio.HashID(string(key)))
+			return hex.AppendEncode(nil, id[:])
+		})
+	}
+	return out
 }
 
 // stages is the configuration of a shard's operators.

@@ -105,7 +105,11 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	split := repartition.Config{Input: u.input, Topic: u.topic, Partition: int32(p), Of: int32(max(of, p+1)),
 		Targets: r.shards, Keyed: true,
 		Decode:  arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}
-	convert := repartition.New(split, next, newOut(r.Engine, counts), counts)
+	hashed, err := idKey(r.Config.Privacy.IDKeyFile)
+	if err != nil {
+		return err
+	}
+	convert := repartition.New(split, next, newOut(r.Engine, counts, hashed), counts)
 	status := &pipeline.RelayStatus{Partition: p}
 	name := taskName("repartition-"+u.input.String(), p)
 	r.add(name, status)

@@ -35,7 +35,8 @@ func init() {
 	}
 	hostile["poison-process-dies"] = func(t *testing.T, a *attack) {
 		a.Input, a.Before = "a record at which the process dies", "the process died at it, again and again, for ever"
-		poisonRecord(t, a, poison{[]byte(faulty.ExitMark), 1, 5}) // the first may know nothing, three count, one goes on
+		const starts = 5 // the first may know nothing, three count, one goes on
+		poisonRecord(t, a, poison{[]byte(faulty.ExitMark), 1, starts})
 	}
 	hostile["poison-damaged-task"] = poisonDamaged
 	hostile["poison-full-disk"] = poisonFullDisk
