@@ -350,7 +350,7 @@ func (rt *Engine) ServeHTTP(ctx context.Context, g *errgroup.Group) error {
 			return fmt.Errorf("http.listen %q: %w", rt.Config.HTTP.Listen, err)
 		}
 	}
-	pages := web.KnownHosts(rt.pages(web.OnLoopback(l.Addr())), hostNames(&rt.Config.HTTP)...)
+	pages := web.KnownHosts(rt.pages(web.OnLoopback(l.Addr())), HostNames(&rt.Config.HTTP)...)
 	srv := web.Server(rt.Config.HTTP.Listen, pages)
 	serve, scheme := srv.Serve, "http://"
 	if file := rt.Config.HTTP.WebConfig; file != "" {
@@ -404,9 +404,9 @@ func withProfiles(h http.Handler) http.Handler {
 	return mux
 }
 
-// hostNames are the names that the server has beside addresses: those of the configuration, that of http.listen, and
+// HostNames are the names that the server has beside addresses: those of the configuration, that of http.listen, and
 // the machine's.
-func hostNames(c *web.Config) []string {
+func HostNames(c *web.Config) []string {
 	names := append([]string{}, c.Hosts...)
 	if host, _, err := net.SplitHostPort(c.Listen); err == nil && host != "" {
 		names = append(names, host)

@@ -68,7 +68,7 @@ func RunWith(ctx context.Context, cfg config.Config, o Options, runner service.R
 	if err := p.follow(ctx, g, client, cfg); err != nil {
 		return err
 	}
-	if err := p.serve(ctx, g, o.Listen); err != nil {
+	if err := p.serve(ctx, g, o.Listen, cfg.HTTP); err != nil {
 		return err
 	}
 	g.Go(func() error {
@@ -135,7 +135,7 @@ func trainerName(t service.Config) string {
 
 // Lock refuses a second trainer of a name on one directory: they would take each other's jobs for their own.
 func Lock(t service.Config) (unlock func(), err error) {
-	if err := os.MkdirAll(t.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(t.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("trainer.dir: %w", err)
 	}
 	file := filepath.Join(t.Dir, "trainer-"+trainerName(t)+".lock")
@@ -151,7 +151,7 @@ func Lock(t service.Config) (unlock func(), err error) {
 }
 
 // serve serves metrics and health where an address is given.
-func (p *process) serve(ctx context.Context, g *errgroup.Group, listen string) error {
+func (p *process) serve(ctx context.Context, g *errgroup.Group, listen string, c web.Config) error {
 	if listen == "" {
 		return nil
 	}
@@ -159,10 +159,16 @@ func (p *process) serve(ctx context.Context, g *errgroup.Group, listen string) e
 	if err != nil {
 		return fmt.Errorf("--listen %q: %w", listen, err)
 	}
-	srv := web.Server(listen, p.pages())
+	c.Listen = listen
+	srv := web.Server(listen, p.handler(c))
 	p.log.Info("serving", "url", "http://"+l.Addr().String())
 	web.Serve(ctx, g, srv, func() error { return srv.Serve(l) })
 	return nil
+}
+
+// handler is the pages under the names that the port has.
+func (p *process) handler(c web.Config) http.Handler {
+	return web.KnownHosts(p.pages(), engine.HostNames(&c)...)
 }
 
 func (p *process) pages() http.Handler {

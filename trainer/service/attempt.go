@@ -45,7 +45,7 @@ func (s *Service) work(ctx context.Context, r record.Finetune, attempt int) (rec
 
 // train has the runner make a result beside its place and moves it there.
 func (s *Service) train(ctx context.Context, t Task, final string) error {
-	if err := os.MkdirAll(t.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(t.Dir, 0o700); err != nil {
 		return err
 	}
 	text, err := json.MarshalIndent(t.Request, "", " ")
@@ -60,9 +60,6 @@ func (s *Service) train(ctx context.Context, t Task, final string) error {
 	}
 	defer os.RemoveAll(t.Result)
 	if err := s.cfg.Runner.Run(ctx, t); err != nil {
-		return err
-	}
-	if err := os.Chmod(t.Result, 0o755); err != nil {
 		return err
 	}
 	if _, err := ReadResult(t.Result, t.Request); err != nil {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -69,11 +70,12 @@ func (c *Command) Run(ctx context.Context, t Task) error {
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(filepath.Join(t.Dir, "command.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	logFile, err := os.OpenFile(filepath.Join(t.Dir, "command.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer logFile.Close()
+	log := &boundedLog{to: logFile}
 	cmd := c.command(ctx, file)
 	tail := &tailWriter{}
 	cmd.Stderr = io.MultiWriter(log, tail)
@@ -250,6 +252,28 @@ func (w *lineWriter) end() {
 	if len(w.b) > 0 {
 		w.line(w.b)
 	}
+}
+
+// boundedLog writes the first bytes of an attempt: a program that never stops to talk must not fill the disk.
+type boundedLog struct {
+	mu   sync.Mutex // standard output and standard error come beside each other
+	to   io.Writer
+	size int
+}
+
+const maxLog = 16 << 20
+
+func (w *boundedLog) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.size > maxLog {
+		return len(p), nil
+	}
+	if w.size += len(p); w.size <= maxLog {
+		return w.to.Write(p)
+	}
+	_, err := fmt.Fprintf(w.to, "\nthe output is longer than %d MiB: the rest is not written\n", maxLog>>20)
+	return len(p), err
 }
 
 // tailWriter keeps the end of what is written.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/trainer/head"
 )
 
 // TestMain makes a guard of the test's binary where a test has started it as one.
@@ -128,6 +129,45 @@ func TestCommandLeavesNothing(t *testing.T) {
 				gone := func() bool { return !isRunning(pid) }
 				eventually.True(t, "the process that the program has started is gone", gone)
 			})
+		}
+	}
+}
+
+// TestCommandTalks: a program that writes without an end, or a line of progress without an end, fills neither the disk
+// nor the records, and its result counts.
+func TestCommandTalks(t *testing.T) {
+	task := newTask(t)
+	longest := 0
+	task.Progress = func(step string, _, _ float64) { longest = max(longest, len(step)) }
+	script := `job="$1"; ` + resultOf("$job") + `head -c 30000000 /dev/zero | tr '\0' x; echo; ` +
+		`head -c 30000000 /dev/zero >&2; ` +
+		`printf '{"progress": 1e308, "step": "'; head -c 900000 /dev/zero | tr '\0' s; echo '"}'; ` +
+		`printf '{"progress":'; head -c 900000 /dev/zero | tr '\0' '['; echo; ` +
+		`echo '{"outcome": "unchanged", "why": "no"}' > "$result/report.json"`
+	run := &Command{Args: []string{"/bin/sh", "-c", script, "program"}, Grace: time.Second,
+		Log: slog.New(slog.DiscardHandler)}
+	if err := run.Run(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	st, err := os.Stat(filepath.Join(task.Dir, "command.log"))
+	if err != nil || st.Size() > maxLog+100 || st.Size() < maxLog/2 {
+		t.Errorf("command.log: %v, %v, want %d bytes at most", st, err, maxLog)
+	}
+	if longest == 0 || longest > maxStep+10 {
+		t.Errorf("a step of %d bytes, want 1 to %d", longest, maxStep)
+	}
+}
+
+// TestResultsAreOurs: what a training leaves is for its owner only, whatever the umask.
+func TestResultsAreOurs(t *testing.T) {
+	dir := t.TempDir()
+	if err := WriteResult(dir, Report{Outcome: record.OutcomeTrained}, head.FreshLinear(3, 2, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{FileHead, FileONNX, FileReport} {
+		st, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || st.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v, want mode 0600", name, st, err)
 		}
 	}
 }

@@ -170,9 +170,6 @@ func writeFile(file string, b []byte) error {
 		err = cerr
 	}
 	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err == nil {
 		err = os.Rename(f.Name(), file)
 	}
 	if err != nil {
