@@ -50,5 +50,12 @@ func runTopicsCreate(cmd *cobra.Command) error {
 				"configured", s.Wanted)
 		}
 	}
+	small, err := kafkaclient.SmallTopics(cmd.Context(), client, cfg)
+	if err != nil {
+		log.Warn("whether the topics take messages of kafka.message_max_bytes is not known", "err", err)
+	}
+	for _, s := range small {
+		log.Warn(s.String())
+	}
 	return kafkaclient.CheckCopartitioned(cfg.Topics, statuses)
 }

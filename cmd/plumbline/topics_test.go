@@ -101,3 +101,21 @@ func TestTopicsCreateWithoutBroker(t *testing.T) {
 		t.Errorf("got exit code %d, stderr %q", code, stderr)
 	}
 }
+
+// TestSmallTopics: a topic that takes shorter messages than are configured is named; those that are only read are not.
+func TestSmallTopics(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	req := &kafka.CreateTopicsRequest{Addr: kafka.TCP(brokers...)}
+	for _, name := range []string{"plumbline.logits", "plumbline.snapshots"} {
+		req.Topics = append(req.Topics, kafka.TopicConfig{Topic: name, NumPartitions: 4, ReplicationFactor: 1,
+			ConfigEntries: []kafka.ConfigEntry{{ConfigName: "max.message.bytes", ConfigValue: "1048588"}}})
+	}
+	if _, err := (&kafka.Client{}).CreateTopics(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := runCommand(t, "topics", "create", "-c", brokerConfig(t, brokers, ""))
+	if code != exitDone || strings.Count(errs, "max.message.bytes") != 1 ||
+		!strings.Contains(errs, "topic plumbline.snapshots takes at most 1048588 bytes") {
+		t.Errorf("%d %s", code, errs)
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/faulty"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/operators/apply"
 	"github.com/plumbline/plumbline/operators/join"
@@ -62,6 +63,8 @@ type Engine struct {
 	WatchEvery time.Duration // between questions for the topics' numbers of partitions
 	// Restoring is called before a task is restored, and done after; nil = nobody wants to know.
 	Restoring func() (done func())
+
+	smallTopics []kafkaclient.SmallTopic // as of the start
 
 	mu sync.Mutex // of past
 	running

@@ -72,6 +72,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	if err != nil {
 		return kafkaclient.Explain(ctx, rt.Config.Kafka, err)
 	}
+	r.askLimits(ctx)
 	g, ctx := errgroup.WithContext(ctx)
 	r.following.Store(true)
 	if err := rt.ServeHTTP(ctx, g); err != nil {
@@ -89,6 +90,18 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 		return err
 	}
 	return rt.WaitFor(ctx, g)
+}
+
+// askLimits notes and logs the topics that will refuse what is written to them. A broker that does not tell its
+// configuration to this user is no reason not to start.
+func (r *KafkaRun) askLimits(ctx context.Context) {
+	var err error
+	if r.smallTopics, err = kafkaclient.SmallTopics(ctx, r.Client, r.Config); err != nil {
+		r.Log.Warn("whether the topics take messages of kafka.message_max_bytes is not known", "err", err)
+	}
+	for _, s := range r.smallTopics {
+		r.Log.Warn(s.String())
+	}
 }
 
 // runStages joins the groups of the stages. Shards wait until the heads that they run have been read.

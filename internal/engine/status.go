@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/buildinfo"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/sinks/registry"
@@ -39,6 +40,8 @@ type ProcessStatus struct {
 	Failing []attempts.Failure `json:"failing,omitempty"`
 	// Skipped are the latest records that ended their task again and again and were passed over.
 	Skipped []attempts.Skip `json:"skipped,omitempty"`
+	// SmallTopics are those that take shorter messages than are configured, as of the start.
+	SmallTopics []kafkaclient.SmallTopic `json:"small_topics,omitempty"`
 	// Lag is as of now, the rest as of the last checkpoints.
 	Lag map[string]map[string]lagStatus `json:"lag,omitempty"` // by task and input
 	// History is how the database of the history does; absent without one.
@@ -191,6 +194,7 @@ func (rt *Engine) Status() *ProcessStatus {
 		h := past.Fill.Progress()
 		st.History = &h
 	}
+	st.SmallTopics = rt.smallTopics
 	st.Failing, st.Skipped = rt.attempts.Failing(), rt.attempts.Skipped()
 	st.Drained = complete && shown && heard(tasks) && len(st.Failing) == 0
 	wm, shards := pipeline.EndTime, 0
