@@ -104,7 +104,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	counts := pipeline.NewCounts()
 	split := repartition.Config{Input: u.input, Topic: u.topic, Partition: int32(p), Of: int32(max(of, p+1)),
 		Targets: r.shards, Keyed: true,
-		Decode:  arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}
+		Decode: arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}
 	hashed, err := idKey(r.Config.Privacy.IDKeyFile)
 	if err != nil {
 		return err
