@@ -124,8 +124,8 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		Stages: operators.Chain(stages, host), CheckpointRows: c.Checkpoints.Rows, Host: host}), nil
 }
 
-// newOut collects the outputs of a task that may come twice. A dead letter fits into a message. Where ids are hashed, it
-// has the hash of the record's key, and no more: nobody can tell what of its bytes are ids.
+// newOut collects the outputs of a task that may come twice. A dead letter fits into a message. Where ids are hashed,
+// it has the hash of the record's key, and no more: nobody can tell what of its bytes are ids.
 func newOut(rt *Engine, counts *pipeline.Counts, hashed func(arrowio.ID) arrowio.ID) *pipeline.Out {
 	c := &rt.Config.Kafka
 	out := pipeline.NewOut(counts).Quote(min(c.DeadLetter, c.MessageMax/2), rt.Log)
