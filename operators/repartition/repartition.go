@@ -34,8 +34,8 @@ type Config struct {
 // Converter splits the messages of one partition of a topic by the ids into messages for the partitions of a topic that
 // shards read: by the murmur2 hash, as Kafka's default partitioner and the producers of keyed topics do, or by
 // pipeline.OwnerOf. What it makes of a record depends on that record and the configuration alone, and says in its
-// headers which record that was: so a shard knows a repeat, and the converter needs no state. Rows without an id go to a
-// partition that follows from the record's place; if they can be used at all, it is by themselves. Control records go
+// headers which record that was: so a shard knows a repeat, and the converter needs no state. Rows without an id go to
+// a partition that follows from the record's place; if they can be used at all, it is by themselves. Control records go
 // to every partition.
 type Converter struct {
 	cfg    Config
