@@ -16,6 +16,8 @@ const (
 	ActionUnpin    = "unpin"    // refits and rollbacks go on
 	ActionPublish  = "publish"  // the calibrator of the message takes force
 	ActionRollback = "rollback" // what was in force before takes force again
+	// ActionClasses gives the model version another number of classes, or lets the one that it has stand.
+	ActionClasses = "set-classes"
 )
 
 // Order is an order of a person to the model task of a model. It goes through the panes topic, keyed by model, so that
@@ -28,6 +30,7 @@ type Order struct {
 	// one before.
 	Revision   int
 	Calibrator []byte // JSON, for ActionPublish, and where Revision says which
+	Classes    int    // for ActionClasses
 	By, Why    string
 }
 
@@ -35,6 +38,7 @@ type Order struct {
 const (
 	maxOrderText       = 1 << 10
 	maxOrderCalibrator = 1 << 26
+	maxClasses         = 1 << 17
 )
 
 // NewOrderID returns a random ID.
@@ -45,7 +49,7 @@ func NewOrderID() (id [16]byte) {
 
 // Check returns what is wrong with an order, as far as it can be said without the state.
 func (c *Order) Check() error {
-	actions := []string{ActionPin, ActionUnpin, ActionPublish, ActionRollback}
+	actions := []string{ActionPin, ActionUnpin, ActionPublish, ActionRollback, ActionClasses}
 	switch {
 	case !slices.Contains(actions, c.Action):
 		return fmt.Errorf("action %q, allowed are %s", c.Action, strings.Join(actions, ", "))
@@ -53,6 +57,9 @@ func (c *Order) Check() error {
 		return fmt.Errorf("%s: model: must not be empty", c.Action)
 	case c.Revision < 0:
 		return fmt.Errorf("%s: revision %d: must not be negative", c.Action, c.Revision)
+	case (c.Action == ActionClasses) != (c.Classes != 0) || c.Classes < 0 || c.Classes == 1 || c.Classes > maxClasses:
+		return fmt.Errorf("%s: classes: %d, must be from 2 to %d for %s, and no other", c.Action, c.Classes, maxClasses,
+			ActionClasses)
 	case c.Action == ActionPublish && len(c.Calibrator) == 0:
 		return fmt.Errorf("%s: calibrator: must not be empty", c.Action)
 	}
@@ -71,7 +78,7 @@ func AppendOrder(dst []byte, c *Order) []byte {
 	for _, s := range []string{c.Action, c.Model, c.Version} {
 		dst = binenc.AppendString(dst, s)
 	}
-	dst = binenc.AppendUvarint(dst, uint64(c.Revision))
+	dst = binenc.AppendUvarint(binenc.AppendUvarint(dst, uint64(c.Revision)), uint64(c.Classes))
 	dst = binenc.AppendBytes(dst, c.Calibrator)
 	return binenc.AppendString(binenc.AppendString(dst, c.By), c.Why)
 }
@@ -91,6 +98,7 @@ func DecodeOrder(b []byte) (*Order, error) {
 	copy(c.ID[:], r.Raw(len(c.ID)))
 	c.Action, c.Model, c.Version = r.String(maxOrderText), r.String(maxOrderText), r.String(maxOrderText)
 	c.Revision = int(r.Int("revision", 0, 1<<40))
+	c.Classes = int(r.Int("classes", 0, maxClasses))
 	c.Calibrator = slices.Clone(r.Bytes(maxOrderCalibrator))
 	c.By, c.Why = r.String(maxOrderText), r.String(maxOrderText)
 	err := r.Close()

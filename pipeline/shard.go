@@ -69,6 +69,8 @@ type TaskStatus struct {
 	// Epoch is of a shard, that of its state; Epochs of a model task, by shard, that of the last message.
 	Epoch  uint64   `json:"-"`
 	Epochs []uint64 `json:"-"`
+	// Versions are the model versions of a model task, by name.
+	Versions []record.VersionStatus `json:"-"`
 	// Losses are what the task's state says is missing, for good.
 	Losses []*record.Loss `json:"losses,omitempty"`
 }

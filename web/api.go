@@ -12,6 +12,7 @@ import (
 const (
 	defaultSnapshots = 360
 	defaultDecisions = 100
+	defaultVersions  = 500
 )
 
 type modelInfo struct {
@@ -20,7 +21,13 @@ type modelInfo struct {
 }
 
 type versionInfo struct {
-	Version string      `json:"version"`
+	Version string `json:"version"`
+	// Classes is K, Settled whether it stands, Others the predictions of other K: of a version in the state of this
+	// process.
+	Classes int           `json:"classes,omitempty"`
+	Settled bool          `json:"settled,omitempty"`
+	Others  map[int]int64 `json:"others,omitempty"`
+
 	Pending int         `json:"alerts_pending"`
 	Firing  int         `json:"alerts_firing"`
 	Slices  []sliceInfo `json:"slices"`
@@ -38,33 +45,8 @@ type windowInfo struct {
 	LatestAt  record.Time `json:"latest_at"`
 }
 
-// models answers with the tree of models, versions, slices and windows that have snapshots.
-func (a *api) models(w http.ResponseWriter, r *http.Request) {
-	if p := parse(r.URL.RawQuery); p.err != nil {
-		a.fail(w, http.StatusBadRequest, p.err.Error())
-		return
-	}
-	tree := []modelInfo{}
-	for _, s := range a.History.Series() { // sorted, so that equal names are adjacent
-		if n := len(tree); n == 0 || tree[n-1].Model != s.Model {
-			tree = append(tree, modelInfo{Model: s.Model})
-		}
-		m := &tree[len(tree)-1]
-		if n := len(m.Versions); n == 0 || m.Versions[n-1].Version != s.Version {
-			m.Versions = append(m.Versions, a.version(s.Model, s.Version))
-		}
-		v := &m.Versions[len(m.Versions)-1]
-		if n := len(v.Slices); n == 0 || v.Slices[n-1].Slice != s.Slice {
-			v.Slices = append(v.Slices, sliceInfo{Slice: s.Slice})
-		}
-		sl := &v.Slices[len(v.Slices)-1]
-		sl.Windows = append(sl.Windows, windowInfo{s.Window, s.Kind, s.Snapshots, s.LatestAt})
-	}
-	a.reply(w, map[string]any{"models": tree})
-}
-
 func (a *api) version(model, version string) versionInfo {
-	v := versionInfo{Version: version}
+	v := versionInfo{Version: version, Slices: []sliceInfo{}}
 	for _, al := range a.History.CurrentAlerts(model, version) {
 		if al.InhibitedBy != "" {
 			continue // another alert stands for it

@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 )
 
 // Order is what a person wants of a model version's calibrator.
 type Order struct {
-	Action         string // pin | unpin | publish | rollback
+	Action         string // pin | unpin | publish | rollback | set-classes
 	Model, Version string
 	Revision       int    // 0 = none named
+	Classes        int    // for set-classes; 0 = none named
 	Calibrator     []byte // JSON, for publish
 	By, Why        string
 }
@@ -48,19 +48,13 @@ func orderOf(p *params, r *http.Request) Order {
 		By:      p.text("by"),
 		Why:     p.required("why"),
 	}
-	if text := p.text("revision"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			p.fail("revision: %q, must be a whole number from 1", text)
-		}
-		o.Revision = n
-	}
+	o.Revision, o.Classes = p.whole("revision"), p.whole("classes")
 	return o
 }
 
 // order takes one order under the same conditions as a pause, and wants to know why.
 func (a *api) order(w http.ResponseWriter, r *http.Request) {
-	p, ok := a.control(w, r, "version", "revision", "by", "why")
+	p, ok := a.control(w, r, "version", "revision", "classes", "by", "why")
 	if !ok {
 		return
 	}
@@ -87,8 +81,8 @@ func (a *api) order(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	o.Calibrator = body
-	a.Log.Info("order", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision, "by", o.By,
-		"why", o.Why, "from", r.RemoteAddr)
+	a.Log.Info("order", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision,
+		"classes", o.Classes, "by", o.By, "why", o.Why, "from", r.RemoteAddr)
 	answer, err := a.Orders.Order(r.Context(), o)
 	switch {
 	case errors.Is(err, ErrOrder):

@@ -74,6 +74,19 @@ func (p *params) limit(def int) int {
 	return n
 }
 
+// whole returns the parameter, which must be a whole number from 1; 0 where it is absent.
+func (p *params) whole(name string) int {
+	text := p.text(name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		p.fail("%s: %q, must be a whole number from 1", name, text)
+	}
+	return n
+}
+
 // oneOf returns the parameter, which must be one of allowed; the first of them where it is absent.
 func (p *params) oneOf(name string, allowed ...string) string {
 	if !p.q.Has(name) {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/history"
 )
 
@@ -20,6 +21,8 @@ type Deps struct {
 	History *history.History
 	// Status describes the running process; its result is encoded as JSON. Nil: /api/v1/status has the history only.
 	Status func() any
+	// Versions are the model versions that this process has in its state. Nil: those with snapshots.
+	Versions func() []record.VersionStatus
 	// Ready returns why the process cannot serve yet, or nil. Nil: always ready.
 	Ready func() error
 	// Control takes POST requests. Nil: they are refused.

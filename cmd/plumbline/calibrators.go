@@ -43,8 +43,8 @@ func newCalibratorsCommand() *cobra.Command {
 // orderFlags are those of an order and of the process that it goes through.
 type orderFlags struct {
 	controlFlags
-	version, by, why string
-	revision         int
+	version, by, why  string
+	revision, classes int
 }
 
 func newDecisionCommand(action, short string) *cobra.Command {
@@ -100,6 +100,9 @@ func (f *orderFlags) order(cmd *cobra.Command, action, model string, body []byte
 	}
 	if f.revision != 0 {
 		q.Set("revision", strconv.Itoa(f.revision))
+	}
+	if f.classes != 0 {
+		q.Set("classes", strconv.Itoa(f.classes))
 	}
 	var before map[string]bool
 	if f.wait > 0 {

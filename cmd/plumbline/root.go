@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/internal/heap"
@@ -36,6 +37,7 @@ var subcommands = []func() *cobra.Command{
 	newPauseCommand,
 	newResumeCommand,
 	newCalibratorsCommand,
+	newModelsCommand,
 	newHistoryCommand,
 	newInspectCommand,
 	newTestCommand,
@@ -222,4 +224,26 @@ func help(name string, args ...any) string {
 		panic("plumbline: no help for " + name)
 	}
 	return fmt.Sprintf(strings.TrimSuffix(string(text), "\n"), args...)
+}
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this binary",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			v := buildinfo.Read()
+			if jsonOutput(cmd) {
+				return printJSON(cmd, v)
+			}
+			printf(cmd, "plumbline %s", v.Version)
+			if v.Revision != "" {
+				printf(cmd, " (%.12s, %s)", v.Revision, v.Time)
+			}
+			if v.Modified {
+				printf(cmd, " modified")
+			}
+			printf(cmd, " %s %s\n", v.Go, v.Platform)
+			return nil
+		},
+	}
 }

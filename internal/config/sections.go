@@ -38,8 +38,10 @@ type Config struct {
 	Topics Topics `yaml:"topics"`
 	// Prefix of the names of consumer groups and checkpoints.
 	Group string `yaml:"group" default:"plumbline" required:"true" format:"name"`
-	// Models with a fixed number of classes. Other models have the number in their first message.
+	// Models with a fixed number of classes. Other models have the number on which their first messages agree.
 	Models []Model `yaml:"models"`
+	// Bounds on model versions, so that no producer can use up the memory of the others' models.
+	Versions Versions `yaml:"versions"`
 	// Cohorts that have statistics of their own.
 	Slices slice.Config `yaml:"slices"`
 	// Panes and lateness, in event time unless said otherwise.
@@ -129,8 +131,18 @@ type Topics struct {
 type Model struct {
 	// Name of the model, as in the messages.
 	Name string `yaml:"name" required:"true"`
-	// Number of classes K, 2 or more; 0: the number in the first message.
+	// Number of classes K, 2 or more; 0: the number on which the first messages agree.
 	Classes int `yaml:"classes" min:"0" max:"1_000_000"`
+}
+
+// Versions bounds model versions.
+type Versions struct {
+	// Model versions that a shard, and a model task, know at a time. Beyond it a new one takes the place of the one
+	// that is silent longest, if that is an hour or more; otherwise its rows are rejected (models). 0: no bound.
+	Max int `yaml:"max" default:"1000" min:"0" max:"1_000_000"`
+	// New model versions of a shard in a minute, by the records' timestamps; those of ten minutes may come at once.
+	// The rows of others are rejected (models). 0: no bound.
+	NewPerMinute int `yaml:"new_per_minute" default:"30" min:"0" max:"1_000_000"`
 }
 
 // Privacy keeps ids from being guessed.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/registry"
 	"github.com/plumbline/plumbline/web/calibrate"
 )
@@ -16,7 +17,8 @@ import (
 type LatestCalibrators struct{ *Engine }
 
 // Latest implements calibrate.Source. A model version without a calibrator is known once something was decided about
-// it, be it that nothing changes, which every process reads; before that, where it has a snapshot.
+// it, be it that nothing changes, which every process reads; before that, where a model task of this process has it in
+// its state.
 func (c LatestCalibrators) Latest(model, version string) (calibrate.InForce, <-chan struct{}, bool) {
 	l, changed, ok := c.published.Newest(arrowio.ModelKey{Model: model, Version: version})
 	f := calibrate.InForce{Model: model, Version: l.Version, Revision: l.Revision, From: time.Unix(0, l.From),
@@ -33,13 +35,24 @@ func (c LatestCalibrators) Latest(model, version string) (calibrate.InForce, <-c
 	return f, changed, ok
 }
 
-// knownVersions are the versions of a model that have snapshots or decisions in this process, sorted. A version that
-// somebody only gave an order about is none.
+// versionsInState are the versions that the model tasks of this process have, whether anything of them is shown or not.
+func (rt *running) versionsInState() (out []record.VersionStatus) {
+	for _, t := range rt.taskStatuses() {
+		out = append(out, t.Versions...)
+	}
+	return out
+}
+
+// knownVersions are the versions of a model that have state, snapshots or decisions in this process, sorted. A version
+// that somebody only gave an order about is none.
 func (rt *Engine) knownVersions(model string) (out []string) {
-	for _, s := range rt.History.Series() {
-		if s.Model == model {
-			out = append(out, s.Version)
+	for _, v := range rt.versionsInState() {
+		if v.Model == model {
+			out = append(out, v.Version)
 		}
+	}
+	for _, s := range rt.History.SeriesOf(model) {
+		out = append(out, s.Version)
 	}
 	for _, c := range rt.History.Calibrators(model, "", 0) {
 		if !registry.Refused(&c) {

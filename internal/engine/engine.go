@@ -45,6 +45,7 @@ type Engine struct {
 	Config    config.Config
 	Log       *slog.Logger
 	published *apply.Published
+	classes   *validate.Ordered // numbers of classes that were settled for all shards
 	fits      refit.Pool
 	History   *history.History
 	Tuning    *heads.State
@@ -87,7 +88,8 @@ type reporter interface {
 
 // New returns an engine without tasks; Run, or a Replay, adds them.
 func New(cfg config.Config, log *slog.Logger) *Engine {
-	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), fits: refit.NewPool(cfg.Refit.Workers),
+	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), classes: validate.NewOrdered(),
+		fits:    refit.NewPool(cfg.Refit.Workers),
 		History: history.New(history.Config{}), WatchEvery: metadataInterval,
 		running: running{tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}}
 	rt.attempts = attempts.New(attempts.Config{SkipAfter: cfg.Checkpoints.SkipAfter,
@@ -141,17 +143,13 @@ func newOut(rt *Engine, counts *pipeline.Counts, hashed func(arrowio.ID) arrowio
 // stages is the configuration of a shard's operators.
 func (rt *Engine) stages(shard, inputs int) operators.Config {
 	c := &rt.Config
-	classes := map[string]int{}
-	for _, m := range c.Models {
-		if m.Classes > 0 {
-			classes[m.Name] = m.Classes
-		}
-	}
 	pane := int64(c.EventTime.Pane)
 	out := operators.Config{
-		Validate: &validate.Config{Classes: classes, MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2},
-		Join:     rt.joinOptions(shard),
-		Archive:  rt.archiveOptions(shard),
+		Validate: &validate.Config{Classes: declaredClasses(c), Ordered: rt.classes,
+			Limits:   validate.Limits{Max: c.Versions.Max, PerMinute: c.Versions.NewPerMinute},
+			MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2},
+		Join:    rt.joinOptions(shard),
+		Archive: rt.archiveOptions(shard),
 		Stats: &stats.Options{
 			Acc:     c.Stats.Accumulators(c.Sample),
 			Pane:    pane,
@@ -168,6 +166,17 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 		out.Shadow = &shadow.Options{Config: c.Heads, Pane: pane, Wait: int64(c.Join.Wait), Heads: rt.Heads}
 	}
 	return out
+}
+
+// declaredClasses are those of the models that have them in the configuration.
+func declaredClasses(c *config.Config) map[string]int {
+	classes := map[string]int{}
+	for _, m := range c.Models {
+		if m.Classes > 0 {
+			classes[m.Name] = m.Classes
+		}
+	}
+	return classes
 }
 
 // watermark is that of a shard. Who gives up an unkeyed topic does not wait for what it brought.
@@ -227,6 +236,7 @@ func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.Ta
 	mc.Refit, mc.MaxBytes, mc.Build = c.Refit, refit.MaxCalibratorBytes(c.Kafka.MessageMax), buildinfo.Name()
 	mc.Trigger, mc.Heads = c.Trigger, c.Heads
 	mc.Fits = rt.fits
+	mc.Classes, mc.MaxVersions = declaredClasses(c), c.Versions.Max
 	return model.NewTask(mc, partition, counts, rt.Log)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/operators/apply"
+	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -60,6 +61,10 @@ func (rt *Engine) showRecord(rec any) error {
 
 func (rt *Engine) addCalibrator(c *record.Calibrator) error {
 	rt.History.AddCalibrator(*c)
+	if c.Classes > 0 {
+		rt.classes.Set(arrowio.ModelKey{Model: c.Model, Version: c.Version},
+			validate.Order{Classes: c.Classes, Origin: settledBy(c)})
+	}
 	canary := c.Stage == record.StageCanary
 	if !c.Published && !canary {
 		return nil
@@ -73,4 +78,12 @@ func (rt *Engine) addCalibrator(c *record.Calibrator) error {
 		p.Encoded = nil // its end
 	}
 	return rt.published.Put(arrowio.ModelKey{Model: c.Model, Version: c.Version}, p)
+}
+
+// settledBy says who has settled a number of classes, as dead letters tell it.
+func settledBy(c *record.Calibrator) string {
+	if c.By != "" {
+		return fmt.Sprintf("as ordered by %s at %s", c.By, c.DecidedAt)
+	}
+	return fmt.Sprintf("as settled by most rows at %s", c.DecidedAt)
 }

@@ -39,7 +39,7 @@ var ErrUnasked = errors.New("the history could not be asked")
 // Order implements web.Orders. An order that is refused is in the history with its reason.
 func (t OrderTaker) Order(ctx context.Context, w web.Order) (any, error) {
 	o := &pipeline.Order{ID: pipeline.NewOrderID(), Action: w.Action, Model: w.Model, Version: w.Version,
-		Revision: w.Revision, Calibrator: w.Calibrator, By: w.By, Why: w.Why}
+		Revision: w.Revision, Classes: w.Classes, Calibrator: w.Calibrator, By: w.By, Why: w.Why}
 	if o.Action != pipeline.ActionPublish {
 		o.Calibrator = nil
 	}
@@ -80,6 +80,9 @@ func (t OrderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 			return fmt.Errorf("version: must be named, model %q has %s here", o.Model, strings.Join(versions, ", "))
 		}
 		o.Version = versions[0]
+	}
+	if k := declaredClasses(&t.Config)[o.Model]; o.Action == pipeline.ActionClasses && k > 0 && k != o.Classes {
+		return fmt.Errorf("the configuration declares K = %d for model %s (models): change it there", k, o.Model)
 	}
 	if o.Action == pipeline.ActionPublish {
 		if _, err := calibrator.Decode(o.Calibrator); err != nil {

@@ -387,14 +387,15 @@ func (rt *Engine) pages(loopback bool) http.Handler {
 		control = &rt.Pauser
 	}
 	handler := web.New(web.Deps{
-		History: rt.History,
-		Status:  func() any { return rt.Status() },
-		Ready:   rt.Ready,
-		Control: control,
-		Who:     web.People{File: rt.Config.HTTP.WebConfig, Loopback: loopback}.Who,
-		Orders:  rt.orders,
-		Heads:   rt.headsAPI(),
-		Past:    rt.webPast(),
+		History:  rt.History,
+		Status:   func() any { return rt.Status() },
+		Versions: rt.versionsInState,
+		Ready:    rt.Ready,
+		Control:  control,
+		Who:      web.People{File: rt.Config.HTTP.WebConfig, Loopback: loopback}.Who,
+		Orders:   rt.orders,
+		Heads:    rt.headsAPI(),
+		Past:     rt.webPast(),
 		Metrics: metrics.Handler(rt.History, rt.Config.HTTP.Slices, rt.taskStatuses,
 			append(rt.collectors(), heads.Metrics{Jobs: rt.Tuning.Jobs})...),
 		Calibrate: calibrate.New(LatestCalibrators{rt}, rt.Log),

@@ -25,8 +25,9 @@ type version struct {
 	heavy         map[string]*slice.Counts // by slice column
 	pendingSlices map[string]*inbox        // cells of slices that have no statistics of their own
 	refit         *refit.State
-	last          int64 // label pane of its last rows; minPane = none
-	idle          int64 // label panes that passed since then while other versions had rows
+	contest       contest // who may have K
+	last          int64   // label pane of its last rows; minPane = none
+	idle          int64   // label panes that passed since then while other versions had rows
 }
 
 // keyState is the state of one (model, version, slice).

@@ -48,8 +48,10 @@ type Config struct {
 	Unlabelled  *drift.Config // nil = off
 	Hold        time.Duration // how long an alert stays inhibited after its inhibitor is gone
 	Refit       refit.Config
-	MaxBytes    int    // largest size of an encoded calibrator; 0 = no limit
-	Build       string // the version of this build, for the records
+	MaxBytes    int            // largest size of an encoded calibrator; 0 = no limit
+	Build       string         // the version of this build, for the records
+	Classes     map[string]int // declared K by model
+	MaxVersions int            // model versions with statistics at a time; 0 = no bound
 	Trigger     finetune.TriggerConfig
 	Heads       proving.Config
 	Fits        refit.Pool // shared by all tasks of a process; nil = a pool of its own
@@ -314,17 +316,26 @@ func (t *Task) increment(m *pipeline.PaneMessage) error {
 	}
 	for i := range m.Cells {
 		c := &m.Cells[i]
+		ok, err := admits(t, md, c.Version)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			if err := refuse(t, c); err != nil {
+				return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
+			}
+			continue
+		}
 		v, err := t.versionOf(md, c.Version, c.K)
 		if err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
-		if c.K != v.K {
-			return fmt.Errorf("%w: %s version %q has K = %d, shard %d sends %d", pipeline.ErrPane, m.Model, c.Version,
-				v.K, m.Shard, c.K)
-		}
-		if err := v.put(pane, c, late, &t.cfg); err != nil {
+		if err := putCell(t, v, pane, c, late); err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
+	}
+	if len(md.versions) == 0 {
+		delete(t.models, m.Model)
 	}
 	return nil
 }
@@ -376,6 +387,9 @@ func (t *Task) advance(m *model, barrier int64) error {
 			t.waiting[m.name] = true
 			return nil
 		}
+		if err := reconcileAll(t, m, pane); err != nil {
+			return err
+		}
 		busy := m.seen(pane, max(1, pauseAtMost/t.cfg.Pane))
 		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
 			if err := (&stepper{t, m.versions[vn]}).step(pane); err != nil {
@@ -414,6 +428,7 @@ func (m *model) nextBusy(barrier int64) int64 {
 				first = min(first, pane)
 			}
 		}
+		first = v.contest.nextPane(m.next, first)
 	}
 	return max(first, m.next)
 }

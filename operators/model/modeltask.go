@@ -20,6 +20,7 @@ func (t *Task) Sections() []pipeline.Section {
 		modelSection(t),
 		{Name: "slices", Version: 1, State: sliceState{t}},
 		{Name: "idle", Version: 1, State: idleState{t}},
+		{Name: "classes", Version: 1, State: classesState{t}},
 		lossesSection(t),
 	}
 }
@@ -92,6 +93,7 @@ func (t *Task) Report(caughtUp, active bool) (show func()) {
 		st.PanesTaken = append(st.PanesTaken, t.shards[i].seq)
 		st.Epochs = append(st.Epochs, t.shards[i].epoch)
 	}
+	st.Versions = versionsStatus(t)
 	for i := range t.losses.all {
 		st.Losses = append(st.Losses, &t.losses.all[i])
 	}

@@ -32,9 +32,12 @@ func (t *Task) obey(m *model, pane int64) error {
 		}
 		v, why := m.addressed(c.Version)
 		var err error
-		if v == nil {
+		switch {
+		case v == nil:
 			err = t.refits.Refuse(c, place*t.cfg.Pane, why)
-		} else {
+		case c.Action == pipeline.ActionClasses:
+			err = (&stepper{t, v}).orderClasses(c, place)
+		default:
 			err = v.refit.Obey(c, place*t.cfg.Pane)
 		}
 		if err != nil {

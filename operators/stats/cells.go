@@ -129,7 +129,8 @@ func (s *Operator) recycle(classes int, set *acc.Set) {
 func (s *Operator) compare(a, b cellKey) int {
 	ka, kb := &s.keys.keys[a.key], &s.keys.keys[b.key]
 	return cmp.Or(cmp.Compare(a.labelPane, b.labelPane), ka.model.Compare(kb.model),
-		strings.Compare(s.keys.names[a.key], s.keys.names[b.key]), cmp.Compare(a.predictionPane, b.predictionPane))
+		strings.Compare(s.keys.names[a.key], s.keys.names[b.key]), cmp.Compare(a.predictionPane, b.predictionPane),
+		cmp.Compare(ka.classes, kb.classes))
 }
 
 // State implements pipeline.Operator.

@@ -2,8 +2,7 @@ package validate
 
 import (
 	"context"
-	"maps"
-	"slices"
+	"fmt"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -14,7 +13,8 @@ import (
 const (
 	ReasonClasses = "classes" // K differs from that of the model version
 	ReasonTooFar  = "too_far_ahead"
-	ReasonNoID    = "no_id" // the join needs ids
+	ReasonNoID    = "no_id"  // the join needs ids
+	ReasonModels  = "models" // a new model version over the bounds
 )
 
 // farthest bounds event times, from 1681-08 to 2258-05: what is added to them, panes and waits, stays in 64 bits.
@@ -22,31 +22,37 @@ const farthest = 9_100_000_000_000_000_000
 
 // Config configures the operator.
 type Config struct {
-	Classes  map[string]int // declared K by model; others are learnt from the first message
-	MaxAhead int64          // a row's event time may be this much after its record's timestamp, ns
-	NeedID   bool           // predictions without a label wait for one by id
+	Classes  map[string]int // declared K by model; others are learnt from the first messages
+	Ordered  *Ordered       // K that were settled for all shards; nil = none
+	Limits   Limits
+	MaxAhead int64 // a row's event time may be this much after its record's timestamp, ns
+	NeedID   bool  // predictions without a label wait for one by id
 }
 
 // Operator rejects rows that cannot be right and sends the message that held them to the dead-letter topic.
 type Operator struct {
-	cfg    Config
-	k      map[arrowio.ModelKey]int
-	out    *pipeline.Out
-	counts *pipeline.Counts
+	cfg     Config
+	known   table
+	orders  map[arrowio.ModelKey]Order
+	ordered int               // changes of cfg.Ordered that orders has
+	why     map[string]string // by reason, of the first row of the batch at hand
+	out     *pipeline.Out
+	counts  *pipeline.Counts
 }
 
 // New returns the operator of a shard.
 func New(cfg Config, h pipeline.Host) *Operator {
-	return &Operator{cfg: cfg, k: map[arrowio.ModelKey]int{}, out: h.Out, counts: h.Counts}
+	return &Operator{cfg: cfg, known: newTable(cfg.Limits), why: map[string]string{}, out: h.Out, counts: h.Counts}
 }
 
 // Stage is the operator as a shard registers it.
 func (v *Operator) Stage() pipeline.Stage {
-	return pipeline.Stage{Name: "validate", Operator: v, Version: 1, Take: v.take}
+	return pipeline.Stage{Name: "validate", Operator: v, Version: 2, Take: v.take}
 }
 
 // Process implements pipeline.Operator.
 func (v *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) (pipeline.Rejects, error) {
+	v.begin(b)
 	var reject []string
 	for i := range b.N {
 		if !b.Good(i) {
@@ -66,6 +72,32 @@ func (v *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Em
 	return emit(b)
 }
 
+// begin follows the time, and what was settled since the last batch.
+func (v *Operator) begin(b *arrowio.Batch) {
+	clear(v.why)
+	v.known.last = nil // its key may share the memory of a message that is gone
+	now := b.Origin.Time
+	if now <= 0 && b.N > 0 {
+		now = b.TS[0]
+	}
+	v.known.tick(now)
+	orders, changes := v.cfg.Ordered.since(v.ordered)
+	if orders == nil {
+		return
+	}
+	v.orders, v.ordered = orders, changes
+	for key, version := range v.known.by {
+		version.obey(v.orders[key])
+	}
+}
+
+// obey takes over what was settled for all shards.
+func (v *version) obey(o Order) {
+	if o.Classes != 0 {
+		v.classes, v.origin, v.votes = o.Classes, o.Origin, nil
+	}
+}
+
 // check returns the reason why row i cannot be right, "" where it can.
 func (v *Operator) check(b *arrowio.Batch, i int) string {
 	if b.TS[i] < -farthest || b.TS[i] > farthest {
@@ -76,28 +108,69 @@ func (v *Operator) check(b *arrowio.Batch, i int) string {
 		return ReasonTooFar
 	}
 	key, named := b.ModelOf(i)
-	k, known := v.k[key]
-	if !known {
-		k, known = v.cfg.Classes[key.Model]
-	}
 	if b.Kind == arrowio.Labels {
-		if b.Label[i] < 0 || (named && known && int(b.Label[i]) >= k) {
+		if k := v.classes(key); b.Label[i] < 0 || (named && k > 0 && int(b.Label[i]) >= k) {
 			return arrowio.LabelRange
 		}
 		return ""
 	}
+	if declared := v.cfg.Classes[key.Model]; declared > 0 && b.K != declared {
+		return v.refuse(ReasonClasses, b, "expected K = %d as the configuration declares (models)", declared)
+	}
+	known := v.known.find(key)
+	if known != nil {
+		if ok, expected := known.takes(b.K); !ok && v.cfg.Classes[key.Model] == 0 {
+			return v.refuse(ReasonClasses, b, "%s", expected)
+		}
+	}
 	switch {
-	case known && b.K != k:
-		return ReasonClasses
 	case b.Label != nil && int(b.Label[i]) >= b.K:
 		return arrowio.LabelRange
 	case v.cfg.NeedID && b.IDs == nil && (b.Label == nil || b.Label[i] < 0):
 		return ReasonNoID
 	}
-	if _, learnt := v.k[key]; !learnt {
-		v.k[key] = b.K
+	return v.note(b, key, known)
+}
+
+// note makes the version of a good row known, and learns its K.
+func (v *Operator) note(b *arrowio.Batch, key arrowio.ModelKey, known *version) (reason string) {
+	if known == nil {
+		var why string
+		if known, why = v.known.admit(key); known == nil {
+			if v.why[ReasonModels] == "" {
+				v.why[ReasonModels] = why
+			}
+			return ReasonModels
+		}
+		known.obey(v.orders[key])
+		if ok, expected := known.takes(b.K); !ok && v.cfg.Classes[key.Model] == 0 {
+			return v.refuse(ReasonClasses, b, "%s", expected)
+		}
+	}
+	known.seen = v.known.now
+	if v.cfg.Classes[key.Model] == 0 {
+		known.learn(b.K, &b.Origin)
 	}
 	return ""
+}
+
+// classes is the K that labels of a version are below: while it is undecided, the largest that it may be. 0: not known.
+func (v *Operator) classes(key arrowio.ModelKey) int {
+	if k := v.cfg.Classes[key.Model]; k > 0 {
+		return k
+	}
+	if known := v.known.find(key); known != nil {
+		return known.atMost()
+	}
+	return 0
+}
+
+// refuse notes why the first row of a reason is refused.
+func (v *Operator) refuse(reason string, b *arrowio.Batch, expected string, args ...any) string {
+	if v.why[reason] == "" {
+		v.why[reason] = fmt.Sprintf("K = %d, "+expected, append([]any{b.K}, args...)...)
+	}
+	return reason
 }
 
 // report counts the rejected rows and names them in the dead letter of their message.
@@ -106,7 +179,7 @@ func (v *Operator) report(b *arrowio.Batch) {
 	for i, r := range b.Reject {
 		if r != "" {
 			reasons[r]++
-			v.out.Reject(i, r, "")
+			v.out.Reject(i, r, v.why[r])
 		}
 	}
 	for r, n := range reasons {
@@ -119,36 +192,20 @@ func (v *Operator) Advance(context.Context, pipeline.Time, pipeline.Emit) error 
 
 // take learns what another shard knows (pipeline.Stage).
 func (v *Operator) take(from pipeline.Operator, _ func(arrowio.ID) bool) error {
-	for key, k := range from.(*Operator).k {
-		if _, known := v.k[key]; !known {
-			v.k[key] = k
-		}
-	}
+	v.known.merge(&from.(*Operator).known)
 	return nil
 }
 
-// State implements pipeline.Operator: the learnt numbers of classes.
+// State implements pipeline.Operator.
 func (v *Operator) State() pipeline.State { return v }
 
 // AppendState implements pipeline.State.
-func (v *Operator) AppendState(dst []byte) ([]byte, error) {
-	keys := slices.SortedFunc(maps.Keys(v.k), arrowio.ModelKey.Compare)
-	dst = binenc.AppendUvarint(dst, uint64(len(keys)))
-	for _, k := range keys {
-		dst = binenc.AppendString(dst, k.Model)
-		dst = binenc.AppendString(dst, k.Version)
-		dst = binenc.AppendUvarint(dst, uint64(v.k[k]))
-	}
-	return dst, nil
-}
+func (v *Operator) AppendState(dst []byte) ([]byte, error) { return v.known.append(dst), nil }
 
-// RestoreState implements pipeline.State.
+// RestoreState implements pipeline.State. What was settled for all shards is asked for again.
 func (v *Operator) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
-	v.k = map[arrowio.ModelKey]int{}
-	for range r.Count(3, 1<<20) {
-		key := arrowio.ModelKey{Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName)}
-		v.k[key] = int(r.Uvarint())
-	}
-	return r.Err()
+	v.known.restore(&r)
+	v.orders, v.ordered = nil, 0
+	return r.Close()
 }

@@ -16,7 +16,7 @@ type Calibrator struct {
 	Stage string `json:"stage,omitempty"`
 	// Share is the share of the ids that get a canary; 0 ends it.
 	Share   float64 `json:"share,omitempty"`
-	Reason  string  `json:"reason"`  // period | alarm | rollback | manual | canary | label_shift
+	Reason  string  `json:"reason"`  // period | alarm | rollback | manual | canary | label_shift | classes
 	Outcome string  `json:"outcome"` // why published or why not, in words
 	// DecidedAt is the end of the deciding label pane; EffectiveFrom equals it.
 	DecidedAt     Time `json:"decided_at"`
@@ -24,6 +24,8 @@ type Calibrator struct {
 	// Calibrator is the calibrator itself as calib/calibrator encodes it; null where nothing was published.
 	Calibrator json.RawMessage `json:"calibrator"`
 	Method     string          `json:"method,omitempty"` // that was fitted
+	// Classes is K from now on, where the record is about that: shards refuse rows of another.
+	Classes int `json:"classes,omitempty"`
 	// Replaces is the revision that was in force, 0 the identity; Restores the one that is published again.
 	Replaces int  `json:"replaces,omitempty"`
 	Restores *int `json:"restores,omitempty"`

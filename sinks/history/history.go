@@ -7,13 +7,17 @@ import (
 )
 
 // Config bounds a History; a zero field means the default in its comment. The memory is at most about
-// Keys·(SnapshotsPerKey·3 KB + DetailedPerKey·5 KB), with 15 bins and CDF and soft bins on.
+// Snapshots·(3 KB + DetailedPerKey/SnapshotsPerKey·5 KB), with 15 bins and CDF and soft bins on.
 type Config struct {
-	Keys            int // 256 (model, version, slice, window) keys; the one longest without news goes first
-	SnapshotsPerKey int // 360
+	// 16384 (model, version, slice, window) keys; the one longest without news goes first
+	Keys int
+	// 360 snapshots of a key; fewer where all keys together would have more than Snapshots, but one at least
+	SnapshotsPerKey int
+	Snapshots       int // 92160 of all keys
 	// 60 newest keep soft bins, CDF and the calibrator's bins; older ones their numbers and diagrams
-	DetailedPerKey      int
-	Models              int // 128 (model, version) pairs with alerts and calibrators; longest without news goes first
+	DetailedPerKey int
+	// 4096 (model, version) pairs with alerts and calibrators; longest without news goes first
+	Models              int
 	AlertsPerModel      int // 256
 	CalibratorsPerModel int // 128
 	Backlog             int // 1024 latest events, for subscribers that come back
@@ -27,10 +31,11 @@ func (c *Config) defaults() {
 			*p = v
 		}
 	}
-	def(&c.Keys, 256)
+	def(&c.Keys, 16384)
+	def(&c.Snapshots, 256*360)
 	def(&c.SnapshotsPerKey, 360)
 	def(&c.DetailedPerKey, 60)
-	def(&c.Models, 128)
+	def(&c.Models, 4096)
 	def(&c.AlertsPerModel, 256)
 	def(&c.CalibratorsPerModel, 128)
 	def(&c.Backlog, 1024)
@@ -53,6 +58,7 @@ type History struct {
 	models lru[modelKey, *decisions]
 	bus    bus
 	stats  Stats
+	kept   int // snapshots of all series
 }
 
 // Stats counts what did not fit or could not be kept.
@@ -119,14 +125,51 @@ func (h *History) AddSnapshot(s record.Snapshot) {
 	sr, found := h.series.get(k)
 	if !found {
 		sr = &series{}
-		h.stats.EvictedKeys += h.series.put(k, sr, h.cfg.Keys)
+		h.putSeries(k, sr)
 	}
 	sr.kind = s.Window.Kind
-	if !sr.add(stored{x.UnixNano(), s.At.UnixNano(), &s}, h.cfg) {
+	before := len(sr.ring)
+	added := sr.add(stored{x.UnixNano(), s.At.UnixNano(), &s}, h.share())
+	if h.kept += len(sr.ring) - before; !added {
 		h.stats.Repeats++
 		return
 	}
 	h.publish("snapshot", s.Model, s.Version, &s)
+}
+
+// share is what each key may have: all keys have as much, so that new ones cannot push others out.
+func (h *History) share() Config {
+	c := h.cfg
+	if n := len(h.series.m); n*c.SnapshotsPerKey > c.Snapshots {
+		c.SnapshotsPerKey = max(1, c.Snapshots/n)
+		c.DetailedPerKey = max(1, c.DetailedPerKey*c.SnapshotsPerKey/h.cfg.SnapshotsPerKey)
+	}
+	return c
+}
+
+// putSeries adds a series. Where the history is full, those that have more than their share are cut, beginning with the
+// one longest without news.
+func (h *History) putSeries(k SnapshotKey, sr *series) {
+	if len(h.series.m) >= h.cfg.Keys {
+		h.kept -= len(h.series.order.Back().Value.(lruEntry[SnapshotKey, *series]).val.ring)
+	}
+	h.stats.EvictedKeys += h.series.put(k, sr, h.cfg.Keys)
+	c := h.share()
+	for e := h.series.order.Back(); e != nil && h.kept >= c.Snapshots; e = e.Prev() {
+		h.kept -= e.Value.(lruEntry[SnapshotKey, *series]).val.cut(c)
+	}
+}
+
+// cut drops the oldest snapshots beyond a key's share, and the detail of those beyond the detailed ones.
+func (sr *series) cut(c Config) (dropped int) {
+	if dropped = len(sr.ring) - c.SnapshotsPerKey; dropped <= 0 {
+		return 0
+	}
+	sr.ring = append([]stored(nil), sr.ring[dropped:]...)
+	for i := range max(0, len(sr.ring)-c.DetailedPerKey) {
+		sr.ring[i].snap = trim(sr.ring[i].snap)
+	}
+	return dropped
 }
 
 // add inserts e in order, trims the ring and strips entries past the detailed ones; false for a repeat.
@@ -171,7 +214,7 @@ func (h *History) AddAlert(a record.Alert) {
 	same := func(b *record.Alert) bool {
 		return b.At == a.At && b.Slice == a.Slice && b.Rule == a.Rule && b.State == a.State
 	}
-	if !addTimed(&d.alerts, timed[*record.Alert]{a.At.UnixNano(), &a}, same, h.cfg.AlertsPerModel) {
+	if !addTimed(&d.alerts, timed[*record.Alert]{a.At.UnixNano(), &a}, same, h.perModel(h.cfg.AlertsPerModel)) {
 		h.stats.Repeats++
 		return
 	}
@@ -213,11 +256,18 @@ func (h *History) AddCalibrator(c record.Calibrator) {
 			b.By == c.By && b.Why == c.Why // a person may pin and unpin within one pane
 	}
 	e := timed[*record.Calibrator]{c.DecidedAt.UnixNano(), &c}
-	if !addTimed(&d.calibrators, e, same, h.cfg.CalibratorsPerModel) {
+	if !addTimed(&d.calibrators, e, same, h.perModel(h.cfg.CalibratorsPerModel)) {
 		h.stats.Repeats++
 		return
 	}
 	h.publish("calibrator", c.Model, c.Version, &c)
+}
+
+// perModel is how many of n records each model version may have: fewer than n where there are more versions than
+// usual.
+func (h *History) perModel(n int) int {
+	const usual, least = 128, 8
+	return max(min(n, least), min(n, n*usual/max(1, len(h.models.m))))
 }
 
 func (h *History) decisionsOf(k modelKey) *decisions {

@@ -12,6 +12,7 @@ type SeriesInfo struct {
 	Kind      string // of the window: time | rows
 	Snapshots int
 	LatestAt  record.Time // At of the newest snapshot
+	Labelled  int64       // labelled rows of the key by then
 }
 
 // Series lists the series, sorted by model, version, slice and window.
@@ -24,8 +25,32 @@ func (h *History) Series() []SeriesInfo {
 		if len(s.ring) == 0 {
 			continue
 		}
-		out = append(out, SeriesInfo{k, s.kind, len(s.ring), s.ring[len(s.ring)-1].snap.At})
+		out = append(out, s.info(k))
 	}
+	sortSeries(out)
+	return out
+}
+
+// SeriesOf lists the series of a model, sorted as Series.
+func (h *History) SeriesOf(model string) []SeriesInfo {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var out []SeriesInfo
+	for k := range h.series.m {
+		if s, _ := h.series.peek(k); k.Model == model && len(s.ring) > 0 {
+			out = append(out, s.info(k))
+		}
+	}
+	sortSeries(out)
+	return out
+}
+
+func (sr *series) info(k SnapshotKey) SeriesInfo {
+	newest := sr.ring[len(sr.ring)-1].snap
+	return SeriesInfo{k, sr.kind, len(sr.ring), newest.At, newest.Labelled}
+}
+
+func sortSeries(out []SeriesInfo) {
 	sort.Slice(out, func(i, j int) bool {
 		a, b := out[i], out[j]
 		switch {
@@ -38,7 +63,6 @@ func (h *History) Series() []SeriesInfo {
 		}
 		return a.Window < b.Window
 	})
-	return out
 }
 
 // Latest returns the newest snapshot of the series k.
@@ -137,6 +161,12 @@ func (h *History) Totals() Stats {
 
 // eachModel calls f in the order of (model, version).
 func (h *History) eachModel(model, version string, f func(*decisions)) {
+	if model != "" && version != "" {
+		if d, ok := h.models.peek(modelKey{model, version}); ok {
+			f(d)
+		}
+		return
+	}
 	var keys []modelKey
 	for k := range h.models.m {
 		if (model == "" || k.model == model) && (version == "" || k.version == version) {

@@ -123,6 +123,15 @@ func (m *Model) Forget(name string) {
 	s.reference, s.blocks, s.over, s.tried = nil, nil, excess{}, tried{}
 }
 
+// Remove drops all that is known of a version, unless a head was asked for it. It reports whether it has.
+func (m *Model) Remove(name string) bool {
+	if s := m.states[name]; s != nil && !s.idle() {
+		return false
+	}
+	delete(m.states, name)
+	return true
+}
+
 // evaluatorOf returns the evaluator of a head, or nil.
 func (s *state) evaluatorOf(number int) *evaluator {
 	for _, e := range s.evaluators {

@@ -111,6 +111,7 @@ const (
 	reasonAlarm    = "alarm"
 	reasonRollback = "rollback"
 	reasonManual   = "manual"
+	reasonClasses  = "classes"
 	reasonCanary   = "canary"
 	reasonShift    = "label_shift"
 )

@@ -42,6 +42,9 @@ type order struct {
 // Add queues an order that takes effect before a label pane.
 func (q *Orders) Add(pane int64, c *pipeline.Order) { q.waiting = append(q.waiting, order{pane, c}) }
 
+// Empty reports whether no order waits.
+func (q *Orders) Empty() bool { return len(q.waiting) == 0 }
+
 // Next removes and returns the first order whose place is at or before a label pane, and its place. It returns nil if
 // there is none.
 func (q *Orders) Next(pane int64) (c *pipeline.Order, place int64) {
@@ -107,6 +110,17 @@ func (g *Stage) Refuse(c *pipeline.Order, now int64, why string) error {
 	return nil
 }
 
+// Accept reports whether an order is new, and remembers it.
+func (s *State) Accept(c *pipeline.Order) bool {
+	if slices.Contains(s.orders, c.ID) {
+		return false
+	}
+	s.stage.env.Counts.Add(CountOrders, 1)
+	s.orders = append(s.orders, c.ID)
+	s.orders = s.orders[max(0, len(s.orders)-keptOrders):]
+	return true
+}
+
 // Obey carries out an order for the version. now is the order's place in event time. A repeat does nothing.
 func (s *State) Obey(c *pipeline.Order, now int64) error {
 	if slices.Contains(s.orders, c.ID) {
@@ -120,9 +134,7 @@ func (s *State) Obey(c *pipeline.Order, now int64) error {
 			return s.stage.Refuse(c, now, err.Error())
 		}
 	}
-	s.stage.env.Counts.Add(CountOrders, 1)
-	s.orders = append(s.orders, c.ID)
-	s.orders = s.orders[max(0, len(s.orders)-keptOrders):]
+	s.Accept(c)
 	switch c.Action {
 	case pipeline.ActionPin:
 		s.pin = &pin{c.By, c.Why, now}

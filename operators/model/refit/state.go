@@ -1,6 +1,7 @@
 package refit
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -179,6 +180,54 @@ func maxWeight(rows []acc.SampleRow) (w float64) {
 func isIdentity(c calibrator.Calibrator) bool {
 	_, ok := c.(calibrator.Identity)
 	return ok
+}
+
+// Untouched reports whether nothing was ever decided about the version.
+func Untouched(s *State) bool {
+	return s.revision == 0 && s.run == nil && s.pin == nil && len(s.orders) == 0 && s.version.Decision.Record == nil
+}
+
+// ChangeClasses drops what was learnt with another number of classes. If the calibrator in force is not one for the new
+// number, the identity takes its place.
+func (s *State) ChangeClasses(why string, now int64) error {
+	v := s.version
+	if Untouched(s) {
+		*s = *s.stage.NewState(v)
+		return nil
+	}
+	if err := s.Forget(why, now); err != nil {
+		return err
+	}
+	old := v.Newest()
+	v.Calibrators = slices.DeleteFunc(v.Calibrators, func(f *stage.InForce) bool {
+		return !calibrator.Fits(f.Cal, v.K)
+	})
+	if old == nil || v.Newest() == old {
+		return nil
+	}
+	encoded, err := calibrator.Encode(calibrator.Identity{})
+	if err != nil {
+		return err
+	}
+	d := record.Calibrator{Reason: reasonClasses, Outcome: "published: the identity: " + why, Method: "identity",
+		Replaces: old.Revision}
+	err = s.putInForce(&d, calibrator.Identity{}, encoded, now)
+	s.monitor = nil // what could be rolled back to is of the other number
+	return err
+}
+
+// TellClasses publishes which number of classes the version has, for the shards and the history. The record has a key
+// of its own on the compacted topic. It belongs to no ledger: what was counted does not depend on it.
+func (p *publisher) TellClasses(d *record.Calibrator, now int64) error {
+	v := p.version
+	d.Schema, d.Model, d.Version, d.Build, d.Reason = 1, v.Model, v.Name, p.stage.deps.Build, reasonClasses
+	d.Revision, d.DecidedAt, d.EffectiveFrom = p.revision, record.At(now), record.At(now)
+	m, err := pipeline.NewMessage(pipeline.StreamCalibrators, v.Model+"/"+v.Name+"/"+reasonClasses, now, d)
+	if err != nil {
+		return fmt.Errorf("record of the number of classes: %w", err)
+	}
+	p.stage.env.Emit(nil, m)
+	return nil
 }
 
 // Forget ends the current run and drops what was learnt about a version that is out of service. The revision, the

@@ -78,10 +78,9 @@ function follow(a) {
 async function load() {
   const generation = ++state.generation;
   try {
-    const models = await get("models");
-    if (generation !== state.generation) return;
-    state.models = models.data.models;
     const want = state.sel || readURL();
+    const models = await getModels(want.model);
+    if (generation !== state.generation) return;
     const linked = !state.sel;
     state.sel = choose(state.models, want);
     if (!state.sel) {
@@ -159,9 +158,22 @@ async function pinAt(generation) {
   }
 }
 
+// getModels asks for the versions that can be chosen: where they are many, those with most labels or a searched name,
+// and those of the model that is shown. A version without a snapshot has nothing to show yet.
+async function getModels(model) {
+  const search = $("selectors").elements.search.value;
+  const answer = await get("models", { ...(search && { search }), ...(model && { model }) });
+  const { models, shown, matching, total } = answer.data;
+  state.models = models.map((m) => ({ ...m, versions: m.versions.filter((v) => v.slices.length) })).filter((m) => m.versions.length);
+  const n = (x) => x.toLocaleString("en");
+  $("search").hidden = shown === total && !search;
+  $("search").firstElementChild.textContent = shown < matching ? `First ${n(shown)} of ${n(matching)} versions` : `${n(matching)} of ${n(total)} versions`;
+  return answer;
+}
+
 async function refreshModels() {
   try {
-    state.models = (await get("models")).data.models;
+    await getModels(state.sel && state.sel.model);
     if (state.sel) fillSelectors($("selectors"), state.models, state.sel);
   } catch { /* the connection state tells */ }
 }
@@ -285,6 +297,7 @@ function legend() {
 }
 
 $("selectors").addEventListener("change", (e) => {
+  if (e.target.name === "search") return refreshModels();
   state.sel = choose(state.models, { ...state.sel, [e.target.name]: e.target.value });
   state.pinned = null;
   state.at = state.asked = "";

@@ -1,0 +1,435 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/operators/model/slice"
+	"github.com/plumbline/plumbline/operators/model/stage"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// Shards learn the number of classes K of a model version apart, each from its own messages, and send the rows of every
+// K until they have. A version has statistics of one K: that with predictions in the most label panes. Cells of others
+// are held. When one of them overtakes, the version begins anew with its cells, as if the others had never come. What
+// is settled is published: all shards follow. From then on, or after settledPanes, only a person changes K.
+
+// settledPanes is the number of label panes with predictions after which K stands.
+const settledPanes = 30
+
+// maxRivals is the number of further K of which cells are held.
+const maxRivals = 4
+
+// Counts of versions whose rows had several K.
+const (
+	CountClasses        = "classes_changed"
+	CountDroppedClasses = "classes_dropped" // predictions of a K that is not the version's
+)
+
+// claim is what of a version has had one K.
+type claim struct{ panes, rows int64 }
+
+// contest is who may have a version's K.
+type contest struct {
+	own     claim
+	settled bool
+	rivals  map[int]*rival
+	dropped map[int]int64 // predictions that were dropped, by their K
+}
+
+// rival is another K, with its cells by slice.
+type rival struct {
+	claim
+	shape   acc.Config
+	inboxes map[string]*inbox
+}
+
+// putCell keeps a cell until its label pane is processed: in the version's inboxes, or in those of another K.
+func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) error {
+	if c.K == v.K {
+		return v.put(pane, c, late, &t.cfg)
+	}
+	set := new(acc.Set)
+	if err := set.UnmarshalBinary(c.Set); err != nil {
+		return err
+	}
+	r := v.contest.rivals[c.K]
+	if r == nil && (v.contest.settled || len(v.contest.rivals) >= maxRivals) {
+		countDropped(t, v, c.Slice, c.K, set)
+		return nil
+	}
+	if r == nil {
+		shape := t.cfg.Acc
+		shape.K = c.K
+		empty, err := acc.New(shape)
+		if err != nil {
+			return err
+		}
+		r = &rival{shape: empty.Settings(), inboxes: map[string]*inbox{}}
+	}
+	if err := stage.CheckShape(set, r.shape); err != nil || !t.cfg.Slices.has(c.Slice) {
+		return err
+	}
+	if v.contest.rivals == nil {
+		v.contest.rivals = map[int]*rival{}
+		t.log.Warn("rows of a model version have different numbers of classes", "model", v.Model, "version", v.Name,
+			"classes", v.K, "others", c.K)
+	}
+	v.contest.rivals[c.K] = r
+	b := r.inboxes[c.Slice]
+	if b == nil {
+		fresh := newInbox()
+		b = &fresh
+		r.inboxes[c.Slice] = b
+	}
+	lateRows := int64(0)
+	if late {
+		lateRows = set.LabelledRows()
+	}
+	return b.put(pane, c.PredictionPane, set, lateRows)
+}
+
+// countDropped counts the predictions of a cell of another K.
+func countDropped(t *Task, v *version, slice string, k int, set *acc.Set) {
+	if slice != "" {
+		return
+	}
+	n, _ := set.SeenRows()
+	drop(t, v, k, n)
+}
+
+func drop(t *Task, v *version, k int, predictions int64) {
+	if predictions == 0 {
+		return
+	}
+	if v.contest.dropped == nil {
+		v.contest.dropped = map[int]int64{}
+	}
+	if _, known := v.contest.dropped[k]; known || len(v.contest.dropped) < 2*maxRivals {
+		v.contest.dropped[k] += predictions
+	}
+	t.counts.Add(CountDroppedClasses, predictions)
+}
+
+// dropHeld counts the predictions of a K up to a label pane, and those that wait for later ones.
+func dropHeld(t *Task, v *version, k int, r *rival, pane int64) {
+	n := r.rows
+	if b := r.inboxes[""]; b != nil {
+		for later := range b.pending {
+			if later > pane {
+				n += b.predictions(later)
+			}
+		}
+	}
+	drop(t, v, k, n)
+}
+
+// predictions of a pane that the inboxes of a K have.
+func (r *rival) predictions(pane int64) int64 {
+	if b := r.inboxes[""]; b != nil {
+		return b.predictions(pane)
+	}
+	return 0
+}
+
+// nextPane returns the first label pane from next on, before first, for which another K has cells.
+func (c *contest) nextPane(next, first int64) int64 {
+	for _, r := range c.rivals {
+		for _, b := range r.inboxes {
+			for pane := range b.pending {
+				if pane >= next {
+					first = min(first, pane)
+				}
+			}
+		}
+	}
+	return first
+}
+
+func (c *claim) add(predictions int64) {
+	if predictions > 0 {
+		c.panes++
+		c.rows += predictions
+	}
+}
+
+// compare puts the better claim first: more label panes, then more rows. It does not say who came first, because that
+// depends on how the messages of shards interleave.
+func (c *claim) compare(o *claim) int {
+	return cmp.Or(-cmp.Compare(c.panes, o.panes), -cmp.Compare(c.rows, o.rows))
+}
+
+// reconcileAll decides, before a label pane is processed, which K the versions have.
+func reconcileAll(t *Task, m *model, pane int64) error {
+	for _, name := range slices.Sorted(maps.Keys(m.versions)) {
+		v := m.versions[name]
+		if v.contest.settled && len(v.contest.rivals) == 0 {
+			continue
+		}
+		if err := (&stepper{t, v}).reconcile(pane); err != nil {
+			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
+		}
+	}
+	return nil
+}
+
+func (t *stepper) reconcile(pane int64) error {
+	v, c := t.version, &t.contest
+	processed := c.own.panes > 0
+	if k := v.keys[""]; k != nil {
+		c.own.add(k.predictions(pane))
+	}
+	best, claimed := v.K, &c.own
+	for _, k := range slices.Sorted(maps.Keys(c.rivals)) {
+		r := c.rivals[k]
+		r.add(r.predictions(pane))
+		if better := r.claim.compare(claimed); better < 0 || better == 0 && k < best {
+			best, claimed = k, &r.claim
+		}
+	}
+	if best != v.K {
+		was, own := v.K, c.own
+		if err := t.overtake(best, pane, processed); err != nil || !processed {
+			return err
+		}
+		return t.settle(pane, fmt.Sprintf("K = %d from now on, not %d: predictions of it are in %d label panes, of %d "+
+			"in %d; what was counted with the latter is dropped", v.K, was, c.own.panes, was, own.panes))
+	}
+	if c.own.panes < settledPanes {
+		return nil
+	}
+	if len(c.rivals) == 0 {
+		c.settled = true
+		return nil
+	}
+	return t.settle(pane, fmt.Sprintf("K = %d stands: predictions of it are in %d label panes; those of another K are "+
+		"dropped", v.K, c.own.panes))
+}
+
+// overtake gives the version another K. If label panes were processed with the K that it had, their statistics end, and
+// the cells that were held are processed in their place.
+func (t *stepper) overtake(k int, pane int64, processed bool) error {
+	c := &t.contest
+	winner := c.rivals[k]
+	delete(c.rivals, k)
+	loser := &rival{claim: c.own, shape: t.Shape, inboxes: t.inboxes()}
+	was := t.K
+	if err := t.changeClasses(k, pane*t.cfg.Pane); err != nil {
+		return err
+	}
+	c.own = winner.claim
+	if processed {
+		t.counts.Add(CountClasses, 1)
+		dropHeld(t.Task, t.version, was, loser, pane)
+	} else {
+		c.rivals[was] = loser
+	}
+	if err := t.version.adopt(winner.inboxes, &t.cfg); err != nil {
+		return err
+	}
+	return t.catchUp(pane)
+}
+
+// adopt takes over the cells of a K that was a rival.
+func (v *version) adopt(inboxes map[string]*inbox, cfg *Config) error {
+	for _, name := range slices.Sorted(maps.Keys(inboxes)) {
+		for _, pane := range slices.Sorted(maps.Keys(inboxes[name].pending)) {
+			if err := inboxes[name].move(pane, v.inboxOf(name, cfg)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// catchUp processes the label panes of cells that were held, up to a pane that is next.
+func (t *stepper) catchUp(until int64) error {
+	for at := t.firstPending(until); at < until; {
+		if err := t.step(at); err != nil {
+			return err
+		}
+		if at++; !t.open() {
+			at = max(at, t.firstPending(until))
+		}
+	}
+	return nil
+}
+
+// open reports whether label panes without rows matter to a key of the version.
+func (v *version) open() bool {
+	for _, k := range v.keys {
+		if k.open() {
+			return true
+		}
+	}
+	return false
+}
+
+// firstPending is the first label pane before a pane that has cells, or that pane.
+func (v *version) firstPending(until int64) int64 {
+	for _, b := range v.inboxes() {
+		for pane := range b.pending {
+			until = min(until, pane)
+		}
+	}
+	return until
+}
+
+// changeClasses ends what was counted and decided with the version's K, and begins anew with another. Its number of
+// revisions, its pin and its orders stay where there are any.
+func (t *stepper) changeClasses(k int, now int64) error {
+	v := t.version
+	why := fmt.Sprintf("K = %d from now on, not %d: statistics begin anew; %s", k, v.K, errorUnknown)
+	for _, name := range slices.Sorted(maps.Keys(v.keys)) {
+		key := v.keys[name]
+		t.end(&key.Key, key.EndAlerts(why), now)
+	}
+	shape := t.cfg.Acc
+	shape.K = k
+	empty, err := acc.New(shape)
+	if err != nil {
+		return err
+	}
+	v.keys, v.heavy, v.pendingSlices = map[string]*keyState{}, map[string]*slice.Counts{}, map[string]*inbox{}
+	v.K, v.Shape, v.last, v.idle = k, empty.Settings(), minPane, 0
+	t.models[v.Model].heads.Forget(v.Name)
+	return v.refit.ChangeClasses(why, now)
+}
+
+// settle lets K stand, drops the cells of others, and tells all shards.
+func (t *stepper) settle(pane int64, why string) error {
+	v, c := t.version, &t.contest
+	c.settled = true
+	for _, k := range slices.Sorted(maps.Keys(c.rivals)) {
+		dropHeld(t.Task, v, k, c.rivals[k], pane)
+	}
+	c.rivals = nil
+	t.log.Warn("the number of classes of a model version is settled", "model", v.Model, "version", v.Name, "classes",
+		v.K, "why", why)
+	return v.refit.TellClasses(&record.Calibrator{Outcome: "classes: " + why, Classes: v.K}, pane*t.cfg.Pane)
+}
+
+// orderClasses carries out an order about K.
+func (t *stepper) orderClasses(o *pipeline.Order, pane int64) error {
+	v, now := t.version, pane*t.cfg.Pane
+	if k := t.cfg.Classes[v.Model]; k > 0 && k != o.Classes {
+		return t.refits.Refuse(o, now, fmt.Sprintf("the configuration declares K = %d for the model (models)", k))
+	}
+	if !v.refit.Accept(o) {
+		return nil
+	}
+	if o.Classes != v.K {
+		k := o.Classes
+		was, own := v.K, t.contest.own
+		if t.contest.rivals[k] == nil {
+			t.contest.rivals = map[int]*rival{k: {inboxes: map[string]*inbox{}}}
+		}
+		if err := t.overtake(k, pane, true); err != nil {
+			return err
+		}
+		t.log.Warn("statistics begin anew with another number of classes", "model", v.Model, "version", v.Name, "was",
+			was, "rows", own.rows)
+	}
+	v.contest.settled = true
+	v.contest.rivals = nil
+	return v.refit.TellClasses(&record.Calibrator{Outcome: fmt.Sprintf("classes: K = %d by %s", v.K, o.By),
+		Classes: v.K, By: o.By, Why: o.Why}, now)
+}
+
+// classesState is the checkpoint section with who has claimed the versions' K.
+type classesState struct{ t *Task }
+
+// AppendState implements pipeline.State.
+func (s classesState) AppendState(dst []byte) ([]byte, error) {
+	var err error
+	for _, name := range slices.Sorted(maps.Keys(s.t.models)) {
+		m := s.t.models[name]
+		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
+			dst = binenc.AppendString(binenc.AppendString(dst, name), vn)
+			if dst, err = m.versions[vn].contest.append(dst); err != nil {
+				return dst, err
+			}
+		}
+	}
+	return dst, nil
+}
+
+// RestoreState implements pipeline.State. The section with the models must have been restored before.
+func (s classesState) RestoreState(src []byte) error {
+	r, d := binenc.NewReader(src), acc.NewDecoder()
+	for r.Err() == nil && r.Len() > 0 {
+		name, vn := r.String(binenc.MaxName), r.String(binenc.MaxName)
+		if r.Err() != nil {
+			break
+		}
+		m := s.t.models[name]
+		if m == nil || m.versions[vn] == nil {
+			return fmt.Errorf("classes of %s version %q, which the checkpoint has not", name, vn)
+		}
+		if err := m.versions[vn].contest.restore(&r, d, s.t.cfg.Acc); err != nil {
+			return fmt.Errorf("classes of %s version %q: %w", name, vn, err)
+		}
+	}
+	return r.Close()
+}
+
+func (c *contest) append(dst []byte) (_ []byte, err error) {
+	dst = append(dst, binenc.Flags(c.settled))
+	dst = binenc.AppendVarint(binenc.AppendVarint(dst, c.own.panes), c.own.rows)
+	dst = binenc.AppendUvarint(dst, uint64(len(c.dropped)))
+	for _, k := range slices.Sorted(maps.Keys(c.dropped)) {
+		dst = binenc.AppendVarint(binenc.AppendUvarint(dst, uint64(k)), c.dropped[k])
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(c.rivals)))
+	for _, k := range slices.Sorted(maps.Keys(c.rivals)) {
+		r := c.rivals[k]
+		dst = binenc.AppendVarint(binenc.AppendVarint(binenc.AppendUvarint(dst, uint64(k)), r.panes), r.rows)
+		dst = binenc.AppendUvarint(dst, uint64(len(r.inboxes)))
+		for _, name := range slices.Sorted(maps.Keys(r.inboxes)) {
+			if dst, err = r.inboxes[name].appendPending(binenc.AppendString(dst, name)); err != nil {
+				return dst, err
+			}
+		}
+	}
+	return dst, nil
+}
+
+func (c *contest) restore(r *binenc.Reader, d *acc.Decoder, shape acc.Config) error {
+	*c = contest{settled: r.Byte() == 1, own: claim{r.Varint(), r.Varint()}}
+	for range r.Count(2, 2*maxRivals) {
+		if c.dropped == nil {
+			c.dropped = map[int]int64{}
+		}
+		k := int(r.Int("classes", 2, 1<<30))
+		c.dropped[k] = r.Varint()
+	}
+	for range r.Count(4, maxRivals+1) {
+		shape.K = int(r.Int("classes", 2, 1<<30))
+		empty, err := acc.New(shape)
+		if err != nil {
+			return err
+		}
+		x := &rival{claim: claim{r.Varint(), r.Varint()}, shape: empty.Settings(), inboxes: map[string]*inbox{}}
+		if c.rivals == nil {
+			c.rivals = map[int]*rival{}
+		}
+		c.rivals[shape.K] = x
+		for range r.Count(2, binenc.MaxItems) {
+			name, b := r.String(binenc.MaxName), newInbox()
+			if err := b.restorePending(r, d); err != nil {
+				return err
+			}
+			if err := b.checkShapes(x.shape); err != nil {
+				return err
+			}
+			x.inboxes[name] = &b
+		}
+	}
+	return r.Err()
+}

@@ -1,0 +1,108 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/operators/model/refit"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// Shards bound the model versions that they know, each by its own records. The task bounds those of all shards: a new
+// version beyond the bound takes the place of one that is silent, or its cells are dropped.
+
+// CountRefusedVersions counts predictions of model versions beyond the bound.
+const CountRefusedVersions = "versions_refused"
+
+// silentFor is the least time, in ns, that a version has had no rows when another takes its place.
+const silentFor = int64(time.Hour)
+
+// admits reports whether a version is known or may become so.
+func admits(t *Task, m *model, name string) (bool, error) {
+	if t.cfg.MaxVersions == 0 || m.versions[name] != nil {
+		return true, nil
+	}
+	if base, _, shadow := record.BaseVersion(name); shadow && m.versions[base] != nil {
+		return true, nil
+	}
+	live := 0
+	var oldest *version
+	for _, x := range t.models {
+		for _, v := range x.versions {
+			if len(v.keys) == 0 {
+				continue
+			}
+			live++
+			if v.last != minPane && (oldest == nil || v.last < oldest.last || v.last == oldest.last &&
+				(v.Model < oldest.Model || v.Model == oldest.Model && v.Name < oldest.Name)) {
+				oldest = v
+			}
+		}
+	}
+	if live < t.cfg.MaxVersions {
+		return true, nil
+	}
+	if oldest == nil || (t.reached-oldest.last)*t.cfg.Pane < max(silentFor, t.cfg.FinalAfter) ||
+		oldest.refit.Fitting() {
+		return false, nil
+	}
+	return true, makeRoom(t, oldest, m)
+}
+
+// makeRoom forgets a version for one of model to. If nothing was ever published about it, it leaves nothing behind.
+func makeRoom(t *Task, v *version, to *model) error {
+	if err := (&stepper{t, v}).forget(t.reached * t.cfg.Pane); err != nil {
+		return err
+	}
+	m := t.models[v.Model]
+	if !refit.Untouched(v.refit) || len(v.keys) > 0 || !m.heads.Remove(v.Name) {
+		return nil
+	}
+	delete(m.versions, v.Name)
+	if len(m.versions) == 0 && m != to && m.orders.Empty() {
+		delete(t.models, m.name)
+	}
+	return nil
+}
+
+// refuse counts the predictions of cells that are dropped.
+func refuse(t *Task, c *pipeline.Cell) error {
+	if c.Slice != "" {
+		return nil
+	}
+	set := new(acc.Set)
+	if err := set.UnmarshalBinary(c.Set); err != nil {
+		return err
+	}
+	n, _ := set.SeenRows()
+	t.counts.Add(CountRefusedVersions, n)
+	return nil
+}
+
+// versionsStatus lists the versions by name.
+func versionsStatus(t *Task) (out []record.VersionStatus) {
+	for _, name := range slices.Sorted(maps.Keys(t.models)) {
+		m := t.models[name]
+		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
+			v := m.versions[vn]
+			if m.heads.Shadowing(vn) {
+				continue
+			}
+			st := record.VersionStatus{Model: name, Version: vn, Classes: v.K, Settled: v.contest.settled}
+			if len(v.contest.rivals)+len(v.contest.dropped) > 0 {
+				st.Others = maps.Clone(v.contest.dropped)
+				if st.Others == nil {
+					st.Others = map[int]int64{}
+				}
+			}
+			for k, r := range v.contest.rivals {
+				st.Others[k] += r.rows
+			}
+			out = append(out, st)
+		}
+	}
+	return out
+}

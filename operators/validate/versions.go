@@ -1,0 +1,251 @@
+package validate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Limits bound the model versions of a shard: each takes memory here and in its model task.
+type Limits struct {
+	Max       int // versions known at a time; 0 = no bound
+	PerMinute int // new ones, by the records' time; 0 = no bound
+}
+
+const (
+	// burst is how many minutes' new versions may come at once.
+	burst = 10
+	// silentFor is how long a version has no rows before a new one may take its place where there is no other, ns.
+	silentFor = int64(time.Hour)
+	minute    = int64(time.Minute)
+)
+
+// version is what a shard knows of a model version.
+type version struct {
+	seen    int64  // time of the newest record with rows of it
+	classes int    // K; 0 = undecided
+	origin  string // how K was learnt
+	votes   []vote // while undecided
+}
+
+// vote is how many messages had rows of K classes.
+type vote struct {
+	classes  int
+	messages int
+	last     int64 // offset of the latest of them
+	origin   string
+}
+
+// What decides K: so many messages, which lead by so many. Beyond the most messages those with the most have it.
+const (
+	agreeing     = 3
+	leading      = 2
+	mostMessages = 32
+	mostClasses  = 4 // different K that have a vote
+)
+
+// table are the versions that a shard knows.
+type table struct {
+	Limits
+	by      map[arrowio.ModelKey]*version
+	now     int64 // time of the newest record
+	credit  int64 // new versions that may come, in minutes / PerMinute ns each
+	silent  int64 // no version was silent longer than since then when they were last looked through
+	lastKey arrowio.ModelKey
+	last    *version
+}
+
+func newTable(l Limits) table {
+	return table{Limits: l, by: map[arrowio.ModelKey]*version{}, credit: burst * minute * int64(l.PerMinute)}
+}
+
+// find returns a version, nil where it is not known.
+func (t *table) find(key arrowio.ModelKey) *version {
+	if t.last == nil || t.lastKey != key {
+		t.lastKey, t.last = key, t.by[key]
+	}
+	return t.last
+}
+
+// tick moves the time to that of a record.
+func (t *table) tick(now int64) {
+	if now <= t.now {
+		return
+	}
+	if t.now > 0 {
+		since := min(now-t.now, burst*minute)
+		t.credit = min(t.credit+since*int64(t.PerMinute), burst*minute*int64(t.PerMinute))
+	}
+	t.now = now
+}
+
+// admit makes a version known, or says why it may not be.
+func (t *table) admit(key arrowio.ModelKey) (v *version, why string) {
+	if t.PerMinute > 0 && t.credit < minute {
+		return nil, fmt.Sprintf("%s version %q is new, and more than %d new model versions a minute have come "+
+			"(versions.new_per_minute)", key.Model, key.Version, t.PerMinute)
+	}
+	if t.Max > 0 && len(t.by) >= t.Max && !t.makeRoom() {
+		return nil, fmt.Sprintf("%s version %q is new, and %d model versions had rows in the last %s (versions.max)",
+			key.Model, key.Version, len(t.by), time.Duration(silentFor))
+	}
+	if t.PerMinute > 0 {
+		t.credit -= minute
+	}
+	key = arrowio.ModelKey{Model: strings.Clone(key.Model), Version: strings.Clone(key.Version)}
+	v = &version{seen: t.now}
+	t.by[key], t.lastKey, t.last = v, key, v
+	return v, ""
+}
+
+// makeRoom forgets the version that has been silent longest, where that is long enough. It comes back as a new one.
+func (t *table) makeRoom() bool {
+	if t.silent > 0 && t.now-t.silent < silentFor {
+		return false
+	}
+	var oldest arrowio.ModelKey
+	t.silent = 0
+	for key, v := range t.by {
+		if t.silent == 0 || v.seen < t.silent || v.seen == t.silent && key.Compare(oldest) < 0 {
+			oldest, t.silent = key, max(v.seen, 1)
+		}
+	}
+	if t.now-t.silent < silentFor {
+		return false
+	}
+	delete(t.by, oldest)
+	t.lastKey, t.last = arrowio.ModelKey{}, nil
+	return true
+}
+
+// takes reports whether a version takes rows of k classes; where not, what it expects.
+func (v *version) takes(k int) (ok bool, expected string) {
+	switch {
+	case v.classes == k:
+		return true, ""
+	case v.classes != 0:
+		return false, fmt.Sprintf("expected K = %d %s", v.classes, v.origin)
+	}
+	for i := range v.votes {
+		if v.votes[i].classes == k {
+			return true, ""
+		}
+	}
+	if len(v.votes) < mostClasses {
+		return true, ""
+	}
+	return false, fmt.Sprintf("expected K = %d %s", v.leader().classes, v.leader().origin)
+}
+
+// atMost is the largest K that the version may have.
+func (v *version) atMost() int {
+	k := v.classes
+	for i := range v.votes {
+		k = max(k, v.votes[i].classes)
+	}
+	return k
+}
+
+// learn takes a message's rows of k classes as a vote.
+func (v *version) learn(k int, o *arrowio.Origin) {
+	if v.classes != 0 {
+		return
+	}
+	i := slices.IndexFunc(v.votes, func(x vote) bool { return x.classes == k })
+	if i < 0 {
+		i = len(v.votes)
+		v.votes = append(v.votes, vote{classes: k, last: -1, origin: learntFrom(o)})
+	}
+	if v.votes[i].last == o.Offset {
+		return
+	}
+	v.votes[i].messages++
+	v.votes[i].last = o.Offset
+	best, others, all := v.leader(), 0, 0
+	for j := range v.votes {
+		all += v.votes[j].messages
+		if v.votes[j].classes != best.classes {
+			others = max(others, v.votes[j].messages)
+		}
+	}
+	if best.messages >= agreeing && best.messages >= others+leading || all >= mostMessages {
+		v.classes, v.origin, v.votes = best.classes, best.origin, nil
+	}
+}
+
+// leader has the most messages, the first of those with as many.
+func (v *version) leader() *vote {
+	best := &v.votes[0]
+	for i := range v.votes {
+		if v.votes[i].messages > best.messages {
+			best = &v.votes[i]
+		}
+	}
+	return best
+}
+
+func learntFrom(o *arrowio.Origin) string {
+	text := fmt.Sprintf("as learnt from %s partition %d offset %d", o.Topic, o.Partition, o.Offset)
+	if o.Time > 0 {
+		text += " at " + pipeline.Format(o.Time)
+	}
+	return text
+}
+
+// merge learns what another shard knows.
+func (t *table) merge(o *table) {
+	t.now, t.credit = max(t.now, o.now), min(t.credit, o.credit)
+	for key, its := range o.by {
+		own := t.by[key]
+		if own == nil {
+			own = &version{}
+			t.by[key] = own
+		}
+		own.seen = max(own.seen, its.seen)
+		if own.classes == 0 && (its.classes != 0 || own.votes == nil) {
+			own.classes, own.origin, own.votes = its.classes, its.origin, slices.Clone(its.votes)
+		}
+	}
+	t.silent, t.last = 0, nil
+}
+
+// maxOrigin bounds the text of how K was learnt.
+const maxOrigin = 1 << 13
+
+func (t *table) append(dst []byte) []byte {
+	dst = binenc.AppendVarint(binenc.AppendVarint(dst, t.now), t.credit)
+	dst = binenc.AppendUvarint(dst, uint64(len(t.by)))
+	for _, key := range slices.SortedFunc(maps.Keys(t.by), arrowio.ModelKey.Compare) {
+		v := t.by[key]
+		dst = binenc.AppendString(binenc.AppendString(dst, key.Model), key.Version)
+		dst = binenc.AppendVarint(dst, v.seen)
+		dst = binenc.AppendString(binenc.AppendUvarint(dst, uint64(v.classes)), v.origin)
+		dst = binenc.AppendUvarint(dst, uint64(len(v.votes)))
+		for i := range v.votes {
+			x := &v.votes[i]
+			dst = binenc.AppendUvarint(binenc.AppendUvarint(dst, uint64(x.classes)), uint64(x.messages))
+			dst = binenc.AppendString(binenc.AppendVarint(dst, x.last), x.origin)
+		}
+	}
+	return dst
+}
+
+func (t *table) restore(r *binenc.Reader) {
+	*t = newTable(t.Limits)
+	t.now, t.credit = r.Varint(), min(r.Varint(), t.credit)
+	for range r.Count(5, 1<<20) {
+		key := arrowio.ModelKey{Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName)}
+		v := &version{seen: r.Varint(), classes: int(r.Int("classes", 0, 1<<30)), origin: r.String(maxOrigin)}
+		for range r.Count(4, mostClasses) {
+			v.votes = append(v.votes, vote{classes: int(r.Int("classes", 0, 1<<30)),
+				messages: int(r.Int("messages", 0, mostMessages)), last: r.Varint(), origin: r.String(maxOrigin)})
+		}
+		t.by[key] = v
+	}
+}

@@ -1,0 +1,216 @@
+package validate_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/operators/validate"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// shard is the operator with what it says of messages.
+type shard struct {
+	*validate.Operator
+	counts *pipeline.Counts
+	out    *pipeline.Out
+	offset int64
+	now    time.Time
+}
+
+func newShard(c validate.Config) *shard {
+	counts := pipeline.NewCounts()
+	out := pipeline.NewOut(counts)
+	return &shard{Operator: validate.New(c, pipeline.Host{Out: out, Counts: counts}), counts: counts, out: out,
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+}
+
+// send is a message with a row of each model; it returns the reasons by row.
+func (s *shard) send(t *testing.T, k int, models ...string) []string {
+	t.Helper()
+	b := &arrowio.Batch{N: len(models), K: k, Scores: make([]float32, len(models)*k), TS: make([]int64, len(models)),
+		Label: make([]int32, len(models)), Model: make([]int32, len(models)),
+		Origin: arrowio.Origin{Topic: "logits", Partition: 3, Offset: s.offset, Time: s.now.UnixNano()}}
+	for i, m := range models {
+		b.Models = append(b.Models, arrowio.ModelKey{Model: m, Version: "1"})
+		b.Model[i], b.TS[i] = int32(i), s.now.UnixNano()
+	}
+	s.out.Begin(pipeline.Record{Topic: "logits", Partition: 3, Offset: s.offset})
+	s.offset++
+	s.out.NextBatch(b.N)
+	rejects, err := s.Process(t.Context(), b, func(out *arrowio.Batch) (pipeline.Rejects, error) {
+		return out.Reject, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.out.End()
+	if rejects == nil {
+		return make([]string, b.N)
+	}
+	return rejects
+}
+
+// detail is that of the latest dead letter.
+func (s *shard) detail() string {
+	ms := s.out.Drain()
+	for _, h := range ms[len(ms)-1].Headers {
+		if h.Key == "plumbline-detail" {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// again restores the state into another operator.
+func (s *shard) again(t *testing.T, c validate.Config) *shard {
+	t.Helper()
+	state, err := s.AppendState(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newShard(c)
+	if err := n.RestoreState(state); err != nil {
+		t.Fatal(err)
+	}
+	n.offset, n.now = s.offset, s.now
+	second, err := n.AppendState(nil)
+	if err != nil || string(second) != string(state) {
+		t.Fatalf("a restored state is not the one that was stored: %v", err)
+	}
+	return n
+}
+
+// TestFirstMessageOwnsNoModel: the first messages agree on K, and one of another K that came before them is outvoted;
+// rows of another K are refused from then on, with the message that K was learnt from.
+func TestFirstMessageOwnsNoModel(t *testing.T) {
+	s := newShard(validate.Config{})
+	for i, k := range []int{5, 10, 10, 10} {
+		if got := s.send(t, k, "m"); got[0] != "" {
+			t.Fatalf("message %d of K = %d while nothing is decided: %q", i, k, got[0])
+		}
+		s = s.again(t, validate.Config{})
+	}
+	if got := s.send(t, 5, "m"); got[0] != validate.ReasonClasses {
+		t.Fatalf("K = 5 after three messages of 10: %q", got[0])
+	}
+	want := "K = 5, expected K = 10 as learnt from logits partition 3 offset 1 at 2026-01-01T00:00:00Z"
+	if d := s.detail(); !strings.Contains(d, want) {
+		t.Errorf("detail %q, want %q", d, want)
+	}
+	if got := s.send(t, 10, "m"); got[0] != "" {
+		t.Errorf("K = 10: %q", got[0])
+	}
+}
+
+// TestUndecidedForEver: where no K leads, the messages with the most have it in the end; no more than a few different
+// ones take part.
+func TestUndecidedForEver(t *testing.T) {
+	s := newShard(validate.Config{})
+	rejected := 0
+	for i := range 40 {
+		if s.send(t, []int{5, 10}[i%2], "m")[0] != "" {
+			rejected++
+		}
+	}
+	if rejected != 4 {
+		t.Errorf("%d of 40 messages that alternate are refused, want the 4 of the other K after 32", rejected)
+	}
+	for k := 2; k < 12; k++ {
+		if got := s.send(t, k, "n")[0]; (got != "") != (k > 5) {
+			t.Errorf("K = %d, the %d. different one: %q", k, k-1, got)
+		}
+	}
+}
+
+// TestOrderedClasses: what was settled for all shards stands above what was learnt, and after a restart.
+func TestOrderedClasses(t *testing.T) {
+	orders := validate.NewOrdered()
+	c := validate.Config{Ordered: orders}
+	s := newShard(c)
+	for range 3 {
+		s.send(t, 5, "m")
+	}
+	key := arrowio.ModelKey{Model: "m", Version: "1"}
+	orders.Set(key, validate.Order{Classes: 10, Origin: "as ordered by ann"})
+	orders.Set(arrowio.ModelKey{Model: "n", Version: "1"}, validate.Order{Classes: 3, Origin: "as ordered by ann"})
+	for range 2 {
+		if got := s.send(t, 5, "m"); got[0] != validate.ReasonClasses {
+			t.Fatalf("K = 5 after an order for 10: %q", got[0])
+		}
+		if d := s.detail(); !strings.Contains(d, "K = 5, expected K = 10 as ordered by ann") {
+			t.Errorf("detail %q", d)
+		}
+		if got := s.send(t, 10, "m"); got[0] != "" {
+			t.Fatalf("K = 10 after an order for 10: %q", got[0])
+		}
+		if got := s.send(t, 10, "n"); got[0] != validate.ReasonClasses {
+			t.Fatalf("the first message of another model, after an order for it: %q", got[0])
+		}
+		s = s.again(t, c)
+	}
+}
+
+func names(from, to int) (out []string) {
+	for i := from; i < to; i++ {
+		out = append(out, fmt.Sprint("m", i))
+	}
+	return out
+}
+
+func count(reasons []string, reason string) (n int) {
+	for _, r := range reasons {
+		if r == reason {
+			n++
+		}
+	}
+	return n
+}
+
+// TestNewModelsAreBounded: names beyond the bounds are refused, those that are known are not, and what is refused is a
+// function of the records.
+func TestNewModelsAreBounded(t *testing.T) {
+	c := validate.Config{Limits: validate.Limits{Max: 50, PerMinute: 2}}
+	s := newShard(c)
+	got := s.send(t, 3, names(0, 10_000)...)
+	if n := count(got, ""); n != 20 || slices.Contains(got[:20], validate.ReasonModels) {
+		t.Fatalf("%d of 10,000 new models are taken, want the first 20, of ten minutes", n)
+	}
+	if d := s.detail(); !strings.Contains(d, "9980 rows models: m20 version \"1\" is new, and more than 2 new model "+
+		"versions a minute have come (versions.new_per_minute)") && !strings.Contains(d, "more than 2 new") {
+		t.Errorf("detail %q", d)
+	}
+	s = s.again(t, c)
+	s.now = s.now.Add(time.Minute)
+	if n := count(s.send(t, 3, names(0, 30)...), ""); n != 22 {
+		t.Errorf("a minute later %d are known, want 22", n)
+	}
+	// Full: 30 more in 15 minutes fill it, then none is taken while all have rows.
+	for range 20 {
+		s.now = s.now.Add(time.Minute)
+		s.send(t, 3, names(0, 60)...)
+	}
+	got = s.send(t, 3, names(0, 60)...)
+	if n := count(got, ""); n != 50 {
+		t.Fatalf("%d of 60 are known, want 50", n)
+	}
+	if d := s.detail(); !strings.Contains(d, "50 model versions had rows in the last 1h0m0s (versions.max)") {
+		t.Errorf("detail %q", d)
+	}
+	// All but the first ten are silent for an hour: others take their places.
+	for range 61 {
+		s.now = s.now.Add(time.Minute)
+		if n := count(s.send(t, 3, names(0, 10)...), ""); n != 10 {
+			t.Fatal("a model with rows is not known any more")
+		}
+	}
+	if n := count(s.send(t, 3, names(100, 130)...), ""); n != 20 {
+		t.Errorf("%d new models take the places of silent ones, want 20, of ten minutes", n)
+	}
+	if n := count(s.send(t, 3, names(0, 10)...), ""); n != 10 {
+		t.Error("a model with rows is not known any more")
+	}
+}
