@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -281,7 +282,7 @@ func TestVersionsAreBounded(t *testing.T) {
 	send("a", "b", "c", "d")
 	send("a", "b", "d")
 	publish := &pipeline.Order{ID: [16]byte{1}, Action: pipeline.ActionPublish, Model: "b", Version: "1", By: "ann",
-		Why: "test", Calibrator: encoded(t, 2)}
+		Why: "test", Calibrator: batchtest.Temperature(t, 2)}
 	x.take(pipeline.AppendOrder(nil, publish))
 	if n := x.task.counts.All()[CountRefusedVersions]; n != 20 {
 		t.Errorf("%d predictions of a fourth version dropped, want 20", n)
