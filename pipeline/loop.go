@@ -320,6 +320,11 @@ func (l *loop) unsaved(err error) error {
 func (l *loop) save(s *copied) (err error) {
 	defer Caught(&err)
 	name, key := l.task.Name(), l.Group+"/"+l.task.Name()
+	if l.Confirm != nil {
+		if err := l.Confirm(l.ctx); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	s.Ready = func() error {
 		if err := l.Store.Holds(l.ctx, key, s.number-1); err != nil {
 			return err

@@ -83,8 +83,11 @@ type Runner struct {
 	Interval time.Duration // wall clock from the beginning of one checkpoint to that of the next
 	// Restoring is called before a task is restored, and done after; nil = nobody wants to know.
 	Restoring func() (done func())
-	Guard     Guard // of the one task that this runner is for; nil = nothing is passed over
-	Log       *slog.Logger
+	// Confirm is called before a checkpoint is saved: an error says that what was read since the last one is of other
+	// inputs than the task's. nil = nobody asks.
+	Confirm func(ctx context.Context) error
+	Guard   Guard // of the one task that this runner is for; nil = nothing is passed over
+	Log     *slog.Logger
 }
 
 // ErrUnsaved means that a task ended without its last checkpoint. What it took since the one before is not lost:

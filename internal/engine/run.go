@@ -44,6 +44,7 @@ type KafkaRun struct {
 	shards    int // partitions of logits and labels
 	recalling sync.Mutex
 	panes     int // partitions of panes
+	topics    topology
 }
 
 // Run serves until ctx is done or an error that trying again cannot mend. First the topics are checked and the store is
@@ -72,6 +73,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	if err != nil {
 		return kafkaclient.Explain(ctx, rt.Config.Kafka, err)
 	}
+	r.topics = topics
 	r.askLimits(ctx)
 	g, ctx := errgroup.WithContext(ctx)
 	r.following.Store(true)
@@ -212,7 +214,8 @@ func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 
 func (r *KafkaRun) runner(stage string, guard pipeline.Guard) pipeline.Runner {
 	return pipeline.Runner{Group: r.Config.Group + "/" + stage, Store: r.store, Sink: r.sink,
-		Interval: r.Config.Checkpoints.Interval, Restoring: r.Restoring, Guard: guard, Log: r.Log}
+		Interval: r.Config.Checkpoints.Interval, Restoring: r.Restoring, Guard: guard, Log: r.Log,
+		Confirm: r.unchanged}
 }
 
 func (r *KafkaRun) runShards(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine/reset"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
@@ -211,6 +212,31 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 			return err
 		}
 	}
+}
+
+// unchanged returns an error where a topic was made again since the start. A task asks before it saves what it has read:
+// so no state has records of a topic that took the place of its own, however soon that one had as many. Where the
+// brokers cannot tell, or the topic is not there, nothing is known against it.
+func (r *KafkaRun) unchanged(ctx context.Context) error {
+	const patience = 5 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	now := r.topics
+	for i := range now {
+		if now[i].name == "" {
+			continue
+		}
+		ids, err := kafkaio.TopicIDs(ctx, r.Client, now[i].name)
+		if err != nil {
+			r.Log.Debug("id of a topic", "topic", now[i].name, "err", err)
+			continue
+		}
+		now[i].id = ids[0]
+	}
+	if len(remade(r.topics, now)) == 0 {
+		return nil
+	}
+	return attempts.Lasting(sameTopology(r.Config.Group, r.topics, now))
 }
 
 // shaped is t with the keys of another: they are not stored.
