@@ -28,8 +28,8 @@ const CountRepeats = "repeats"
 // was made of it is written. So in each keyed partition the messages of one source come in the order of (Offset, Part),
 // but for repeats, which are those not beyond the greatest seen; no message comes for the first time after a later one.
 type Provenance struct {
-	Topic         string
-	Partition, Of int32 // Of is the number of partitions of Topic
+	Topic         string // with its id, where the brokers tell one: a topic that was made again is another source
+	Partition, Of int32  // Of is the number of partitions of Topic
 	Offset        int64
 	Part          int32 // of the messages made of one offset for one keyed partition
 }
@@ -38,6 +38,9 @@ type Provenance struct {
 func (p Provenance) AsHeader() Header {
 	return Header{SourceHeader, fmt.Appendf(nil, "%s/%d/%d/%d/%d", p.Topic, p.Partition, p.Of, p.Offset, p.Part)}
 }
+
+// maxSourceName is the longest name of a source: that of a topic, and its id.
+const maxSourceName = 249 + 1 + 32
 
 // maxSources bounds the sources that a shard knows: headers are the sender's.
 const maxSources = 1 << 16
@@ -62,7 +65,7 @@ func provenance(r *Record) (p Provenance, idle string, ok bool, err error) {
 
 func parseProvenance(s string) (p Provenance, err error) {
 	f := strings.Split(s, "/")
-	if len(f) != 5 || f[0] == "" || len(f[0]) > 249 {
+	if len(f) != 5 || f[0] == "" || len(f[0]) > maxSourceName {
 		return p, fmt.Errorf("header %s %.64q: must be TOPIC/PARTITION/OF/OFFSET/PART", SourceHeader, s)
 	}
 	p.Topic = f[0]
@@ -123,6 +126,12 @@ func (w *Watermark) sourceIdle(in Input, p Provenance, idle bool) error {
 	w.in[in].left = false
 	w.in[in].topic, w.in[in].of, w.in[in].idle = p.Topic, p.Of, w.in[in].idle && idle
 	return nil
+}
+
+// foreign reports whether a header names a source of an input that has none: anybody can write a header, which must not
+// hold back or leave out what others send.
+func (w *Watermark) foreign(in Input, p Provenance) bool {
+	return w.in[in].alone && w.sources[sourceKey{in, p.Topic, p.Partition}] == nil
 }
 
 func (w *Watermark) known(in Input, p Provenance) (*sourceMark, error) {

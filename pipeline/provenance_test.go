@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestProvenanceHeader(t *testing.T) {
 	}
 	for _, bad := range []string{"", "z/1/2/3", "z/1/2/3/4/5", "/0/1/2/3", "z/x/2/3/4", "z/-1/2/3/4", "z/2/2/0/0",
 		"z/0/0/0/0", "z/0/99999999/0/0",
-		"z/0/1/9223372036854775808/0", "z/0/1/0/4294967296", strings.Repeat("z", 250) + "/0/1/0/0"} {
+		"z/0/1/9223372036854775808/0", "z/0/1/0/4294967296", strings.Repeat("z", maxSourceName+1) + "/0/1/0/0"} {
 		if _, _, ok, err := provenance(&Record{Headers: []Header{{SourceHeader, []byte(bad)}}}); !ok || err == nil {
 			t.Errorf("%.40q: taken, want an error", bad)
 		}
@@ -272,5 +273,37 @@ func TestShardTakesSourcesOnce(t *testing.T) {
 	}
 	if got := s.Next()[Logits]; got != 8 {
 		t.Errorf("next offset %d, want 8", got)
+	}
+}
+
+// TestForeignSources: where no unkeyed topic is configured, a header that names one neither holds the shard back nor
+// leaves out a row of anybody.
+func TestForeignSources(t *testing.T) {
+	w := NewWatermark(1, 10)
+	w.Leave(Logits)
+	counts := NewCounts()
+	s := NewShard(ShardSpec{Inputs: 1, PaneLength: 100, Watermark: w, Decoder: arrowio.NewDecoder(arrowio.Options{}),
+		Host: Host{Out: NewOut(counts), Outbox: NewOutbox(0, 1, 100, 1), Counts: counts,
+			Log: slog.New(slog.DiscardHandler)}})
+	value, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", Version: "1", K: 2, IDs: []string{"a"},
+		TS: []Time{1000}, Logits: []float32{1, 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := Provenance{Topic: "u", Partition: 3, Of: maxSources, Offset: math.MaxInt64 - 1}.AsHeader()
+	for o := range int64(2) {
+		r := Record{Topic: "logits", Offset: o, Time: 1000, Value: value, Headers: []Header{forged}}
+		if err := s.Take(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	idle := Header{SourceIdleHeader, []byte("0")}
+	if err := s.Take(t.Context(), Record{Topic: "logits", Offset: 2, Headers: []Header{forged, idle}}); err != nil {
+		t.Fatal(err)
+	}
+	all := counts.All()
+	if got := w.Now(); got != 990 || all[CountRepeats+":logits"] != 0 || all[CountRows+":logits"] != 2 ||
+		all[CountDeadLetters+":source"] != 1 || len(w.sources) != 0 {
+		t.Errorf("watermark %d, counts %v, %d sources", got, all, len(w.sources))
 	}
 }

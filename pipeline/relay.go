@@ -40,7 +40,13 @@ type Relay struct {
 	Counts   *Counts
 	Status   *RelayStatus
 	Guard    Guard // nil = nothing is passed over
+	// Confirm is asked before messages are written, once a second at most: an error says that what was read is of
+	// another topic than the source's. nil = nobody asks.
+	Confirm func(ctx context.Context) error
 }
+
+// confirmEvery is how often the source's topic is asked for while messages come.
+const confirmEvery = time.Second
 
 // RelayStatus is what a relay tells of itself.
 type RelayStatus struct {
@@ -58,7 +64,7 @@ const maxRelayed = 4 << 20
 // when no other record is at hand, and else together with that of the others at hand.
 func (y *Relay) Run(ctx context.Context) error {
 	y.Guard = guarded(y.Guard)
-	done, last := y.Next, time.Time{}
+	done, last, confirmed := y.Next, time.Time{}, time.Time{}
 	y.Sink = lossySink{y.Sink, y.Counts}
 	y.report(done, false)
 	if err := y.Sink.Write(ctx, y.Convert.Opening()); err != nil && ctx.Err() == nil {
@@ -66,6 +72,12 @@ func (y *Relay) Run(ctx context.Context) error {
 	}
 	for {
 		ms, next, passed, err := y.gather(ctx, last.Add(y.Interval))
+		if len(ms) > 0 && y.Confirm != nil && time.Since(confirmed) > confirmEvery {
+			if cerr := y.Confirm(ctx); cerr != nil && ctx.Err() == nil {
+				return fmt.Errorf("%s: %w", y.Name, cerr)
+			}
+			confirmed = time.Now()
+		}
 		if next >= 0 || len(ms) > 0 {
 			if werr := y.Sink.Write(ctx, ms); werr != nil {
 				err = werr

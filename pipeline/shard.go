@@ -202,8 +202,10 @@ func (s *Shard) control(in Input, src *sourceMark, t Time, err error) {
 func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 	p, idle, ok, err := provenance(r)
 	switch {
-	case !ok:
+	case !ok, err == nil && idle == "" && s.Watermark.foreign(r.Input, p):
 		return nil, true
+	case err == nil && s.Watermark.foreign(r.Input, p):
+		err = errors.New("no unkeyed topic is configured")
 	case err == nil && idle != "":
 		s.Counts.Add(CountControl, 1)
 		err = s.Watermark.sourceIdle(r.Input, p, idle == "1")

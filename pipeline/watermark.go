@@ -31,6 +31,7 @@ type inputMark struct {
 	topic           string // the unkeyed topic that the latest message was made of; "" = none
 	of              int32  // its partitions
 	left            bool   // its sources do not count until one speaks again
+	alone           bool   // no unkeyed topic is configured for it: it has no sources but those of before
 }
 
 // NewWatermark returns the watermark of a shard with so many inputs, at NoTime.
@@ -61,7 +62,7 @@ func (w *Watermark) Idle(in Input) { w.in[in].idle = true }
 // Leave is for an input that no unkeyed topic is configured for: the sources that a checkpoint knows of from before,
 // which nobody reads any more, hold it back no longer. They count again from the next message on that one of them
 // sends.
-func (w *Watermark) Leave(in Input) { w.in[in].left = true }
+func (w *Watermark) Leave(in Input) { w.in[in].left, w.in[in].alone = true, true }
 
 // awake takes back that inputs are exhausted: they have to prove it anew.
 func (w *Watermark) awake() {
@@ -136,7 +137,7 @@ func (w *Watermark) RestoreState(src []byte) error {
 	for i := range n {
 		m := inputMark{newest: r.Varint(), control: r.Varint()}
 		if i < len(w.in) {
-			m.left = w.in[i].left
+			m.left, m.alone = w.in[i].left, w.in[i].alone
 			w.in[i] = m
 		}
 	}

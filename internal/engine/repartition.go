@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -88,6 +89,10 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	if err != nil {
 		return err
 	}
+	source, err := sourceName(ctx, r, u.topic)
+	if err != nil {
+		return err
+	}
 	src := kafkaio.NewSource(kafkaio.Spec{
 		Client:      r.Client,
 		Topics:      map[pipeline.Input]string{u.input: u.topic},
@@ -102,7 +107,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	})
 	defer src.Close()
 	counts := pipeline.NewCounts()
-	split := repartition.Config{Input: u.input, Topic: u.topic, Partition: int32(p), Of: int32(max(of, p+1)),
+	split := repartition.Config{Input: u.input, Topic: source, Partition: int32(p), Of: int32(max(of, p+1)),
 		Targets: r.shards, Keyed: true,
 		Decode: arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}
 	hashed, err := idKey(r.Config.Privacy.IDKeyFile)
@@ -117,8 +122,50 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	defer r.remove(name)
 	relay := pipeline.Relay{Name: name, Source: src, Convert: convert, Sink: sink, Input: u.input, Next: next,
 		Interval: r.Config.Checkpoints.Interval, Log: r.Log, Counts: counts, Status: status,
-		Guard: u.guard}
+		Guard: u.guard, Confirm: func(ctx context.Context) error { return unchanged(ctx, r) }}
 	return lasting(relay.Run(ctx))
+}
+
+// sourceName is what shards know an unkeyed topic by: its name and its id.
+func sourceName(ctx context.Context, r *KafkaRun, topic string) (string, error) {
+	ids, err := kafkaio.TopicIDs(ctx, r.Client, topic)
+	if err != nil || ids[0] == (kafkaio.TopicID{}) {
+		return topic, err
+	}
+	return topic + "@" + hex.EncodeToString(ids[0][:]), nil
+}
+
+// rewind lets the repartition stage read unkeyed topics that were made again from their start, whatever it has
+// committed of them before anyone knew.
+func rewind(ctx context.Context, r *KafkaRun, remade map[string]bool) error {
+	for _, u := range r.unkeyedTopics() {
+		if !remade[u.topic] {
+			continue
+		}
+		n, err := kafkaio.Partitions(ctx, r.Client, u.topic)
+		if err != nil {
+			return err
+		}
+		group := r.Config.Group + "-repartition-" + u.input.String()
+		req := &kafka.OffsetCommitRequest{GroupID: group, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{}}
+		for p := range n {
+			lo, _, err := kafkaio.Bounds(ctx, r.Client, u.topic, p)
+			if err != nil {
+				return err
+			}
+			req.Topics[u.topic] = append(req.Topics[u.topic], kafka.OffsetCommit{Partition: p, Offset: lo})
+		}
+		res, err := r.Client.OffsetCommit(ctx, req)
+		if err == nil {
+			for _, p := range res.Topics[u.topic] {
+				err = errors.Join(err, p.Error)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("offsets of group %s: %w", group, err)
+		}
+	}
+	return nil
 }
 
 // fencedCommit is commit that tells by ErrFenced that the group has gone on without this process.

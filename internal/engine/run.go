@@ -74,7 +74,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 		return kafkaclient.Explain(ctx, rt.Config.Kafka, err)
 	}
 	r.topics = topics
-	r.askLimits(ctx)
+	askLimits(ctx, r)
 	g, ctx := errgroup.WithContext(ctx)
 	r.following.Store(true)
 	if err := rt.ServeHTTP(ctx, g); err != nil {
@@ -96,7 +96,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 
 // askLimits notes and logs the topics that will refuse what is written to them. A broker that does not tell its
 // configuration to this user is no reason not to start.
-func (r *KafkaRun) askLimits(ctx context.Context) {
+func askLimits(ctx context.Context, r *KafkaRun) {
 	var err error
 	if r.smallTopics, err = kafkaclient.SmallTopics(ctx, r.Client, r.Config); err != nil {
 		r.Log.Warn("whether the topics take messages of kafka.message_max_bytes is not known", "err", err)
@@ -215,7 +215,7 @@ func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 func (r *KafkaRun) runner(stage string, guard pipeline.Guard) pipeline.Runner {
 	return pipeline.Runner{Group: r.Config.Group + "/" + stage, Store: r.store, Sink: r.sink,
 		Interval: r.Config.Checkpoints.Interval, Restoring: r.Restoring, Guard: guard, Log: r.Log,
-		Confirm: r.unchanged}
+		Confirm: func(ctx context.Context) error { return unchanged(ctx, r) }}
 }
 
 func (r *KafkaRun) runShards(ctx context.Context) error {

@@ -81,5 +81,8 @@ func ResetState(ctx context.Context, cfg config.Config, log *slog.Logger, o rese
 	if err := at.Apply(ctx, plan); err != nil || len(at.Remade) == 0 {
 		return plan, err
 	}
+	if err := rewind(ctx, r, at.Remade); err != nil {
+		return plan, err
+	}
 	return plan, saveTopology(ctx, at.Store, topologyKey(cfg.Group), now, stored)
 }

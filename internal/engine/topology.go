@@ -214,10 +214,10 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 	}
 }
 
-// unchanged returns an error where a topic was made again since the start. A task asks before it saves what it has read:
-// so no state has records of a topic that took the place of its own, however soon that one had as many. Where the
+// unchanged returns an error where a topic was made again since the start. A task asks before it saves what it has
+// read: so no state has records of a topic that took the place of its own, however soon that one had as many. Where the
 // brokers cannot tell, or the topic is not there, nothing is known against it.
-func (r *KafkaRun) unchanged(ctx context.Context) error {
+func unchanged(ctx context.Context, r *KafkaRun) error {
 	const patience = 5 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -6,9 +6,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/internal/feed"
 )
 
-func init() { hostile["epoch-remade-live"] = remadeLive }
+func init() {
+	hostile["epoch-remade-live"] = remadeLive
+	hostile["epoch-remade-unkeyed"] = remadeUnkeyed
+}
 
 // remadeLive deletes topics and makes them again under a process that reads them, and makes them longer than they were
 // before it can notice: no state has what it read of the new ones, so a reset counts them once, from their beginning.
@@ -40,4 +45,46 @@ func remadeLive(t *testing.T, a *attack) {
 	got := w.day()
 	a.Exact = sc.same(t, got, want)
 	sc.told(t, w, got)
+}
+
+// remadeUnkeyed deletes unkeyed topics and makes them again: the repartition stage reads the new ones from their start,
+// and no shard takes what it makes of them for repeats.
+func remadeUnkeyed(t *testing.T, a *attack) {
+	a.Input = "unkeyed topics are deleted and made again"
+	a.Before = "after the reset all of the new topics' first messages were dropped as repeats"
+	s := withUnkeyed(t, configure(t, oneDay+"models: [{name: m, classes: 10}]\n"))
+	all := repartitionFeed(t, 1)
+	half := len(all) / 2
+	var rows [2]int64
+	for _, m := range all[:half] {
+		rows[m.Stream] += int64(m.Rows)
+	}
+	send := func(ms []feed.Message) {
+		writeFeed(t, s, "-unkeyed", ms, func(i int, m *feed.Message) []int {
+			if len(m.Headers) > 0 {
+				return []int{0, 1, 2}
+			}
+			return []int{i / 2 % unkeyedPartitions}
+		})
+	}
+	send(all[:half])
+	p := run(t, s)
+	p.drain(rows[0], rows[1])
+	p.stop()
+	w := &epochWorld{t: t, s: s}
+	w.remake("logits_unkeyed", "labels_unkeyed")
+	send(all[half:])
+	sc := lostState{says: "deleted and made again"}
+	sc.refused(t, w)
+	runOK(t, "state", "reset", "-c", s.file, "--task", "all", "--by", "ann", "--why", "a test", "--accept-loss")
+	began := time.Now()
+	p = run(t, s)
+	st := p.drain(repartitionRows, repartitionRows)
+	a.Lag = time.Since(began).Round(100 * time.Millisecond).String()
+	a.Exact = st.Counts.Predictions == repartitionRows && st.Counts.Labels == repartitionRows &&
+		st.Counts.Joined == repartitionRows && st.Counts.Duplicates == 0
+	if !a.Exact {
+		t.Errorf("counts %+v, want %d each", st.Counts, repartitionRows)
+	}
+	p.stop()
 }
