@@ -39,10 +39,15 @@ func (rt *Engine) unkeyedTopics() []unkeyed {
 
 // runRepartition runs a consumer group for each unkeyed topic: their numbers of partitions are their own.
 func (r *KafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error {
-	topics := map[pipeline.Stream]string{
-		pipeline.StreamLogits:     r.Config.Topics.Logits,
-		pipeline.StreamLabels:     r.Config.Topics.Labels,
-		pipeline.StreamDeadLetter: r.Config.Topics.DeadLetter,
+	sources := r.unkeyedTopics()
+	if len(sources) == 0 {
+		return nil
+	}
+	// Only what is written to: there may be no labels topic.
+	topics := map[pipeline.Stream]string{pipeline.StreamDeadLetter: r.Config.Topics.DeadLetter}
+	streams := [...]pipeline.Stream{pipeline.Logits: pipeline.StreamLogits, pipeline.Labels: pipeline.StreamLabels}
+	for _, u := range sources {
+		topics[streams[u.input]] = u.target
 	}
 	if r.Config.Topics.Decisions != "" {
 		topics[pipeline.StreamHistory] = r.Config.Topics.Decisions
@@ -52,7 +57,7 @@ func (r *KafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error 
 		return err
 	}
 	sink := decisionlog.Recorder{Sink: to}
-	for _, u := range r.unkeyedTopics() {
+	for _, u := range sources {
 		id := r.Config.Group + "-repartition-" + u.input.String()
 		// Partitions that are added need nothing but to be read.
 		group := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{u.topic},
