@@ -31,6 +31,8 @@ type Origin struct {
 	Offset    int64
 	// Time is the Kafka record's timestamp, in nanoseconds; 0 where there is none (files).
 	Time Time
+	// Ahead: the timestamp is in the future.
+	Ahead bool
 }
 
 func (o Origin) String() string { return fmt.Sprintf("%s/%d/%d", o.Topic, o.Partition, o.Offset) }

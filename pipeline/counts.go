@@ -3,8 +3,10 @@ package pipeline
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
@@ -36,6 +38,9 @@ const (
 	CountDuplicates  = "duplicates"   // predictions of an id that waits, or that is remembered
 	CountPooled      = "pooled"       // predictions and labelled rows of slice values that a shard had no slot for
 	CountControl     = "control"      // watermark records
+	// Rows of a wrong clock by model and version: late; rejected because their time is ahead.
+	CountLateByModel  = "late_by_model"
+	CountAheadByModel = "ahead_by_model"
 
 	CountEvictedLabels = "evicted_labels" // labels among the evicted
 	// labels among the rejected that were good rows but did not fit their prediction.
@@ -96,6 +101,39 @@ func (c *Counts) Set(name string, n int64) {
 // AddReason adds d to a count by reason.
 func (c *Counts) AddReason(name, reason string, d int64) { c.Add(name+":"+reason, d) }
 
+// maxByModel bounds the model versions that a count names; the others are counted as slicing's pooled values are.
+const (
+	maxByModel  = 50
+	otherModels = "~other"
+)
+
+// AddModels adds to a count by model version.
+func (c *Counts) AddModels(name string, by map[arrowio.ModelKey]int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	named := -1
+	for _, m := range slices.SortedFunc(maps.Keys(by), arrowio.ModelKey.Compare) {
+		key := name + ":" + m.Model + "/" + m.Version
+		if _, ok := c.n[key]; !ok {
+			if named < 0 {
+				named = 0
+				for k := range c.n {
+					if strings.HasPrefix(k, name+":") {
+						named++
+					}
+				}
+			}
+			if named++; named > maxByModel || len(key) > maxCountName {
+				key = name + ":" + otherModels
+			}
+		}
+		c.n[key] += by[m]
+	}
+}
+
+// maxCountName bounds the names of counts.
+const maxCountName = 1 << 10
+
 // All returns a copy.
 func (c *Counts) All() map[string]int64 {
 	c.mu.Lock()
@@ -122,7 +160,7 @@ func (c *Counts) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
 	n := map[string]int64{}
 	for range r.Count(2, 1<<16) {
-		k := r.String(1 << 10)
+		k := r.String(maxCountName)
 		n[k] = r.Varint()
 	}
 	withoutArchive(n)

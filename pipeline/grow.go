@@ -81,7 +81,7 @@ func Moving(s *Shard) map[string]Edit {
 
 // moving are the sections that every shard of the new number reads.
 func (s *Shard) moving() []Section {
-	out := []Section{offsetsSection((*offsets)(&s.next)), {Name: "watermark", Version: 1, State: s.Watermark},
+	out := []Section{offsetsSection((*offsets)(&s.next)), {Name: "watermark", Version: 2, State: s.Watermark},
 		{Name: layoutSection, Version: 1, State: &s.layout}}
 	for i := range s.Stages {
 		if section, ok := s.Stages[i].section(); ok && s.Stages[i].Take != nil {
@@ -129,6 +129,7 @@ func (s *Shard) Grow(g Growth) error {
 		}
 		err = s.takeOver(old, g.Sealed[at])
 		wm = min(wm, old.Watermark.Now())
+		s.Watermark.Clocks.takeOver(old.Watermark.Clocks)
 		if err == nil && g.Seen != nil {
 			g.Seen(at, old)
 		}
@@ -137,14 +138,14 @@ func (s *Shard) Grow(g Growth) error {
 		}
 	}
 	// Rows of a pane that this shard had closed, and another had not, may now come here.
-	s.Watermark.now = wm
+	s.Watermark.Clocks.goOn(wm, s.PaneLength)
 	for i := range s.Stages {
 		if f := s.Stages[i].Reopen; f != nil {
 			f(wm)
 		}
 	}
 	s.layout, s.dirty = layout{of: s.Outbox.of}, true
-	s.Outbox.Punctuate(s.closed(), false)
+	s.punctuate(false, nil, nil)
 	return nil
 }
 

@@ -21,15 +21,7 @@ type Ordered interface {
 }
 
 // IdleInputs implements Ordered.
-func (s *Shard) IdleInputs() uint64 {
-	var set uint64
-	for i, m := range s.Watermark.in {
-		if m.idle {
-			set |= 1 << i
-		}
-	}
-	return set
-}
+func (s *Shard) IdleInputs() uint64 { return s.Watermark.idleSet() }
 
 // SetIdleInputs implements Ordered.
 func (s *Shard) SetIdleInputs(set uint64) {
@@ -40,7 +32,7 @@ func (s *Shard) SetIdleInputs(set uint64) {
 
 const (
 	journalMagic   = "PLBO"
-	journalVersion = 2
+	journalVersion = 3
 	maxEvents      = 1 << 30
 )
 
@@ -50,6 +42,7 @@ const (
 	eventIdle         // an input is exhausted
 	eventClose        // nobody reads on
 	eventSkip         // the record of an input before an offset is passed over
+	eventAhead        // the next record's timestamp is not to be believed
 	eventKinds
 )
 
@@ -75,6 +68,9 @@ func (j *takeLog) took(r Record) {
 	default:
 		if j.open && j.run.Input != r.Input {
 			j.flush()
+		}
+		if r.Ahead {
+			j.add(eventAhead, r.Input)
 		}
 		j.run, j.open = Record{Input: r.Input, Offset: r.Offset}, true
 	}
@@ -216,7 +212,8 @@ func (rn Runner) pasts(t Registered, base uint64, unusable []Stored) []*past {
 // rereader is a source whose records were taken before, as far as the journals go.
 type rereader struct {
 	Source
-	held [len(takeLog{}.next)][]Record // read ahead of their turn, by input
+	held  [len(takeLog{}.next)][]Record // read ahead of their turn, by input
+	ahead [len(takeLog{}.next)]bool     // the next record of an input is one whose timestamp was not believed
 }
 
 // retake takes what the journals tell in their order. There is no checkpoint on the way: it would not have the rest of
@@ -249,6 +246,9 @@ func (l *loop) again(ctx context.Context, src *rereader, e event) error {
 	case eventIdle:
 		_, err := l.take(ctx, Record{Input: e.input, Idle: true})
 		return err
+	case eventAhead:
+		src.ahead[e.input] = true
+		return nil
 	}
 	for l.next(e.input) < e.until {
 		r, err := src.of(ctx, e.input)
@@ -259,6 +259,7 @@ func (l *loop) again(ctx context.Context, src *rereader, e event) error {
 			src.held[e.input] = slices.Insert(src.held[e.input], 0, r)
 			return nil
 		}
+		r.Ahead, src.ahead[e.input] = src.ahead[e.input], false // as it was read then
 		if e.kind == eventSkip && l.skip(r, skippedBefore) {
 			continue
 		}

@@ -58,6 +58,7 @@ type Host struct {
 	Out    *Out    // takes messages that are written before the next checkpoint
 	Outbox *Outbox // takes panes, which are written after it
 	Counts *Counts
+	Clocks *Clocks // of each model; nil: what Advance tells holds for all
 	Log    *slog.Logger
 }
 

@@ -46,13 +46,35 @@ func (o *Outbox) Increment(model string, labelPane int64, late bool, cells []Cel
 	}
 }
 
-// Punctuate tells every panes partition that the label panes before closed are complete, and whether the shard has
-// nothing more to read.
-func (o *Outbox) Punctuate(closed int64, idle bool) {
-	o.idle = idle
-	loss := o.life.tell()
+// Punctuation is what a shard has closed.
+type Punctuation struct {
+	Closed int64 // label panes before this one are complete
+	Idle   bool  // the shard has nothing more to read
+	Apart  []ModelClosed
+	Of     []string // the models for which something is new; nil = all
+}
+
+// Punctuate tells the panes partitions of the models that are meant which label panes are complete.
+func (o *Outbox) Punctuate(u Punctuation) {
+	o.idle = u.Idle
+	by := make([][]ModelClosed, len(o.seq))
+	for _, m := range u.Apart {
+		p := PartitionOf([]byte(m.Model), len(o.seq))
+		by[p] = append(by[p], m)
+	}
+	told := map[int]bool{}
+	for _, m := range u.Of {
+		told[PartitionOf([]byte(m), len(o.seq))] = true
+	}
+	var loss *record.Loss
+	if u.Of == nil { // all are told
+		loss = o.life.tell()
+	}
 	for p := range o.seq {
-		o.put(p, nil, &PaneMessage{Punctuation: true, Closed: closed, Idle: idle, Next: o.next, Loss: loss})
+		if u.Of == nil || told[p] {
+			o.put(p, nil, &PaneMessage{Punctuation: true, Closed: u.Closed, Idle: u.Idle, Models: by[p], Next: o.next,
+				Loss: loss})
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	maxPaneBytes  = 1 << 28
 	maxPaneInputs = 16
 	flagLoss      = 8
+	flagApart     = 16
 	maxShards     = 1 << 16 // Kafka's practical bound on partitions is far below
 )
 
@@ -45,6 +46,8 @@ type PaneMessage struct {
 	Next []int64
 	// Loss is, of the first punctuation of an epoch that a person began, what the state before it took along.
 	Loss *record.Loss
+	// Models are those of this partition of the panes topic that have a clock apart: their own Closed.
+	Models []ModelClosed
 	// Increment: the label pane, and whether its rows came after the pane had been emitted.
 	Model     string
 	LabelPane int64
@@ -78,6 +81,9 @@ func AppendPane(dst []byte, m *PaneMessage) []byte {
 	if m.Loss != nil {
 		flags |= flagLoss
 	}
+	if len(m.Models) > 0 {
+		flags |= flagApart
+	}
 	dst = append(dst, flags)
 	dst = binenc.AppendUvarint(dst, uint64(m.Shard))
 	dst = binenc.AppendUvarint(dst, uint64(m.Of))
@@ -85,7 +91,7 @@ func AppendPane(dst []byte, m *PaneMessage) []byte {
 	dst = binenc.AppendUvarint(dst, m.Seq)
 	dst = binenc.AppendUvarint(dst, uint64(m.Length))
 	if m.Punctuation {
-		return appendPunctuation(dst, m)
+		return appendApart(appendPunctuation(dst, m), m.Models)
 	}
 	dst = binenc.AppendString(dst, m.Model)
 	dst = binenc.AppendVarint(dst, m.LabelPane)
@@ -113,6 +119,18 @@ func appendPunctuation(dst []byte, m *PaneMessage) []byte {
 	return dst
 }
 
+// appendApart appends nothing where there are none.
+func appendApart(dst []byte, models []ModelClosed) []byte {
+	if len(models) == 0 {
+		return dst
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(models)))
+	for _, c := range models {
+		dst = binenc.AppendVarint(binenc.AppendString(dst, c.Model), c.Closed)
+	}
+	return dst
+}
+
 func decodePunctuation(r *binenc.Reader, m *PaneMessage, loss bool) error {
 	m.Closed = r.Varint()
 	for range r.Count(1, maxPaneInputs) {
@@ -124,6 +142,12 @@ func decodePunctuation(r *binenc.Reader, m *PaneMessage, loss bool) error {
 	var err error
 	m.Loss, err = readLoss(r)
 	return err
+}
+
+func decodeApart(r *binenc.Reader, m *PaneMessage) {
+	for range r.Count(2, maxPaneCells) {
+		m.Models = append(m.Models, ModelClosed{r.String(maxPaneName), r.Varint()})
+	}
 }
 
 // paneSize is at least about the length of m encoded: numbers are taken as long as they usually are.
@@ -153,6 +177,9 @@ func DecodePane(b []byte) (*PaneMessage, error) {
 	if m.Punctuation {
 		if err := decodePunctuation(&r, m, b[5]&flagLoss != 0); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrPane, err)
+		}
+		if b[5]&flagApart != 0 {
+			decodeApart(&r, m)
 		}
 	} else {
 		m.Model = r.String(maxPaneName)

@@ -109,7 +109,7 @@ func TestOutbox(t *testing.T) {
 		{Version: "c", K: 2, Set: set(third)}, {Version: "d", K: 2, Set: set(10)},
 		{Version: "e", K: 2, Set: set(3 * maxIncrement)}, {Version: "f", K: 2, Set: set(10)}}
 	o.Increment("m", 4, false, sent)
-	o.Punctuate(5, false)
+	o.Punctuate(Punctuation{Closed: 5})
 	o.Increment("m", 4, true, sent[:1])
 	home := int32(PartitionOf([]byte("m"), partitions))
 	by := decodePending(t, o)
@@ -161,7 +161,7 @@ func TestOutbox(t *testing.T) {
 		t.Errorf("%d pending after restoring %d", len(back.Pending()), len(o.Pending()))
 	}
 	back.Clear()
-	back.Punctuate(6, true)
+	back.Punctuate(Punctuation{Closed: 6, Idle: true})
 	for p, ms := range decodePending(t, back) {
 		want := uint64(2)
 		if p == home {

@@ -261,6 +261,7 @@ func (s *Shard) Report(caughtUp, active bool) (show func()) {
 	for i, o := range s.next {
 		st.Next[Input(i).String()] = o
 	}
+	st.Inputs = s.Watermark.inputs()
 	st.PanesWritten, st.Epoch = slices.Clone(s.Outbox.seq), s.OwnLife().Epoch
 	if l := s.OwnLife().Loss; l != nil {
 		st.Losses = []*record.Loss{l}

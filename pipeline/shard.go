@@ -65,6 +65,7 @@ type TaskStatus struct {
 	// PanesWritten is of a shard, by panes partition, the number of the last message; PanesTaken of a model task, by
 	// shard.
 	PanesWritten []uint64 `json:"-"`
+	Inputs       []Time   `json:"-"` // of a shard, its watermark by input; NoTime: it never spoke
 	PanesTaken   []uint64 `json:"-"`
 	// Epoch is of a shard, that of its state; Epochs of a model task, by shard, that of the last message.
 	Epoch  uint64   `json:"-"`
@@ -148,6 +149,9 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 		return nil
 	}
 	if t, ok, err := controlTime(r); ok {
+		if err == nil {
+			err = s.Watermark.believe(&r, t, s.PaneLength)
+		}
 		s.control(r.Input, src, t, err)
 		return nil
 	}
@@ -157,7 +161,7 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 		kind = arrowio.Labels
 	}
 	bs, err := s.Decoder.Decode(r.Value, arrowio.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
-		Time: r.Time}, kind)
+		Time: r.Time, Ahead: r.Ahead}, kind)
 	if err != nil {
 		var de *arrowio.DecodeError
 		if !errors.As(err, &de) {
@@ -173,7 +177,7 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 			var rejects Rejects
 			s.Out.NextBatch(b.N)
 			if rejects, err = chain(ctx, s.Stages, b); err == nil {
-				s.observe(r.Input, src, b.TS, rejects)
+				s.Watermark.observeBatch(r.Input, src, b, rejects)
 			}
 		}
 		bs[i].Release()
@@ -221,48 +225,47 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 	return src, fresh
 }
 
-// observe moves the input's clock by the rows that take part, and that of their source.
-func (s *Shard) observe(in Input, src *sourceMark, ts []Time, rejects Rejects) {
-	newest := NoTime
-	for i, t := range ts {
-		if rejects == nil || rejects[i] == "" {
-			newest = max(newest, t)
-		}
-	}
-	if newest != NoTime {
-		s.Watermark.Observe(in, newest)
-		if src != nil {
-			src.newest = max(src.newest, newest)
-		}
-	}
-}
-
 func (s *Shard) advance(ctx context.Context) error {
 	before := s.closed()
-	wm, _ := s.Watermark.Advance(s.PaneLength)
+	if born := s.Watermark.Clocks.born; len(born) > 0 {
+		// The model tasks know before the first pane of a model that what is closed is not closed for it.
+		s.punctuate(s.Outbox.idle, born, nil)
+	}
+	s.Watermark.Advance(s.PaneLength)
+	models, gone := s.Watermark.Clocks.close(s.PaneLength)
 	closed, idle := s.closed(), s.Watermark.AllIdle()
-	if closed == before && idle == s.Outbox.idle {
+	whole := closed != before || idle != s.Outbox.idle
+	if !whole && len(models) == 0 && len(gone) == 0 {
 		return nil
 	}
 	s.dirty = true
-	if closed != before {
+	if closed != before || len(models) > 0 {
+		wm := s.Watermark.Clocks.Least(s.PaneLength)
 		if err := advance(ctx, s.Stages, wm); err != nil {
 			return fmt.Errorf("advance to %s: %w", Format(wm), err)
 		}
 	}
 	s.woke = s.woke || s.Outbox.idle && !idle
 	if closed != math.MinInt64 {
-		s.Outbox.life.reached(wm, s.Watermark.Lateness)
+		s.Outbox.life.reached(s.Watermark.Now(), s.Watermark.Lateness)
 	}
-	s.Outbox.Punctuate(closed, idle)
+	if models = append(models, gone...); whole {
+		models = nil
+	}
+	s.punctuate(idle, models, gone)
 	return nil
+}
+
+// punctuate tells the model tasks what is closed: those of some models, or all.
+func (s *Shard) punctuate(idle bool, of, gone []string) {
+	s.Outbox.Punctuate(Punctuation{Closed: s.closed(), Idle: idle, Apart: s.Watermark.Clocks.apart(gone), Of: of})
 }
 
 // Closing takes back that the shard is idle: what comes while nobody reads must not be overtaken.
 func (s *Shard) Closing() {
 	if s.Outbox.idle {
 		s.dirty = true
-		s.Outbox.Punctuate(s.closed(), false)
+		s.punctuate(false, nil, nil)
 	}
 }
 
@@ -310,7 +313,7 @@ func (s *Shard) Written() {
 func (s *Shard) Sections() []Section {
 	out := []Section{
 		offsetsSection((*offsets)(&s.next)),
-		{Name: "watermark", Version: 1, State: s.Watermark},
+		{Name: "watermark", Version: 2, State: s.Watermark},
 		s.Counts.CheckpointSection(),
 		{Name: "outbox", Version: 1, State: s.Outbox},
 		s.OwnLife().CheckpointSection(),

@@ -36,6 +36,9 @@ type Record struct {
 	Headers   []Header
 	Idle      bool
 	Paused    bool
+	// Ahead: the timestamp is further ahead of the clock of whoever read the record first than is allowed, so no event
+	// time can be judged by it.
+	Ahead bool
 	// Unread says that the log holds something at this offset, or up to it, that is not handed out: nothing but the
 	// place is set then. A task dead-letters it by position.
 	Unread *Unread

@@ -1,6 +1,15 @@
 package pipeline
 
-import "github.com/plumbline/plumbline/internal/binenc"
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
 
 // Watermark follows the event time of a shard's inputs:
 //
@@ -20,9 +29,13 @@ import "github.com/plumbline/plumbline/internal/binenc"
 // still in every sum), never lose them.
 type Watermark struct {
 	Lateness int64
-	in       []inputMark
-	sources  map[sourceKey]*sourceMark
-	now      Time
+	// Tolerance is how long models wait for each other; 0: all share the shard's watermark.
+	Tolerance int64
+	// Clocks are those of the models.
+	Clocks  *Clocks
+	in      []inputMark
+	sources map[sourceKey]*sourceMark
+	now     Time
 }
 
 type inputMark struct {
@@ -37,6 +50,7 @@ type inputMark struct {
 // NewWatermark returns the watermark of a shard with so many inputs, at NoTime.
 func NewWatermark(inputs int, lateness int64) *Watermark {
 	w := &Watermark{Lateness: lateness, in: make([]inputMark, inputs), now: NoTime}
+	w.Clocks = newClocks(w)
 	for i := range w.in {
 		w.in[i] = inputMark{newest: NoTime, control: NoTime}
 	}
@@ -54,6 +68,41 @@ func (w *Watermark) Observe(in Input, t Time) {
 func (w *Watermark) Control(in Input, t Time) {
 	w.in[in].control = max(w.in[in].control, t)
 	w.in[in].idle = false
+}
+
+// observeBatch moves the input's clock by the rows that take part, and that of their source. Labels that name their
+// model move its clock, also where their prediction has not come; what else moves it is the stages' to tell.
+func (w *Watermark) observeBatch(in Input, src *sourceMark, b *arrowio.Batch, rejects Rejects) {
+	newest := NoTime
+	for i, t := range b.TS {
+		if rejects != nil && rejects[i] != "" {
+			continue
+		}
+		newest = max(newest, t)
+		if m, named := b.ModelOf(i); named && b.Kind == arrowio.Labels {
+			w.Clocks.label(m.Model, t)
+		}
+	}
+	if newest != NoTime {
+		w.Observe(in, newest)
+		if src != nil {
+			src.newest = max(src.newest, newest)
+		}
+	}
+}
+
+// believe refuses a control record of a clock that is ahead, as rows of one are. It may promise the end of a pane.
+func (w *Watermark) believe(r *Record, t Time, paneLength int64) error {
+	most := w.Tolerance
+	switch {
+	case most == 0:
+	case r.Ahead:
+		return fmt.Errorf("the record's timestamp, %s, is in the future", Format(r.Time))
+	case r.Time > 0 && t > 0 && t-r.Time > most+paneLength:
+		return fmt.Errorf("header %s: %s is further ahead of the record's timestamp, %s, than event_time.max_ahead",
+			WatermarkHeader, Format(t), Format(r.Time))
+	}
+	return nil
 }
 
 // Idle takes note that an input brings nothing: it is exhausted, unless it has sources that are not.
@@ -110,6 +159,19 @@ func (w *Watermark) Advance(paneLength int64) (Time, bool) {
 	return t, true
 }
 
+// inputs returns the watermark of each input.
+func (w *Watermark) inputs() []Time {
+	out := make([]Time, len(w.in))
+	for i, m := range w.in {
+		own, held := w.bySource(Input(i))
+		if !held {
+			own = max(m.control, minus(m.newest, w.Lateness))
+		}
+		out[i] = own
+	}
+	return out
+}
+
 // Now returns the watermark.
 func (w *Watermark) Now() Time { return w.now }
 
@@ -127,7 +189,7 @@ func (w *Watermark) AppendState(dst []byte) ([]byte, error) {
 		dst = binenc.AppendVarint(dst, m.newest)
 		dst = binenc.AppendVarint(dst, m.control)
 	}
-	return w.appendSources(binenc.AppendVarint(dst, w.now)), nil
+	return w.appendSources(w.Clocks.append(binenc.AppendVarint(dst, w.now))), nil
 }
 
 // RestoreState implements State.
@@ -142,6 +204,303 @@ func (w *Watermark) RestoreState(src []byte) error {
 		}
 	}
 	w.now = r.Varint()
+	w.Clocks.restore(&r)
 	w.restoreSources(&r, n)
 	return r.Err()
+}
+
+// Every model of a shard has a clock of its own, so that no row of one model makes another's late:
+//
+//	w(model) = min(w(shard), min over the inputs that are not idle of w(model, input))
+//	w(model, input) = max(newest of its rows - allowed lateness, the input's newest control record)
+//
+// What a model's own rows do not close, silence does. When w(shard) has advanced by more than the tolerance and an
+// input brought no row of the model, w(model, input) is at least w(shard) - the tolerance; an input that never brought
+// one, as that of labels where there are none, does not count from then on. The tolerance is how far an event time may
+// be ahead of its record's timestamp, so what a clock that is ahead did to w(shard) closes no pane of a clock that is
+// right, and a clock that is slow is followed while its rows come. All is counted in panes, so that it depends on the
+// order of rows and on nothing else.
+type modelClock struct {
+	newest [2]Time  // by input
+	seen   [2]int64 // the shard's first open pane when the input last brought a row
+	closed int64    // label panes of the model before this one are complete
+}
+
+// Clocks are those of the models of a shard.
+type Clocks struct {
+	w     *Watermark
+	by    map[string]*modelClock
+	moved []string // models with a row since close
+	born  []string // models with their first row since then, where panes of the shard are closed already
+	at    clockState
+}
+
+func newClocks(w *Watermark) *Clocks {
+	none := clockState{closed: noPane, floor: noPane, control: [2]int64{noPane, noPane}}
+	return &Clocks{w: w, by: map[string]*modelClock{}, at: none}
+}
+
+// ModelClosed is a model's first open label pane where it is not that of its shard; Forgotten where the shard has
+// forgotten the model.
+type ModelClosed struct {
+	Model  string
+	Closed int64
+}
+
+// Forgotten stands in place of a pane.
+const Forgotten = math.MaxInt64
+
+// forgetClock is how long after the tolerance a model's clock is forgotten, and maxClocks how many there are at most:
+// models beyond have the clock of their shard until one is forgotten.
+const (
+	forgetClock = int64(60 * 60 * 1e9)
+	maxClocks   = 1000
+)
+
+// noPane comes before every pane.
+const noPane = math.MinInt64
+
+// Observe takes note of the event time of a model's row: for Labels, of its label.
+func (k *Clocks) Observe(in Input, model string, t Time) {
+	if k.w.Tolerance == 0 || int(in) >= len(k.w.in) {
+		return
+	}
+	c := k.by[model]
+	if c == nil {
+		if len(k.by) >= maxClocks {
+			return
+		}
+		c = &modelClock{newest: [2]Time{NoTime, NoTime}, seen: [2]int64{k.at.closed, k.at.closed}, closed: noPane}
+		k.by[model] = c
+		if k.at.closed != noPane {
+			k.born = append(k.born, model)
+		}
+	}
+	k.observe(c, in, model, t)
+}
+
+func (k *Clocks) observe(c *modelClock, in Input, model string, t Time) {
+	c.newest[in] = max(c.newest[in], t)
+	c.seen[in] = k.at.closed
+	if n := len(k.moved); n == 0 || k.moved[n-1] != model {
+		k.moved = append(k.moved, model)
+	}
+}
+
+// label takes note of a label that names its model. Labels alone begin no clock.
+func (k *Clocks) label(model string, t Time) {
+	if c := k.by[model]; c != nil {
+		k.observe(c, Labels, model, t)
+	}
+}
+
+// ClosedOf is the first label pane of a model that is still open. A new model has none that is closed.
+func (k *Clocks) ClosedOf(model string) int64 {
+	if k.w.Tolerance == 0 {
+		return k.at.closed
+	}
+	if c := k.by[model]; c != nil {
+		return c.closed
+	}
+	if len(k.by) >= maxClocks {
+		return k.at.closed
+	}
+	return noPane
+}
+
+// paneOf is the first open pane of a model by its clock. A model alone, whose labels need not name it, has the shard's.
+func (k *Clocks) paneOf(c *modelClock, paneLength int64) int64 {
+	pane := k.at.closed
+	if len(k.by) == 1 {
+		return pane
+	}
+	idle := k.w.AllIdle()
+	if idle { // nothing is held back by silence
+		newest := PaneIndex(max(c.newest[0], c.newest[1]), paneLength) + 1
+		pane = min(pane, max(newest, k.at.control[0], k.at.control[1]))
+	}
+	for i, m := range k.w.in {
+		let := k.letGo(c.seen[i])
+		if m.idle || c.newest[i] == NoTime && let != noPane {
+			continue
+		}
+		own := paneOrNone(minus(c.newest[i], k.w.Lateness), paneLength)
+		pane = min(pane, max(own, k.at.control[i], let))
+	}
+	if idle {
+		pane = max(pane, k.letGo(max(c.seen[0], c.seen[1])))
+	}
+	return pane
+}
+
+// letGo is the first open pane of who has been silent since the shard's was seen.
+func (k *Clocks) letGo(seen int64) int64 {
+	if k.at.floor > seen {
+		return k.at.floor
+	}
+	return noPane
+}
+
+// close recomputes the first open panes after Advance. changed are the models whose own is another now, gone those
+// whose clock is forgotten.
+func (k *Clocks) close(paneLength int64) (changed, gone []string) {
+	at := k.state(paneLength)
+	all := at != k.at
+	if k.at.closed == noPane && at.closed != noPane {
+		k.begin(at.closed)
+	}
+	k.at, k.born = at, nil
+	if !all && len(k.moved) == 0 {
+		return nil, nil
+	}
+	if all {
+		gone = k.forget(paneLength)
+		k.moved = slices.AppendSeq(k.moved[:0], maps.Keys(k.by))
+	}
+	slices.Sort(k.moved)
+	for _, name := range slices.Compact(k.moved) {
+		c := k.by[name]
+		if closed := k.paneOf(c, paneLength); closed > c.closed {
+			c.closed = closed
+			changed = append(changed, name)
+		}
+	}
+	k.moved = k.moved[:0]
+	return changed, gone
+}
+
+// takeOver takes over the clocks of a shard whose rows may come here: a model's is that of the shard that was
+// furthest behind.
+func (k *Clocks) takeOver(old *Clocks) {
+	for _, name := range slices.Sorted(maps.Keys(old.by)) {
+		from, c := old.by[name], k.by[name]
+		if c == nil {
+			if len(k.by) < maxClocks {
+				clone := *from
+				k.by[name] = &clone
+			}
+			continue
+		}
+		for i, newest := range from.newest {
+			if c.newest[i] == NoTime || newest != NoTime && newest < c.newest[i] {
+				c.newest[i] = newest
+			}
+		}
+		c.closed = min(c.closed, from.closed)
+	}
+}
+
+// goOn begins at a watermark.
+func (k *Clocks) goOn(wm Time, paneLength int64) {
+	k.w.now = wm
+	k.at = k.state(paneLength)
+	k.begin(k.at.closed)
+}
+
+// begin has models that sent rows before the shard had a watermark seen when it had its first.
+func (k *Clocks) begin(closed int64) {
+	for _, c := range k.by {
+		c.seen = [2]int64{closed, closed}
+	}
+}
+
+// forget drops the clocks of models without rows.
+func (k *Clocks) forget(paneLength int64) (gone []string) {
+	since := paneOrNone(minus(k.w.now, k.w.Tolerance+forgetClock), paneLength)
+	for name, c := range k.by {
+		if since > max(c.seen[0], c.seen[1]) && since > paneOrNone(max(c.newest[0], c.newest[1]), paneLength) {
+			gone = append(gone, name)
+			delete(k.by, name)
+		}
+	}
+	slices.Sort(gone)
+	return gone
+}
+
+// clockState is what the panes of all models depend on.
+type clockState struct {
+	closed, floor int64 // first open pane of the shard, and of who is let go
+	control       [2]int64
+	idle          uint64
+}
+
+func (k *Clocks) state(paneLength int64) clockState {
+	floor := minus(k.w.now, k.w.Tolerance)
+	at := clockState{closed: paneOrNone(k.w.now, paneLength), floor: paneOrNone(floor, paneLength),
+		control: [2]int64{noPane, noPane}, idle: k.w.idleSet()}
+	for i := range min(len(k.w.in), len(at.control)) {
+		at.control[i] = paneOrNone(k.w.in[i].control, paneLength)
+	}
+	return at
+}
+
+// idleSet is the set of inputs that are idle, a bit each.
+func (w *Watermark) idleSet() (set uint64) {
+	for i, m := range w.in {
+		if m.idle {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+func paneOrNone(t Time, length int64) int64 {
+	if t == NoTime {
+		return noPane
+	}
+	return PaneIndex(t, length)
+}
+
+// apart lists the models whose first open pane is not the shard's, and those that are gone.
+func (k *Clocks) apart(gone []string) (out []ModelClosed) {
+	for name, c := range k.by {
+		if c.closed != k.at.closed {
+			out = append(out, ModelClosed{name, c.closed})
+		}
+	}
+	for _, name := range gone {
+		out = append(out, ModelClosed{name, Forgotten})
+	}
+	slices.SortFunc(out, func(a, b ModelClosed) int { return cmp.Compare(a.Model, b.Model) })
+	return out
+}
+
+// Least is a time that no model's watermark is before, unless it is behind by more than the tolerance: what waits for
+// rows of any model waits until then.
+func (k *Clocks) Least(paneLength int64) Time {
+	t := k.w.now
+	if len(k.by) > 1 {
+		for _, c := range k.by {
+			if c.closed == noPane {
+				t = NoTime
+			} else {
+				t = min(t, c.closed*paneLength)
+			}
+		}
+	}
+	return max(t, minus(k.w.now, k.w.Tolerance))
+}
+
+func (k *Clocks) append(dst []byte) []byte {
+	dst = binenc.AppendVarint(binenc.AppendVarint(dst, k.at.closed), k.at.floor)
+	dst = binenc.AppendVarint(binenc.AppendVarint(dst, k.at.control[0]), k.at.control[1])
+	dst = binenc.AppendUvarint(dst, uint64(len(k.by)))
+	for _, name := range slices.Sorted(maps.Keys(k.by)) {
+		c := k.by[name]
+		dst = binenc.AppendString(dst, name)
+		for _, v := range []int64{c.newest[0], c.newest[1], c.seen[0], c.seen[1], c.closed} {
+			dst = binenc.AppendVarint(dst, v)
+		}
+	}
+	return dst
+}
+
+func (k *Clocks) restore(r *binenc.Reader) {
+	k.at = clockState{closed: r.Varint(), floor: r.Varint(), control: [2]int64{r.Varint(), r.Varint()}}
+	k.by, k.moved, k.born = map[string]*modelClock{}, nil, nil
+	for range r.Count(6, maxClocks) {
+		name := r.String(maxPaneName)
+		k.by[name] = &modelClock{newest: [2]Time{r.Varint(), r.Varint()}, seen: [2]int64{r.Varint(), r.Varint()},
+			closed: r.Varint()}
+	}
 }

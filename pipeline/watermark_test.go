@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -109,5 +111,58 @@ func TestPaneIndex(t *testing.T) {
 		if got := PaneIndex(c.t, c.length); got != c.want {
 			t.Errorf("PaneIndex(%d, %d) = %d, want %d", c.t, c.length, got, c.want)
 		}
+	}
+}
+
+// clock is a watermark with models, in panes of 10.
+func clock(tolerance int64) *Watermark {
+	w := NewWatermark(1, 0)
+	w.Tolerance = tolerance
+	return w
+}
+
+func rowOf(w *Watermark, model string, t Time) {
+	w.Clocks.Observe(Logits, model, t)
+	w.Observe(Logits, t)
+	w.Advance(10)
+	w.Clocks.close(10)
+}
+
+// TestClocksAreBounded has more models than there are clocks: those beyond have the shard's, nobody's is taken away,
+// and the models that ended make room.
+func TestClocksAreBounded(t *testing.T) {
+	w := clock(100)
+	for i := range maxClocks + 500 {
+		rowOf(w, fmt.Sprint("m", i), 1000)
+	}
+	if n := len(w.Clocks.by); n != maxClocks {
+		t.Fatalf("%d clocks, want %d", n, maxClocks)
+	}
+	state, err := w.AppendState(nil)
+	if err != nil || len(state) > 64*maxClocks {
+		t.Errorf("%d bytes of state for %d clocks, err %v", len(state), maxClocks, err)
+	}
+	rowOf(w, "m0", 1200)
+	rowOf(w, "m1499", 1200)
+	if got, shard := w.Clocks.ClosedOf("m1499"), w.Clocks.at.closed; got != shard {
+		t.Errorf("a model without a clock: pane %d, want that of the shard, %d", got, shard)
+	}
+	rowOf(w, "m0", 1200+100+forgetClock+20)
+	if len(w.Clocks.by) != 1 || w.Clocks.by["m0"] == nil {
+		t.Errorf("%d clocks after an hour in which one model sent rows", len(w.Clocks.by))
+	}
+}
+
+// TestForgottenClocksAreTold: whoever takes what a shard has closed hears of the models that it has forgotten.
+func TestForgottenClocksAreTold(t *testing.T) {
+	w := clock(100)
+	rowOf(w, "a", 1000)
+	rowOf(w, "b", 1000)
+	w.Clocks.Observe(Logits, "a", 2000+forgetClock)
+	w.Observe(Logits, 2000+forgetClock)
+	w.Advance(10)
+	_, gone := w.Clocks.close(10)
+	if want := []ModelClosed{{"b", Forgotten}}; !slices.Equal(w.Clocks.apart(gone), want) {
+		t.Errorf("told %v, want %v", w.Clocks.apart(gone), want)
 	}
 }

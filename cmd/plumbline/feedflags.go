@@ -38,6 +38,7 @@ type feedFlags struct {
 	end            bool
 
 	startTime          time.Time // of start; zero where it is not given
+	pace               float64   // rows per second of wall clock; 0: as fast as possible
 	delayMin, delayMax time.Duration
 }
 
@@ -49,7 +50,7 @@ func addFeedFlags(cmd *cobra.Command) *feedFlags {
 	flags.StringVar(&f.model, "model", "", "model `name`; default: the file's, else the file's name and array")
 	flags.StringVar(&f.version, "version", "", "model `version`; default: the file's, else 0")
 	flags.Float64Var(&f.eventRate, "event-rate", 100, "rows per second of event time; 0: the files' own times")
-	flags.StringVar(&f.start, "start", "", "event `time` of the first row, RFC 3339; default: now")
+	flags.StringVar(&f.start, "start", "", "event `time` of the first row, RFC 3339; default: so that the last is now")
 	flags.StringVar(&f.labelDelay, "label-delay", "0s",
 		"event time from a row to its label, `MIN-MAX` such as 0s-5m, uniform")
 	flags.BoolVar(&f.noLabels, "no-labels", false, "send no labels")
@@ -131,5 +132,18 @@ func (f *feedFlags) open(files []string, cfg config.Config, partitions int) (*fe
 		Columns: cfg.Slices.Columns,
 		Order:   feed.Order{Shuffle: f.shuffle, Seed: f.seed, Repeat: f.repeat, ByTime: f.eventRate == 0},
 	}
-	return in.Open(f.options(cfg, partitions, time.Now()))
+	stream, rows, err := in.Open(f.options(cfg, partitions, time.Now()))
+	if err != nil || !f.startTime.IsZero() || f.eventRate == 0 {
+		return stream, rows, err
+	}
+	return in.Open(f.options(cfg, partitions, time.Now().Add(-f.ahead(rows))))
+}
+
+// ahead is how far event time gets ahead of the clock while so many rows are sent: rows of the future are rejected.
+func (f *feedFlags) ahead(rows int64) time.Duration {
+	seconds := float64(rows) / f.eventRate
+	if f.pace > 0 {
+		seconds -= float64(rows) / f.pace
+	}
+	return time.Duration(max(0, seconds)*1e9) + f.delayMax
 }

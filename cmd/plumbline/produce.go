@@ -46,6 +46,7 @@ func runProduce(cmd *cobra.Command, files []string, feeds *feedFlags, rate float
 	if err != nil {
 		return kafkaclient.Explain(cmd.Context(), cfg.Kafka, err)
 	}
+	feeds.pace = rate
 	f, total, err := feeds.open(files, cfg, partitions)
 	if err != nil {
 		return err

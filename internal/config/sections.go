@@ -159,8 +159,10 @@ type EventTime struct {
 	Pane time.Duration `yaml:"pane" default:"10s" min:"100ms"`
 	// A row that is later than the newest row by at most this still counts in its own pane.
 	AllowedLateness time.Duration `yaml:"allowed_lateness" default:"10s"`
-	// A row whose event time is further than this ahead of its Kafka timestamp is rejected and counted.
-	MaxAhead time.Duration `yaml:"max_ahead" default:"24h"`
+	// A row is rejected and counted if its event time is further than this ahead of its Kafka timestamp, or that
+	// timestamp ahead of the clock. A model of several in a shard is waited for so long. 0: no row is rejected, and
+	// models share one watermark.
+	MaxAhead time.Duration `yaml:"max_ahead" default:"5m"`
 	// Wall clock time: an input without messages for this long does not hold back the watermark; 0: it always does.
 	IdleTimeout time.Duration `yaml:"idle_timeout" default:"1m"`
 	// A model version is forgotten if it has no rows for this long while another version of the model has some: its

@@ -113,14 +113,15 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		inputs = 2
 	}
 	counts := pipeline.NewCounts()
+	clock := rt.watermark(inputs)
 	host := pipeline.Host{Out: newOut(rt, counts, archived), Outbox: pipeline.NewOutbox(id, of, pane, panesPartitions),
-		Counts: counts, Log: rt.Log}
+		Counts: counts, Clocks: clock.Clocks, Log: rt.Log}
 	stages := rt.stages(id, inputs)
 	if stages.Archive != nil {
 		stages.Archive.ID = archived
 	}
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane,
-		Watermark: rt.watermark(inputs),
+		Watermark: clock,
 		Decoder: faulty.Decoder(arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns,
 			MaxMessageBytes: c.Kafka.MessageMax})),
 		Stages: operators.Chain(stages, host), CheckpointRows: c.Checkpoints.Rows, Host: host}), nil
@@ -182,6 +183,7 @@ func declaredClasses(c *config.Config) map[string]int {
 // watermark is that of a shard. Who gives up an unkeyed topic does not wait for what it brought.
 func (rt *Engine) watermark(inputs int) *pipeline.Watermark {
 	w := pipeline.NewWatermark(inputs, int64(rt.Config.EventTime.AllowedLateness))
+	w.Tolerance = int64(rt.Config.EventTime.MaxAhead)
 	topics := []string{pipeline.Logits: rt.Config.Topics.LogitsUnkeyed, pipeline.Labels: rt.Config.Topics.LabelsUnkeyed}
 	for in, topic := range topics {
 		if topic == "" && in < inputs {
@@ -220,7 +222,8 @@ func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.Ta
 	c := &rt.Config
 	mc := model.Config{Pane: int64(c.EventTime.Pane), Acc: c.Stats.Accumulators(c.Sample), Bins: c.Stats.Bins,
 		ExtraBins: c.Stats.ExtraBins, CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
-		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c)}
+		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c),
+		Apart: int64((c.EventTime.MaxAhead + c.EventTime.Pane - 1) / c.EventTime.Pane)}
 	mc.Windows, mc.Rules = c.Windows, slices.Clone(c.Rules)
 	for i := range mc.Rules {
 		mc.Rules[i].Age = cmp.Or(mc.Rules[i].Age, c.Join.Wait)

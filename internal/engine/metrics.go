@@ -26,6 +26,8 @@ var (
 		[]string{"task", "partition", "input"}, nil)
 	descJoinRows = prometheus.NewDesc("plumbline_join_max_rows", "join.max_rows: how many rows of a shard may wait.",
 		nil, nil)
+	descWaitingFor = prometheus.NewDesc("plumbline_waiting_for_timestamp_seconds",
+		"Since when a partition without messages has held everything back.", []string{"input", "partition"}, nil)
 	descDiskFree = prometheus.NewDesc("plumbline_disk_free_bytes",
 		"What this process may still write to the file system of its checkpoints, or of its waiting rows.",
 		[]string{"dir"}, nil)
@@ -41,6 +43,7 @@ func (c runMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- descPaused
 	ch <- descLagOffsets
 	ch <- descLagSeconds
+	ch <- descWaitingFor
 	ch <- descJoinRows
 	ch <- descDiskFree
 	ch <- descDiskSize
@@ -63,6 +66,10 @@ func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	c.collectAttempts(ch)
+	for _, w := range waitingFor(c.rt, c.rt.taskStatuses(), time.Now()) {
+		ch <- prometheus.MustNewConstMetric(descWaitingFor, prometheus.GaugeValue, float64(w.Since.UnixMilli())/1e3,
+			w.Input, strconv.Itoa(w.Partition))
+	}
 	lag := c.rt.lag(time.Now())
 	for _, name := range slices.Sorted(maps.Keys(lag)) {
 		i := strings.LastIndexByte(name, '-')

@@ -344,6 +344,7 @@ func (r *KafkaRun) source(name string, topics map[pipeline.Input]string, p int,
 			Next:        next,
 			MaxBytes:    r.Config.Kafka.FetchMax,
 			IdleTimeout: r.Config.EventTime.IdleTimeout,
+			MaxAhead:    maxAhead(r.Engine, models),
 			Commit:      commit,
 			Gate:        &r.gate,
 			ReportPause: !models,
@@ -352,6 +353,14 @@ func (r *KafkaRun) source(name string, topics map[pipeline.Input]string, p int,
 		r.reads(name, src)
 		return pipeline.Opened{Source: src, Visibility: src}, nil
 	}
+}
+
+// maxAhead is that of records; panes have no time of producers.
+func maxAhead(rt *Engine, models bool) time.Duration {
+	if models {
+		return 0
+	}
+	return rt.Config.EventTime.MaxAhead
 }
 
 // ServeHTTP starts the page, the API and the metrics; the listener is bound before it returns.

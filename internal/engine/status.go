@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -42,6 +43,8 @@ type ProcessStatus struct {
 	Skipped []attempts.Skip `json:"skipped,omitempty"`
 	// SmallTopics are those that take shorter messages than are configured, as of the start.
 	SmallTopics []kafkaclient.SmallTopic `json:"small_topics,omitempty"`
+	// Waiting are the partitions without messages that hold everything back.
+	Waiting []waitingStatus `json:"waiting_for,omitempty"`
 	// Lag is as of now, the rest as of the last checkpoints.
 	Lag map[string]map[string]lagStatus `json:"lag,omitempty"` // by task and input
 	// History is how the database of the history does; absent without one.
@@ -190,6 +193,7 @@ func (rt *Engine) Status() *ProcessStatus {
 	st := &ProcessStatus{Version: buildinfo.Read().Version, Host: Hostname(), Counts: countTree(tasks), Tasks: tasks,
 		Models: map[string]string{},
 		Paused: rt.paused(), Kafka: rt.kafkaSilence(), Lag: rt.lag(time.Now())}
+	st.Waiting = waitingFor(rt, tasks, time.Now())
 	if past := rt.pastNow(); past != nil {
 		h := past.Fill.Progress()
 		st.History = &h
@@ -275,4 +279,56 @@ func (rt *Engine) Ready() error {
 		return errNotAssigned
 	}
 	return nil
+}
+
+// An input is named that has been silent for silentNoted, and is so far behind the others that it is not their noise.
+const (
+	silentNoted = 10 * time.Second
+	behindNoted = time.Minute
+)
+
+// waitingStatus is a partition without messages that holds the panes of every model back.
+type waitingStatus struct {
+	Topic     string    `json:"topic"`
+	Partition int       `json:"partition"`
+	Input     string    `json:"input"`
+	Since     time.Time `json:"since"` // wall clock, or since this process reads it
+	// Text says it to a person.
+	Text string `json:"text"`
+}
+
+// waitingFor lists the inputs that are waited for: read to their end, silent, not let go by event_time.idle_timeout,
+// and behind the others, or without any message yet.
+func waitingFor(rt *Engine, tasks []*pipeline.TaskStatus, now time.Time) (out []waitingStatus) {
+	newest := pipeline.NoTime
+	for _, t := range tasks {
+		for _, wm := range t.Inputs {
+			newest = max(newest, wm)
+		}
+	}
+	names := [...]string{pipeline.Logits: rt.Config.Topics.Logits, pipeline.Labels: rt.Config.Topics.Labels}
+	rt.running.mu.Lock()
+	defer rt.running.mu.Unlock()
+	for _, t := range tasks {
+		src := rt.sources[taskName(t.Task, t.Partition)]
+		if src == nil || t.Task != "shard" {
+			continue
+		}
+		for in, since := range src.Silent() {
+			if int(in) >= len(t.Inputs) || now.Sub(since) < silentNoted {
+				continue
+			}
+			own := t.Inputs[in]
+			if own != pipeline.NoTime && own > newest-int64(behindNoted) {
+				continue
+			}
+			w := waitingStatus{Topic: names[in], Partition: t.Partition, Input: in.String(), Since: since}
+			w.Text = fmt.Sprintf("waiting for %s/%d since %s", w.Topic, w.Partition, since.Format(time.TimeOnly))
+			out = append(out, w)
+		}
+	}
+	slices.SortFunc(out, func(a, b waitingStatus) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	return out
 }

@@ -51,30 +51,30 @@ type rival struct {
 }
 
 // putCell keeps a cell until its label pane is processed: in the version's inboxes, or in those of another K.
-func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) error {
+func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) (rows int64, err error) {
 	if c.K == v.K {
 		return v.put(pane, c, late, &t.cfg)
 	}
 	set := new(acc.Set)
 	if err := set.UnmarshalBinary(c.Set); err != nil {
-		return err
+		return 0, err
 	}
 	r := v.contest.rivals[c.K]
 	if r == nil && (v.contest.settled || len(v.contest.rivals) >= maxRivals) {
 		countDropped(t, v, c.Slice, c.K, set)
-		return nil
+		return 0, nil
 	}
 	if r == nil {
 		shape := t.cfg.Acc
 		shape.K = c.K
 		empty, err := acc.New(shape)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		r = &rival{shape: empty.Settings(), inboxes: map[string]*inbox{}}
 	}
 	if err := stage.CheckShape(set, r.shape); err != nil || !t.cfg.Slices.has(c.Slice) {
-		return err
+		return 0, err
 	}
 	if v.contest.rivals == nil {
 		v.contest.rivals = map[int]*rival{}
@@ -92,7 +92,7 @@ func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) error
 	if late {
 		lateRows = set.LabelledRows()
 	}
-	return b.put(pane, c.PredictionPane, set, lateRows)
+	return rowsOf(set), b.put(pane, c.PredictionPane, set, lateRows)
 }
 
 // countDropped counts the predictions of a cell of another K.

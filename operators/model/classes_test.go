@@ -67,7 +67,7 @@ func (x *classes) end(pane int64, reversed bool) {
 		if err := x.shards[i].Advance(context.Background(), (pane+1)*x.cfg.Pane, nil); err != nil {
 			x.t.Fatal(err)
 		}
-		x.boxes[i].Punctuate(pane+1, false)
+		x.boxes[i].Punctuate(pipeline.Punctuation{Closed: pane + 1})
 		ms = append(ms, x.boxes[i].Pending()...)
 		x.boxes[i].Clear()
 	}

@@ -42,11 +42,12 @@ type setup struct {
 	apply    *apply.Published
 	heads    *shadow.Heads // nil = no shadows
 	classes  string
+	apart    int64 // how long models of a shard wait for each other, ns
 }
 
 func defaultSetup() setup {
 	a := acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}
-	return setup{inputs: 2, lateness: 0, maxKeys: 100,
+	return setup{inputs: 2, lateness: 0, maxKeys: 100, apart: 300 * second,
 		join: join.Options{Config: join.Config{Wait: 120 * time.Second, MaxRows: 1 << 20}},
 		model: Config{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20,
 			SampleRows: 4096, FinalAfter: 120 * second,
@@ -64,8 +65,10 @@ func defaultSetup() setup {
 
 func (s *setup) shard(id, of int) *pipeline.Shard {
 	counts := pipeline.NewCounts()
+	clock := pipeline.NewWatermark(s.inputs, s.lateness)
+	clock.Tolerance = s.apart
 	h := pipeline.Host{Out: pipeline.NewOut(counts), Outbox: pipeline.NewOutbox(id, of, s.model.Pane, 1),
-		Counts: counts, Log: quiet}
+		Counts: counts, Clocks: clock.Clocks, Log: quiet}
 	waiting := s.join
 	waiting.Slices, waiting.Name = s.slices, fmt.Sprintf("shard-%d", id)
 	c := operators.Config{Validate: &validate.Config{NeedID: s.inputs == 2}, Join: &waiting,
@@ -79,12 +82,15 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 			Wait: int64(s.join.Wait), Heads: s.heads}
 	}
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane,
-		Watermark: pipeline.NewWatermark(s.inputs,
-			s.lateness), Decoder: arrowio.NewDecoder(arrowio.Options{Slices: s.slices}),
+		Watermark: clock, Decoder: arrowio.NewDecoder(arrowio.Options{Slices: s.slices}),
 		Stages: operators.Chain(c, h), Host: h})
 }
 
-func (s *setup) task() *Task { return NewTask(s.model, 0, pipeline.NewCounts(), quiet) }
+func (s *setup) task() *Task {
+	cfg := s.model
+	cfg.Apart = (s.apart + cfg.Pane - 1) / cfg.Pane
+	return NewTask(cfg, 0, pipeline.NewCounts(), quiet)
+}
 
 // world is a worldtest.World of a setup, which tests may change while it runs.
 type world struct {

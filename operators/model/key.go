@@ -64,19 +64,25 @@ func (v *version) key(slice string, cfg *Config) *keyState {
 }
 
 // put decodes a cell and keeps it until its label pane is processed.
-func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *Config) error {
+func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *Config) (rows int64, err error) {
 	set := new(acc.Set)
 	if err := set.UnmarshalBinary(c.Set); err != nil {
-		return err
+		return 0, err
 	}
 	if err := stage.CheckShape(set, v.Shape); err != nil || !cfg.Slices.has(c.Slice) {
-		return err
+		return 0, err
 	}
 	lateRows := int64(0)
 	if late {
 		lateRows = set.LabelledRows()
 	}
-	return v.inboxOf(c.Slice, cfg).put(labelPane, c.PredictionPane, set, lateRows)
+	return rowsOf(set), v.inboxOf(c.Slice, cfg).put(labelPane, c.PredictionPane, set, lateRows)
+}
+
+// rowsOf is about how many rows a cell has: predictions, or labels that came after them.
+func rowsOf(set *acc.Set) int64 {
+	seen, _ := set.SeenRows()
+	return max(seen, set.LabelledRows())
 }
 
 // open reports whether label panes without rows matter to the key.

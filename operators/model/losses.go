@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -46,7 +47,7 @@ func (p *progress) lives(t *Task, m *pipeline.PaneMessage) bool {
 	t.log.Warn("a shard goes on with a new state: its messages are counted from 1 again", "shard", m.Shard,
 		"messages_before", p.seq)
 	p.past = append(p.past[max(0, len(p.past)+1-maxLosses):], p.epoch)
-	p.epoch, p.seq = m.Epoch, 0
+	p.epoch, p.seq, p.models = m.Epoch, 0, nil
 	return true
 }
 
@@ -158,7 +159,12 @@ func (p *progress) append(dst []byte) []byte {
 	for _, e := range p.past {
 		dst = binenc.AppendFixed64(dst, e)
 	}
-	return append(binenc.AppendVarint(binenc.AppendUvarint(dst, p.seq), p.closed), binenc.Flags(p.idle))
+	dst = append(binenc.AppendVarint(binenc.AppendUvarint(dst, p.seq), p.closed), binenc.Flags(p.idle))
+	dst = binenc.AppendUvarint(dst, uint64(len(p.models)))
+	for _, name := range slices.Sorted(maps.Keys(p.models)) {
+		dst = binenc.AppendVarint(binenc.AppendString(dst, name), p.models[name])
+	}
+	return dst
 }
 
 func readProgress(r *binenc.Reader) (p progress) {
@@ -167,6 +173,13 @@ func readProgress(r *binenc.Reader) (p progress) {
 		p.past = append(p.past, r.Fixed64())
 	}
 	p.seq, p.closed, p.idle = r.Uvarint(), r.Varint(), r.Byte() == 1
+	for range r.Count(2, binenc.MaxItems) {
+		if p.models == nil {
+			p.models = map[string]int64{}
+		}
+		name := r.String(binenc.MaxName)
+		p.models[name] = r.Varint()
+	}
 	return p
 }
 

@@ -123,7 +123,7 @@ func (x *loaded) pane(tb testing.TB, pane int64) {
 	if err := x.stats.Advance(ctx, (pane+1)*length, nil); err != nil {
 		tb.Fatal(err)
 	}
-	x.outbox.Punctuate(pane+1, false)
+	x.outbox.Punctuate(pipeline.Punctuation{Closed: pane + 1})
 	pending := x.outbox.Pending()
 	before := cpuTime(tb)
 	for _, m := range pending {

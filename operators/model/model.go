@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/operators/model/finetune"
 	"github.com/plumbline/plumbline/operators/model/slice"
 	"github.com/plumbline/plumbline/operators/proving"
@@ -27,6 +28,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Config configures a model task; internal/engine makes it from the configuration file.
@@ -39,6 +41,8 @@ type Config struct {
 	Resamples  int
 	SampleRows int   // sampled rows kept for each key
 	FinalAfter int64 // ns past its end after which a time window is final
+	// Apart is how many panes the models of a shard wait for each other at most; 0: they share its clock.
+	Apart int64
 	// ForgetAfter is the time in ns after which a version without rows is forgotten, if others had some; 0 = never.
 	ForgetAfter int64
 	Windows     []window.Config
@@ -89,22 +93,60 @@ type progress struct {
 	seq    uint64
 	closed int64
 	idle   bool
+	// models are the first open panes of those that the shard has had rows of: sameAsShard, or another.
+	models map[string]int64
+}
+
+// sameAsShard stands for what is closed for all.
+const sameAsShard = math.MaxInt64
+
+// closedOf is the first label pane of a model that the shard has not closed, and whether its rows have come from there.
+func (p *progress) closedOf(model string) (pane int64, known bool) {
+	pane, known = p.models[model]
+	if pane == sameAsShard || !known {
+		pane = p.closed
+	}
+	return pane, known
+}
+
+// punctuate takes note of what the shard has closed.
+func (p *progress) punctuate(m *pipeline.PaneMessage) {
+	p.closed = max(p.closed, m.Closed)
+	for name := range p.models {
+		p.models[name] = sameAsShard
+	}
+	for _, c := range m.Models {
+		if c.Closed == pipeline.Forgotten {
+			delete(p.models, c.Model)
+			continue
+		}
+		p.know(c.Model, c.Closed)
+	}
+}
+
+func (p *progress) know(model string, closed int64) {
+	if p.models == nil {
+		p.models = map[string]int64{}
+	}
+	p.models[model] = closed
 }
 
 // minPane comes before every pane.
 const minPane = math.MinInt64
 
-// model is the state of one model. next is its first label pane that is not yet processed.
+// model is the state of one model. next is its first label pane that is not yet processed, reached its furthest barrier
+// so far.
 type model struct {
 	name     string
 	versions map[string]*version
 	next     int64
+	reached  int64
 	orders   refit.Orders
 	heads    *finetune.Model
 }
 
 func (t *Task) newModel(name string) *model {
-	return &model{name: name, versions: map[string]*version{}, heads: t.heads.NewModel()}
+	return &model{name: name, versions: map[string]*version{}, reached: minPane, heads: t.heads.NewModel()}
 }
 
 // NewTask returns the task of one partition of the panes topic.
@@ -243,7 +285,7 @@ func (t *Task) take(value []byte) error {
 		return nil
 	}
 	if m.Punctuation {
-		p.closed = max(p.closed, m.Closed)
+		p.punctuate(m)
 		t.losses.bound(t.reached, p.closed, t.cfg.Pane)
 		t.reached = t.barrier()
 		return t.process()
@@ -278,17 +320,45 @@ func (t *Task) setShards(of int) {
 // so it does not count: a partition without rows must not stop a model. If all shards are idle, everything has come.
 // The barrier never moves back. Rows that a shard sends for an earlier pane after it wakes up are late.
 func (t *Task) barrier() int64 {
-	active, last, any := int64(math.MaxInt64), int64(minPane), false
-	for _, p := range t.shards {
-		last = max(last, p.closed)
-		if !p.idle {
-			active, any = min(active, p.closed), true
+	pane, _ := least(t, "")
+	return max(t.reached, pane)
+}
+
+// barrierOf is the barrier of one model, which has a clock of its own where it shares shards with others.
+func barrierOf(t *Task, m *model) int64 {
+	pane, apart := least(t, m.name)
+	if !apart {
+		pane = max(t.reached, pane)
+	}
+	return max(m.reached, pane)
+}
+
+// least is the first label pane of a model that some shard has not closed. Where its clock is apart in a shard, one
+// that has had no row of it may have some soon that are as far behind: what is closed there is closed for the model
+// when the time that models wait for each other has passed.
+func least(t *Task, model string) (pane int64, apart bool) {
+	pane, last, any := int64(math.MaxInt64), int64(minPane), false
+	tolerant := pane
+	for i := range t.shards {
+		p := &t.shards[i]
+		closed, known := p.closedOf(model)
+		last, apart = max(last, closed), apart || closed != p.closed
+		if p.idle {
+			continue
 		}
+		pane, any = min(pane, closed), true
+		if !known && closed != minPane {
+			closed -= t.cfg.Apart
+		}
+		tolerant = min(tolerant, closed)
 	}
-	if !any {
-		active = last
+	switch {
+	case !any:
+		pane = last
+	case apart:
+		pane = tolerant
 	}
-	return max(t.reached, active)
+	return pane, apart
 }
 
 // increment keeps cells until their label pane is processed. Late cells join the next pane.
@@ -303,11 +373,11 @@ func (t *Task) increment(m *pipeline.PaneMessage) error {
 		}
 	}
 	pane := m.LabelPane
-	late := m.Late || pane < t.barrier()
+	late := m.Late || pane < barrierOf(t, md)
 	switch {
 	case late && md.fitting():
 		// This is the pane that they would join if the model did not wait for a fit.
-		pane = max(pane, md.next, t.reached)
+		pane = max(pane, md.next, md.reached)
 	case late:
 		pane = max(pane, md.next)
 	default:
@@ -330,14 +400,30 @@ func (t *Task) increment(m *pipeline.PaneMessage) error {
 		if err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
-		if err := putCell(t, v, pane, c, late); err != nil {
+		rows, err := putCell(t, v, pane, c, late)
+		if err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
+		}
+		if late && !m.Late && c.Slice == "" {
+			countLate(t, m, c.Version, rows)
 		}
 	}
 	if len(md.versions) == 0 {
 		delete(t.models, m.Model)
+	} else if _, known := t.shards[m.Shard].closedOf(m.Model); !known && t.cfg.Apart > 0 {
+		t.shards[m.Shard].know(m.Model, sameAsShard)
 	}
 	return nil
+}
+
+// countLate counts rows that are late here and were not in their shard: it was idle, and the others went on. Scores of
+// shadow heads are no rows.
+func countLate(t *Task, m *pipeline.PaneMessage, version string, rows int64) {
+	if _, _, shadow := record.BaseVersion(version); shadow {
+		return
+	}
+	t.counts.Add(pipeline.CountLate, rows)
+	t.counts.AddModels(pipeline.CountLateByModel, map[arrowio.ModelKey]int64{{Model: m.Model, Version: version}: rows})
 }
 
 // versionOf returns a version, and creates it if needed. It returns an error if no statistics can have K = k.
@@ -363,7 +449,9 @@ func (t *Task) versionOf(m *model, name string, k int) (*version, error) {
 // process processes every model's label panes up to the barrier.
 func (t *Task) process() error {
 	for _, name := range slices.Sorted(maps.Keys(t.models)) {
-		if err := t.advance(t.models[name], t.reached); err != nil {
+		m := t.models[name]
+		m.reached = barrierOf(t, m)
+		if err := t.advance(m, m.reached); err != nil {
 			return err
 		}
 	}

@@ -66,7 +66,7 @@ func (s taskState) continueFits() {
 		for _, v := range m.versions {
 			v.refit.Continue()
 		}
-		if m.next < t.reached && m.fitting() {
+		if m.next < m.reached && m.fitting() {
 			t.waiting[m.name] = true
 		}
 	}
@@ -74,7 +74,7 @@ func (s taskState) continueFits() {
 
 func (m *model) append(dst []byte, table []namedStage) ([]byte, error) {
 	dst = binenc.AppendString(dst, m.name)
-	dst = binenc.AppendVarint(dst, m.next)
+	dst = binenc.AppendVarint(binenc.AppendVarint(dst, m.next), m.reached)
 	dst = m.orders.Append(dst)
 	dst = binenc.AppendUvarint(dst, uint64(len(m.versions)))
 	var err error
@@ -103,7 +103,7 @@ func (s taskState) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) erro
 	t := s.t
 	cfg := &t.cfg
 	m.name = r.String(binenc.MaxName)
-	m.next = r.Varint()
+	m.next, m.reached = r.Varint(), r.Varint()
 	if err := m.orders.Restore(r); err != nil {
 		return fmt.Errorf("model %s: %w", m.name, err)
 	}

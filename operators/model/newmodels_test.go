@@ -53,7 +53,7 @@ func (x *loaded) take(tb testing.TB, pane int64) {
 	if err := x.stats.Advance(ctx, (pane+1)*x.task.cfg.Pane, nil); err != nil {
 		tb.Fatal(err)
 	}
-	x.outbox.Punctuate(pane+1, false)
+	x.outbox.Punctuate(pipeline.Punctuation{Closed: pane + 1})
 	for _, m := range x.outbox.Pending() {
 		if err := x.task.Take(ctx, pipeline.Record{Input: pipeline.Panes, Offset: x.offset,
 			Value: m.Value}); err != nil {

@@ -17,8 +17,9 @@ func (t *Task) command(c *pipeline.Order) error {
 	if m == nil {
 		return t.refits.Refuse(c, t.reached*t.cfg.Pane, noPane)
 	}
-	m.orders.Add(t.reached, c)
-	return t.advance(m, t.reached)
+	m.reached = barrierOf(t, m)
+	m.orders.Add(m.reached, c)
+	return t.advance(m, m.reached)
 }
 
 const noPane = "the model has no label pane yet"

@@ -97,7 +97,7 @@ func BenchmarkRestoreModel(b *testing.B) {
 	if err := s.Advance(context.Background(), 10*shard.Pane, nil); err != nil {
 		b.Fatal(err)
 	}
-	outbox.Punctuate(10, false)
+	outbox.Punctuate(pipeline.Punctuation{Closed: 10})
 	cfg := defaultSetup().model
 	cfg.Alarm = testAlarm(stage.SignalRaw, stage.SignalCalibrated)
 	task := NewTask(cfg, 0, pipeline.NewCounts(), quiet)

@@ -46,11 +46,11 @@ func (t *Task) Wake() <-chan struct{} {
 func (t *Task) Resume() error {
 	for _, name := range slices.Sorted(maps.Keys(t.waiting)) {
 		m := t.models[name]
-		if t.awaits(m, m.nextBusy(t.reached)) {
+		if t.awaits(m, m.nextBusy(m.reached)) {
 			continue
 		}
 		t.dirty = true
-		if err := t.advance(m, t.reached); err != nil {
+		if err := t.advance(m, m.reached); err != nil {
 			return err
 		}
 	}

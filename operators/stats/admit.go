@@ -54,9 +54,9 @@ func (p *paneValues) Pop() any {
 	return last
 }
 
-// open returns the cells that a label pane's rows go into.
-func (s *Operator) open(labelPane int64) map[cellKey]*acc.Set {
-	if labelPane < s.closed {
+// open returns the cells that the rows of a model's label pane go into.
+func (s *Operator) open(model string, labelPane int64) map[cellKey]*acc.Set {
+	if labelPane < closedOf(s, model) {
 		return s.late
 	}
 	return s.cells
@@ -69,7 +69,7 @@ func (s *Operator) valuesOf(c *sliceColumn, labelPane int64) *paneValues {
 		return p
 	}
 	p = &paneValues{table: &s.keys, has: map[int32][]int64{}}
-	for k := range s.open(labelPane) {
+	for k := range s.open(c.model.Model, labelPane) {
 		if k.labelPane == labelPane && s.keys.columns[k.key] == c {
 			p.has[k.key] = append(p.has[k.key], k.predictionPane)
 		}
@@ -126,7 +126,7 @@ func (s *Operator) evict(c *sliceColumn, p *paneValues, labelPane int64) error {
 	}
 	s.last = cachedCell{}
 	key := heap.Pop(p).(slot).key
-	cells, other := s.open(labelPane), s.keys.other(c)
+	cells, other := s.open(c.model.Model, labelPane), s.keys.other(c)
 	for _, pane := range p.has[key] {
 		k := cellKey{key, labelPane, pane}
 		set := cells[k]
@@ -155,7 +155,8 @@ const compactKeys = 4096
 // compact forgets the values of panes that have been emitted and, once they are many, the keys that no open cell has.
 func (s *Operator) compact() {
 	for _, c := range s.keys.byName {
-		maps.DeleteFunc(c.panes, func(pane int64, _ *paneValues) bool { return pane < s.closed })
+		closed := closedOf(s, c.model.Model)
+		maps.DeleteFunc(c.panes, func(pane int64, _ *paneValues) bool { return pane < closed })
 	}
 	if len(s.keys.keys) < compactKeys {
 		return

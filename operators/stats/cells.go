@@ -3,7 +3,6 @@ package stats
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"strings"
 
@@ -17,7 +16,7 @@ func (s *Operator) cell(k cellKey, classes int) (set *acc.Set, late bool, err er
 	if s.last.set != nil && s.last.key == k {
 		return s.last.set, s.last.late, nil
 	}
-	late = k.labelPane < s.closed
+	late = k.labelPane < closedOf(s, s.keys.keys[k.key].model.Model)
 	m := s.cells
 	if late {
 		m = s.late
@@ -57,26 +56,26 @@ const (
 // the late cells that have gathered.
 func (s *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) error {
 	closed := pipeline.PaneIndex(wm, s.cfg.Pane)
-	if closed <= s.closed {
+	if closed <= s.closed && s.clocks == nil {
 		return nil
 	}
 	s.last = cachedCell{}
-	if err := s.emit(s.late, true, math.MaxInt64); err != nil {
+	if err := s.emit(s.late, true); err != nil {
 		return err
 	}
-	s.closed = closed
-	if err := s.emit(s.cells, false, closed); err != nil {
+	s.closed = max(s.closed, closed)
+	if err := s.emit(s.cells, false); err != nil {
 		return err
 	}
 	s.compact()
 	return nil
 }
 
-// emit moves the cells of label panes before end from m to the outbox, in canonical order.
-func (s *Operator) emit(m map[cellKey]*acc.Set, late bool, end int64) error {
+// emit moves the cells of closed label panes from m to the outbox, in canonical order. Late ones are of no other.
+func (s *Operator) emit(m map[cellKey]*acc.Set, late bool) error {
 	var ready []cellKey
 	for k := range m {
-		if k.labelPane < end {
+		if late || k.labelPane < closedOf(s, s.keys.keys[k.key].model.Model) {
 			ready = append(ready, k)
 		}
 	}

@@ -27,6 +27,8 @@ type Operator struct {
 	cfg    Options
 	outbox *pipeline.Outbox
 	counts *pipeline.Counts
+	clocks *pipeline.Clocks // nil: closed is that of every model
+	newest newest
 	keys   keyTable
 	cells  map[cellKey]*acc.Set
 	late   map[cellKey]*acc.Set
@@ -41,7 +43,8 @@ type Operator struct {
 	byCell map[cellKey]int    // index into groups
 	recent int                // the group found last
 
-	labelled int64 // rows of the batch at hand
+	labelled int64                      // rows of the batch at hand
+	lateBy   map[arrowio.ModelKey]int64 // of these, those that are late
 
 	buf         []byte // scratch of emit
 	stateBytes  int    // about the size of the next state
@@ -73,6 +76,7 @@ func New(cfg Options, h pipeline.Host) *Operator {
 		cfg:    cfg,
 		outbox: h.Outbox,
 		counts: h.Counts,
+		clocks: h.Clocks,
 		keys:   newKeyTable(cfg.MaxKeys),
 		cells:  map[cellKey]*acc.Set{},
 		late:   map[cellKey]*acc.Set{},
@@ -80,6 +84,7 @@ func New(cfg Options, h pipeline.Host) *Operator {
 		pool:   map[int][]*acc.Set{},
 		blocks: map[int]*acc.Block{},
 		byCell: map[cellKey]int{},
+		lateBy: map[arrowio.ModelKey]int64{},
 	}
 }
 
@@ -112,6 +117,10 @@ func (s *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Em
 		s.counts.Add(pipeline.CountLabelled, s.labelled)
 	}
 	s.labelled = 0
+	if len(s.lateBy) > 0 {
+		s.counts.AddModels(pipeline.CountLateByModel, s.lateBy)
+		clear(s.lateBy)
+	}
 	return emit(b)
 }
 
@@ -132,6 +141,7 @@ func (s *Operator) addBlock(b *arrowio.Batch, from, end int) error {
 			return fmt.Errorf("row %d: %w", i, err)
 		}
 	}
+	observe(s, newest{})
 	return s.addGroups(block)
 }
 
@@ -222,6 +232,7 @@ func (s *Operator) row(b *arrowio.Batch, i int, block *acc.Block, at int) error 
 		return err
 	}
 	m, _ := b.ModelOf(i)
+	seen(s, m.Model, &x)
 	if err := s.count(&x, m, "", ""); err != nil {
 		return err
 	}
@@ -266,7 +277,7 @@ func (s *Operator) count(x *countedRow, m arrowio.ModelKey, column, value string
 			return err
 		}
 		g.predict = append(g.predict, x.at)
-		s.countLate(g.late && !x.shadow, column)
+		s.countLate(g.late && !x.shadow && column == "", m)
 	}
 	if x.label < 0 {
 		return nil
@@ -283,16 +294,17 @@ func (s *Operator) count(x *countedRow, m arrowio.ModelKey, column, value string
 	}
 	g.labels = append(g.labels, x.at)
 	if !x.prediction {
-		s.countLate(g.late && !x.shadow, column)
+		s.countLate(g.late && !x.shadow && column == "", m)
 	}
 	return g.set.AddSample(acc.SampleRow{ID: x.id, TS: x.ts, LabelTS: x.labelTS, W: float32(x.weight), Y: x.label,
 		Z: s.sampleScores(x.z, x.probs)})
 }
 
-// countLate counts a late row once, not once for every slice.
-func (s *Operator) countLate(late bool, column string) {
-	if late && column == "" {
+// countLate counts a late row.
+func (s *Operator) countLate(late bool, m arrowio.ModelKey) {
+	if late {
 		s.counts.Add(pipeline.CountLate, 1)
+		s.lateBy[m]++
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 const (
 	ReasonClasses = "classes" // K differs from that of the model version
 	ReasonTooFar  = "too_far_ahead"
-	ReasonNoID    = "no_id"  // the join needs ids
-	ReasonModels  = "models" // a new model version over the bounds
+	ReasonAhead   = "record_ahead" // the record's timestamp is in the future
+	ReasonNoID    = "no_id"        // the join needs ids
+	ReasonModels  = "models"       // a new model version over the bounds
 )
 
 // farthest bounds event times, from 1681-08 to 2258-05: what is added to them, panes and waits, stays in 64 bits.
@@ -103,6 +104,9 @@ func (v *Operator) check(b *arrowio.Batch, i int) string {
 	if b.TS[i] < -farthest || b.TS[i] > farthest {
 		return arrowio.TimeRange
 	}
+	if v.cfg.MaxAhead > 0 && b.Origin.Ahead {
+		return ReasonAhead
+	}
 	// Both times are positive, so their difference is in range.
 	if v.cfg.MaxAhead > 0 && b.Origin.Time > 0 && b.TS[i] > 0 && b.TS[i]-b.Origin.Time > v.cfg.MaxAhead {
 		return ReasonTooFar
@@ -175,9 +179,13 @@ func (v *Operator) refuse(reason string, b *arrowio.Batch, expected string, args
 
 // report counts the rejected rows and names them in the dead letter of their message.
 func (v *Operator) report(b *arrowio.Batch) {
-	reasons := map[string]int64{}
+	reasons, ahead := map[string]int64{}, map[arrowio.ModelKey]int64{}
 	for i, r := range b.Reject {
 		if r != "" {
+			if r == ReasonTooFar || r == ReasonAhead {
+				m, _ := b.ModelOf(i)
+				ahead[m]++
+			}
 			reasons[r]++
 			v.out.Reject(i, r, v.why[r])
 		}
@@ -185,6 +193,7 @@ func (v *Operator) report(b *arrowio.Batch) {
 	for r, n := range reasons {
 		v.counts.AddReason(pipeline.CountRejected, r, n)
 	}
+	v.counts.AddModels(pipeline.CountAheadByModel, ahead)
 }
 
 // Advance implements pipeline.Operator.

@@ -98,3 +98,16 @@ func (s *Source) settled() bool {
 	}
 	return true
 }
+
+// Silent returns since when inputs that were read to their end have had no record; those that are idle, which nobody
+// waits for, are absent. Any goroutine may call it.
+func (s *Source) Silent() map[pipeline.Input]time.Time {
+	out := map[pipeline.Input]time.Time{}
+	for i, in := range s.in {
+		since := in.silent.Load()
+		if l, ok := in.lag(); ok && l.Offsets == 0 && since > 0 {
+			out[s.order[i]] = time.Unix(0, since).UTC()
+		}
+	}
+	return out
+}

@@ -22,6 +22,7 @@ type Spec struct {
 	Until       map[pipeline.Input]int64 // first offsets not to read; absent or -1 = never ends
 	MaxBytes    int
 	IdleTimeout time.Duration // 0 = inputs are never idle
+	MaxAhead    time.Duration // records further ahead of the clock are marked; 0 = none
 	Commit      func(ctx context.Context, next map[string]int64) error
 	Gate        *Gate // nil: always open
 	// ReportPause makes the source hand out one record with Paused set each time the gate is closed.
@@ -49,8 +50,13 @@ type input struct {
 	idle  bool
 	ended bool
 
+	// Changes of idle that the log has not, and when it had the last.
+	untold int
+	told   time.Time
+
 	// For other goroutines.
 	idleAt     atomic.Int64 // when it will be idle if nothing comes, in Unix nanoseconds; 0 = never, or it is
+	silent     atomic.Int64 // since when nothing has come, in Unix nanoseconds; 0: it is idle
 	handed     atomic.Int64 // offset after the last record handed out; -1 = none
 	committed  atomic.Int64 // offset up to which everything is in a checkpoint
 	last       atomic.Int64 // timestamp of the last record handed out
@@ -124,6 +130,8 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 		}
 		if best := s.pick(); best != nil {
 			r := best.hand()
+			s.tell(best, false)
+			r.Ahead = s.spec.MaxAhead > 0 && r.Time > time.Now().Add(s.spec.MaxAhead).UnixNano()
 			best.reset(s.spec.IdleTimeout)
 			return r, nil
 		}
@@ -179,6 +187,7 @@ func (s *Source) waitOpen(ctx context.Context) (report bool, err error) {
 // reset begins the time after which an input is idle.
 func (in *input) reset(timeout time.Duration) {
 	in.since, in.idle = time.Now(), false
+	in.silent.Store(in.since.UnixNano())
 	if timeout > 0 {
 		in.idleAt.Store(in.since.Add(timeout).UnixNano())
 	}
@@ -218,9 +227,31 @@ func (s *Source) becameIdle(i int) (pipeline.Record, bool) {
 	if s.spec.IdleTimeout <= 0 || in.idle || in.ended || !in.caughtUp() || time.Since(in.since) < s.spec.IdleTimeout {
 		return pipeline.Record{}, false
 	}
+	s.tell(in, true)
 	in.idle = true
 	in.idleAt.Store(0)
+	in.silent.Store(0)
 	return pipeline.Record{Input: s.order[i], Idle: true}, true
+}
+
+// tellEvery bounds the log: one line a minute and input.
+const tellEvery = time.Minute
+
+// tell logs that nobody waits for an input any more, or again.
+func (s *Source) tell(in *input, idle bool) {
+	if in.idle == idle || in.f.input == pipeline.Panes {
+		return
+	}
+	in.untold++
+	if time.Since(in.told) < tellEvery {
+		return
+	}
+	text := "a partition has messages again, and is waited for"
+	if idle {
+		text = "a partition had no message for event_time.idle_timeout: nobody waits for it, its next rows may be late"
+	}
+	s.spec.Log.Info(text, "topic", in.f.topic, "partition", in.f.partition, "changes", in.untold)
+	in.untold, in.told = 0, time.Now()
 }
 
 // wait blocks until some input has records, for at most poll.

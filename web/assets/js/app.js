@@ -44,7 +44,7 @@ const stream = new Stream({
 
 function connection(s) {
   state.connection = s;
-  const p = pulse(s, state.latest ? (performance.now() - state.newsAt) / 1000 : 0, state.kafka);
+  const p = pulse(s, state.latest ? (performance.now() - state.newsAt) / 1000 : 0, state.process);
   if ($("conn").textContent === p.text) return;
   $("conn").dataset.state = p.state;
   $("conn").textContent = p.text;
@@ -189,7 +189,7 @@ function waiting() {
 function takeStatus(status) {
   drawStatus($("status"), status);
   drawTrouble($("trouble"), status.process);
-  state.kafka = status.process?.kafka;
+  state.process = status.process;
   connection(state.connection);
   if (!state.sel) arrived(status);
 }

@@ -97,10 +97,12 @@ export function drawVerdict(root, news, v) {
 
 /**
  * pulse is what the connection's pill says: whether news could come, and since when none has. seconds: since the latest;
- * kafka: since when no broker answers the process, and its error, or undefined where one does.
+ * process: what the process says of itself: since when no broker answers it, and for which partition it waits.
  */
-export function pulse(state, seconds, kafka) {
+export function pulse(state, seconds, process) {
+  const kafka = process?.kafka, waiting = process?.waiting_for;
   if (state === "live" && kafka) return { state: "lost", text: `Kafka does not answer since ${clock(kafka.silent_since, new Date().toISOString())} UTC`, title: kafka.error };
+  if (state === "live" && waiting?.length) return { state: "quiet", text: waiting[0].text, title: waiting.map((w) => w.text).join(", ") };
   if (state === "lost") return { state, text: "connection lost, retrying" };
   if (state !== "live") return { state, text: "connecting" };
   return seconds < QUIET_S ? { state, text: "live" } : { state: "quiet", text: `no news for ${duration(Math.floor(seconds / 60) * 60)}` };
