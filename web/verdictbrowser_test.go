@@ -258,6 +258,37 @@ note("box", box.textContent);`))
 	}
 }
 
+// TestWrongClockInBrowser: the page names the partition that everything waits for, and a model whose rows are rejected
+// because their time is ahead, from the time on at which it was opened.
+func TestWrongClockInBrowser(t *testing.T) {
+	status := map[string]any{
+		"waiting_for": []any{map[string]any{"text": "waiting for plumbline.logits/3 since 11:22:33"}},
+		"counts":      map[string]any{"ahead_by_model": map[string]any{"over/v1": 7}}}
+	srv := httptest.NewServer(scripted(New(Deps{History: synthetic(), Status: func() any { return status }}), steps+`
+const box = document.getElementById("trouble");
+const conn = document.getElementById("conn");
+const seen = []; // the stream of this test ends at once
+new MutationObserver(() => seen.push(conn.textContent + "|" + conn.dataset.state)).observe(conn, { childList: true });
+await wait(() => seen.some((s) => s.startsWith("waiting")));
+note("pill", seen.find((s) => s.startsWith("waiting")));
+note("hidden", box.hidden);
+const { drawTrouble } = await import("/assets/js/status.js");
+drawTrouble(box, { counts: { ahead_by_model: { "fast/v1": 3, "over/v1": 7 } } }); // as of later
+note("box", box.textContent);`))
+	defer srv.Close()
+	dom := chromium(t, srv.URL+link, "--dump-dom")
+	for _, want := range []string{"pill=waiting for plumbline.logits/3 since 11:22:33|quiet", "hidden=true",
+		"box=A clock is aheadRows of fast/v1 were rejected since"} {
+		if !strings.Contains(dom, want) {
+			_, notes, _ := strings.Cut(dom, "<pre>")
+			t.Errorf("the page lacks %q: %.600s", want, notes)
+		}
+	}
+	if strings.Contains(dom, "Rows of over/v1") {
+		t.Error("the page tells of a clock that is right again")
+	}
+}
+
 // TestSliceFirstInBrowser: of the first pane a slice may be there before the whole; who asks for neither is shown the
 // whole.
 func TestSliceFirstInBrowser(t *testing.T) {

@@ -7,16 +7,21 @@ export function drawStatus(root, value) {
   root.replaceChildren(el("table", {}, el("tbody", {}, ...rows.map(([k, v]) => el("tr", {}, el("th", { scope: "row" }, k), el("td", {}, v))))));
 }
 
-/** drawTrouble says which tasks fail and which records were skipped; it is hidden where there are none. */
+let known; // rows ahead of the time, by model, when the page was opened: what is over is no trouble
+
+/** drawTrouble says which tasks fail, which records were skipped and whose clock is ahead; it is hidden where none is. */
 export function drawTrouble(root, process) {
+  const ahead = process?.counts?.ahead_by_model || {};
+  if (process) known ??= ahead;
+  const early = Object.keys(ahead).filter((m) => ahead[m] > (known[m] || 0)).map((m) => `Rows of ${m} were rejected since this page was opened: their time is ahead, so a clock is wrong.`);
   const place = (p) => `${p.topic} partition ${p.partition} offset ${p.offset}`;
   const failing = (process?.failing || []).map((f) => `${f.task} ${f.partition} fails since ${f.since}${f.at ? ` at ${place(f.at)}` : ""}: ${f.cause}. Next try at ${f.next_try}.`);
   const skipped = (process?.skipped || []).map((s) => `${s.task.task} ${s.task.partition} skipped a record at ${s.when}, ${place(s.at)}, which ended it again and again: ${s.cause}.`);
-  const lines = [...failing, ...skipped];
+  const lines = [...failing, ...skipped, ...early];
   root.hidden = lines.length === 0;
   if (root.dataset.said === lines.join("\n")) return; // screen readers hear it once
   root.dataset.said = lines.join("\n");
-  root.replaceChildren(el("strong", {}, failing.length ? "A task fails" : "A record was skipped"), ...lines.map((l) => el("p", {}, l)));
+  root.replaceChildren(el("strong", {}, failing.length ? "A task fails" : skipped.length ? "A record was skipped" : "A clock is ahead"), ...lines.map((l) => el("p", {}, l)));
 }
 
 function flatten(name, v, rows) {
