@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"sync"
 
 	"github.com/plumbline/plumbline/internal/binenc"
 )
@@ -14,12 +15,14 @@ const SummaryBins = 60
 
 // Summary holds of the rows of many sets what windows show: the exact sums of the sets, without those that no window
 // reads. These are Σ w·c², the labelled rows by margin and negative entropy, where the predictions' margin and negative
-// entropy lie inside SummaryBins bins, and how the gap of a class-wise bin divides into probabilities and hits.
+// entropy lie inside SummaryBins bins, how the gap of a class-wise bin divides into probabilities and hits, and, unless
+// the summary is fine, how Σ w·c of labelled rows divides into the cells between edges of CoarseBins bins or fewer.
 //
 // A summary is where sums are added and read; there is one for many windows. Between, each window has a [Packed], which
 // takes a small part of the memory of a set. Make a summary with NewSummary; the zero value only reshapes.
 type Summary struct {
 	cfg      Config
+	fine     bool
 	seen     summaryGrid // by cell
 	labelled summaryGrid // by cell and outcome
 	served   summaryGrid
@@ -34,13 +37,15 @@ type Summary struct {
 
 	read    Set // what Set returns
 	scratch []byte
+	cells   [2][]cellRows // of the part that is read: labelled rows, and what the predictions have more
 }
 
 // rowTotal is a number of rows and their Σw.
 type rowTotal struct{ n, w int64 }
 
-// NewSummary returns an empty summary of sets of a configuration, whose samples it does not keep.
-func NewSummary(cfg Config) (*Summary, error) {
+// NewSummary returns an empty summary of sets of a configuration, whose samples it does not keep. A fine one is for
+// reliability diagrams of more than CoarseBins bins.
+func NewSummary(cfg Config, fine bool) (*Summary, error) {
 	set, err := New(cfg)
 	if err != nil {
 		return nil, err
@@ -48,19 +53,24 @@ func NewSummary(cfg Config) (*Summary, error) {
 	if set.Labelled, err = newLabelled(set.cfg); err != nil {
 		return nil, err
 	}
-	return &Summary{cfg: set.cfg, read: *set, soft: set.Labelled.Soft, class: set.Labelled.ClassWise}, nil
+	s := &Summary{cfg: set.cfg, fine: fine, read: *set, soft: set.Labelled.Soft, class: set.Labelled.ClassWise}
+	s.labelled.divide(fine)
+	s.served.divide(fine)
+	return s, nil
 }
 
 // Reshape makes it an empty summary of sets of another configuration, and keeps what memory it can.
-func (s *Summary) Reshape(cfg Config) error {
-	if s.Reset(); cfg.normal() == s.cfg {
+func (s *Summary) Reshape(cfg Config, fine bool) error {
+	if s.Reset(); cfg.normal() == s.cfg && fine == s.fine {
 		return nil
 	}
-	n, err := NewSummary(cfg)
+	n, err := NewSummary(cfg, fine)
 	if err != nil {
 		return err
 	}
-	n.seen, n.labelled, n.served, n.scratch = s.seen, s.labelled, s.served, s.scratch
+	n.seen, n.scratch, n.cells = s.seen, s.scratch, s.cells
+	n.labelled.sums, n.labelled.used = s.labelled.sums, s.labelled.used
+	n.served.sums, n.served.used = s.served.sums, s.served.used
 	*s = *n
 	return nil
 }
@@ -161,8 +171,8 @@ func (s *Summary) addLabelled(l *Labelled) {
 }
 
 // AsSet returns the sums as a set. Of its class-wise bins only ECE is to be read, of its grids not Σ w·c², of
-// Seen.Margin and Seen.NegEnt only the numbers of rows in SummaryBins bins or fewer. It is valid until the summary
-// changes.
+// Seen.Margin and Seen.NegEnt only the numbers of rows in SummaryBins bins or fewer, and unless the summary is fine,
+// Σ w·c of labelled rows only in CoarseBins bins or fewer. It is valid until the summary changes.
 func (s *Summary) AsSet() *Set {
 	out := &s.read
 	out.Classes = s.classes
@@ -196,12 +206,53 @@ func gridOfBins(rows *[SummaryBins]int64) Grid {
 	return g
 }
 
+// CoarseBins is the largest number of bins that every Summary can show.
+const CoarseBins = 30
+
+// coarse numbers the parts into which the edges of all allowed numbers of bins up to CoarseBins divide the cells.
+var coarse = sync.OnceValue(func() *[cellCount]uint16 {
+	parts := new([cellCount]uint16)
+	for cell := 1; cell < cellCount; cell++ {
+		parts[cell] = parts[cell-1]
+		for m := 1; m <= CoarseBins; m++ {
+			if GridCells%m == 0 && binOf(cell, m) != binOf(cell-1, m) {
+				parts[cell]++
+				break
+			}
+		}
+	}
+	return parts
+})
+
+// each gives every cell a part of its own.
+var each = sync.OnceValue(func() *[cellCount]uint16 {
+	parts := new([cellCount]uint16)
+	for cell := range parts {
+		parts[cell] = uint16(cell)
+	}
+	return parts
+})
+
 // summaryGrid is a grid without Σ w·c². Its sums lie at their keys, so that adding costs no search.
 type summaryGrid struct {
 	n, w int64
 	sums []entry // by key; nil before the first row
 	used []uint64
+	// Where cells have parts, Σ w·c is by part and outcome.
+	parts *[cellCount]uint16
+	conf  []int64
 }
+
+// divide divides the cells of an empty grid into parts.
+func (g *summaryGrid) divide(fine bool) {
+	if g.parts = coarse(); fine {
+		g.parts = each()
+	}
+	g.conf = make([]int64, 2*int(g.parts[cellCount-1])+2)
+}
+
+// part returns the part of a key: 2·part of its cell + outcome.
+func (g *summaryGrid) part(key uint16) uint16 { return 2*g.parts[key/2] + key&1 }
 
 func (g *summaryGrid) at(key uint16) *entry {
 	if g.sums == nil {
@@ -211,19 +262,22 @@ func (g *summaryGrid) at(key uint16) *entry {
 	return &g.sums[key]
 }
 
-func (g *summaryGrid) add(key uint16, e entry) {
+// add adds to a key. Σ w·c goes to the key's part, if there are parts.
+func (g *summaryGrid) add(key uint16, e *entry) {
 	d := g.at(key)
-	d[gN], d[gW], d[gWC] = d[gN]+e[gN], d[gW]+e[gW], d[gWC]+e[gWC]
+	d[gN], d[gW] = d[gN]+e[gN], d[gW]+e[gW]
+	if g.parts == nil {
+		d[gWC] += e[gWC]
+	} else {
+		g.conf[g.part(key)] += e[gWC]
+	}
 	g.n, g.w = g.n+e[gN], g.w+e[gW]
 }
 
 func (g *summaryGrid) addGrid(o *Grid) {
-	ents := o.t.ents
 	for i, key := range o.t.keys {
-		d, e := g.at(key), &ents[i]
-		d[gN], d[gW], d[gWC] = d[gN]+e[gN], d[gW]+e[gW], d[gWC]+e[gWC]
+		g.add(key, &o.t.ents[i])
 	}
-	g.n, g.w = g.n+o.n, g.w+o.w
 }
 
 // keys yields the keys that have been added to, in ascending order.
@@ -242,21 +296,43 @@ func (g *summaryGrid) reset() {
 		g.sums[key] = entry{}
 	}
 	clear(g.used)
+	clear(g.conf)
 	g.n, g.w = 0, 0
 }
 
+// grid returns the sums as a grid, Σ w·c of a part at its first cell.
 func (g *summaryGrid) grid() Grid {
 	n := 0
 	for _, word := range g.used {
 		n += bits.OnesCount64(word)
 	}
 	t := table[uint16]{space: gridKeys, keys: make([]uint16, 0, n), ents: make([]entry, 0, n)}
+	last := noParts
 	for key := range g.keys {
-		if e := g.sums[key]; e != (entry{}) {
-			t.keys, t.ents = append(t.keys, key), append(t.ents, e)
+		e := g.sums[key]
+		if e == (entry{}) {
+			continue
 		}
+		if g.parts != nil && last.enters(g.part(key)) {
+			e[gWC] = g.conf[g.part(key)]
+		}
+		t.keys, t.ents = append(t.keys, key), append(t.ents, e)
 	}
 	return Grid{t, g.n, g.w}
+}
+
+// lastParts are the parts, by outcome, of the keys so far.
+type lastParts [2]int
+
+var noParts = lastParts{-1, -1}
+
+// enters reports whether a part, of keys in ascending order, is a new one.
+func (l *lastParts) enters(part uint16) bool {
+	if l[part&1] == int(part) {
+		return false
+	}
+	l[part&1] = int(part)
+	return true
 }
 
 // Packed is a Summary at rest, in as few bytes as it takes. The zero value has no rows. What was added lately is apart
@@ -302,7 +378,11 @@ func (s *Summary) Unpack(p *Packed) error {
 	return nil
 }
 
-// Restore reads what Packed.AppendBinary wrote. It checks the bytes, so that unpacking them does not fail.
+// ErrCoarse is for packed sums that a fine summary cannot read, because they are of one that is not fine.
+var ErrCoarse = errors.New("sums of coarser bins")
+
+// Restore reads what Packed.AppendBinary wrote, also where it returns ErrCoarse. It checks the bytes, so that unpacking
+// them does not fail.
 func (s *Summary) Restore(r *binenc.Reader) (Packed, error) {
 	p := Packed{rest: slices.Clone(r.Bytes(binenc.MaxBytes)), late: slices.Clone(r.Bytes(binenc.MaxBytes))}
 	if r.Err() != nil {

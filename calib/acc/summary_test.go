@@ -68,7 +68,7 @@ func shown(t testing.TB, s *Set) string {
 	if l := s.Labelled; s.LabelledRows() > 0 {
 		for _, g := range []*Grid{&l.MSP, &l.Served} {
 			bins(g, 15)
-			bins(g, 48)
+			bins(g, CoarseBins)
 			add(g.Total())
 			add(g.AURC(), g.Accuracy(), g.MeanConfidence(), must(g.CDFCounts(180)))
 		}
@@ -88,8 +88,8 @@ func TestSummaryIsTheSet(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		k := 2 + rng.IntN(30)
-		sum, total := must(NewSummary(Config{K: k})), must(New(Config{K: k}))
-		other := must(NewSummary(Config{K: k}))
+		sum, total := must(NewSummary(Config{K: k}, seed%4 == 1)), must(New(Config{K: k}))
+		other := must(NewSummary(Config{K: k}, seed%8 == 1)) // it also reads what a fine one has packed
 		var p, q Packed
 		for range 1 + rng.IntN(12) {
 			part := randSet(t, rng, k, rng.IntN(1+rng.IntN(400)), seed%3 == 0)
@@ -121,10 +121,42 @@ func TestSummaryIsTheSet(t *testing.T) {
 	}
 }
 
+// TestFineSummary has every bin, and refuses what one that is not fine has packed.
+func TestFineSummary(t *testing.T) {
+	part := randSet(t, rand.New(rand.NewPCG(3, 1)), 3, 500, false)
+	fine, coarse := must(NewSummary(Config{K: 3}, true)), must(NewSummary(Config{K: 3}, false))
+	for _, s := range []*Summary{fine, coarse} {
+		var p Packed
+		if err := s.Pack(&p, func(s *Summary) error { return s.Add(part) }); err != nil {
+			t.Fatal(err)
+		}
+		fine.Reset()
+		if err := fine.Unpack(&p); s == coarse && !errors.Is(err, ErrCoarse) || s == fine && err != nil {
+			t.Fatal(err)
+		}
+		if s == coarse {
+			continue
+		}
+		got, want := must(fine.AsSet().Labelled.MSP.Bins(400)), must(part.Labelled.MSP.Bins(400))
+		if !reflect.DeepEqual(got, want) {
+			t.Error("bins of a fine summary differ from the set's")
+		}
+	}
+	parts := coarse.labelled.parts
+	for cell := 1; cell < cellCount; cell++ { // parts have the edges of all bins
+		for m := 1; m <= CoarseBins; m++ {
+			edge := GridCells%m == 0 && binOf(cell, m) != binOf(cell-1, m)
+			if edge && parts[cell] == parts[cell-1] {
+				t.Fatalf("cells %d and %d are one part, and two of %d bins", cell-1, cell, m)
+			}
+		}
+	}
+}
+
 // TestSummaryOfLabels takes the labelled rows only.
 func TestSummaryOfLabels(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	part, sum := randSet(t, rng, 5, 200, false), must(NewSummary(Config{K: 5}))
+	part, sum := randSet(t, rng, 5, 200, false), must(NewSummary(Config{K: 5}, false))
 	var p Packed
 	if err := sum.Pack(&p, func(s *Summary) error { return s.AddLabelled(part) }); err != nil {
 		t.Fatal(err)
@@ -142,7 +174,7 @@ func TestSummaryOfLabels(t *testing.T) {
 // TestSummaryRefuses: damaged bytes are an error and nothing else; what has no room is left out.
 func TestSummaryRefuses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	part, sum := randSet(t, rng, 4, 60, false), must(NewSummary(Config{K: 4}))
+	part, sum := randSet(t, rng, 4, 60, false), must(NewSummary(Config{K: 4}, false))
 	var p Packed
 	add := func(s *Summary) error { return s.Add(part) }
 	if err := sum.Pack(&p, add); err != nil {
@@ -181,7 +213,7 @@ func TestSummaryRefuses(t *testing.T) {
 // TestPackedSize bounds the bytes of a minute of a window by its rows, K = 100.
 func TestPackedSize(t *testing.T) {
 	for rows, most := range map[int]int{1: 900, 10: 1600, 100: 5500, 1000: 26_000, 10_000: 80_000} {
-		set, sum := must(New(Config{K: 100})), must(NewSummary(Config{K: 100}))
+		set, sum := must(New(Config{K: 100})), must(NewSummary(Config{K: 100}, false))
 		for _, r := range benchRows(100, rows) {
 			if err := r.update(set); err != nil {
 				t.Fatal(err)

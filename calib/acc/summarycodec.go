@@ -8,6 +8,9 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
+// isFine, beside which parts there are, marks what a fine summary has packed.
+const isFine = 1 << 7
+
 // append appends the summary; nothing where it has no rows (docs/format.md, Summary).
 func (s *Summary) append(dst []byte) ([]byte, error) {
 	var parts byte
@@ -22,6 +25,9 @@ func (s *Summary) append(dst []byte) ([]byte, error) {
 	}
 	if parts == 0 {
 		return dst, nil
+	}
+	if s.fine {
+		parts |= isFine
 	}
 	dst = append(dst, parts)
 	dst = appendTotal(appendTotal(dst, s.seen.n, s.seen.w), s.scores.n, s.scores.w)
@@ -78,13 +84,19 @@ func (s *Summary) unpack(data []byte) error {
 	}
 	r := binenc.NewReader(data)
 	parts := r.Byte()
+	fine := parts&isFine != 0
+	if s.fine && !fine {
+		return ErrCoarse
+	}
+	parts &^= isFine
+	s.cells[0] = s.cells[0][:0]
 	readTotal(&r)
 	readTotal(&r)
 	if parts == 0 || parts > hasSeen|hasLabelled|hasClasses {
 		r.Failf("parts is %d", parts)
 	}
 	if parts&hasLabelled != 0 {
-		err = s.readLabelled(&r, totals[1], parts&hasSeen != 0)
+		err = s.readLabelled(&r, totals[1], fine)
 	}
 	if parts&hasSeen != 0 && err == nil && r.Err() == nil {
 		s.readSeen(&r, totals[0])
@@ -101,7 +113,7 @@ func (s *Summary) unpack(data []byte) error {
 	return nil
 }
 
-func (s *Summary) readLabelled(r *binenc.Reader, total rowTotal, seen bool) error {
+func (s *Summary) readLabelled(r *binenc.Reader, total rowTotal, fine bool) error {
 	var scores Scores
 	var lag Lag
 	for _, decode := range []func([]byte, *Decoder) error{scores.decode, lag.decode} {
@@ -122,22 +134,18 @@ func (s *Summary) readLabelled(r *binenc.Reader, total rowTotal, seen bool) erro
 	s.scores = sum
 	s.lag.merge(&lag)
 	before := rowTotal{s.labelled.n, s.labelled.w}
-	s.labelled.read(r, func(key uint16, e entry) {
-		if seen {
-			s.seen.add(key&^1, e)
-		}
-	})
+	s.cells[0] = s.labelled.read(r, fine, s.cells[0])
 	if got := (rowTotal{s.labelled.n - before.n, s.labelled.w - before.w}); got != total && r.Err() == nil {
 		r.Failf("a grid of %d rows, not %d", got.n, total.n)
 	}
-	s.served.read(r, func(uint16, entry) {})
+	s.cells[1] = s.served.read(r, fine, s.cells[1])
 	s.readSoft(r, &scores)
 	s.readClassWise(r, total)
 	return r.Err()
 }
 
 // append appends a grid of positive sums: how many entries, and whether all weights are 1; of each the key, N, Σw if
-// not, Σ w·c.
+// not, and of the first of a part Σ w·c of the part.
 func (g *summaryGrid) append(dst []byte) []byte {
 	n, plain := 0, true
 	for key := range g.keys {
@@ -145,7 +153,7 @@ func (g *summaryGrid) append(dst []byte) []byte {
 		n, plain = n+1, plain && e[gW] == e[gN]<<fixBits
 	}
 	dst = append(binenc.AppendUvarint(dst, uint64(n)), binenc.Flags(plain))
-	prev := uint16(0)
+	prev, last := uint16(0), noParts
 	for key := range g.keys {
 		e := &g.sums[key]
 		dst = binenc.AppendUvarint(dst, uint64(key-prev))
@@ -153,118 +161,185 @@ func (g *summaryGrid) append(dst []byte) []byte {
 		if !plain {
 			dst = binenc.AppendVarint(dst, e[gW]-e[gN]<<fixBits)
 		}
-		dst = binenc.AppendVarint(dst, e[gWC]-predictWC(int(key/2), e[gW]))
+		if part := g.part(key); last.enters(part) {
+			dst = binenc.AppendVarint(dst, g.conf[part]-predictWC(int(key/2), e[gW]))
+		}
 		prev = key
 	}
 	return dst
 }
 
-func (g *summaryGrid) read(r *binenc.Reader, also func(key uint16, e entry)) {
-	const entryBytes = 3
+// cellRows are rows of a cell.
+type cellRows struct {
+	cell uint16
+	rowTotal
+}
+
+// read adds what append wrote. It returns the rows by cell, in the memory of cells.
+func (g *summaryGrid) read(r *binenc.Reader, fine bool, cells []cellRows) []cellRows {
+	const entryBytes = 2
 	n, plain, key := r.Count(entryBytes, gridKeys), r.Byte() == 1, int64(0)
+	cells = cells[:0]
+	last := noParts
 	for i := range n {
 		if key += r.Int("key", int64(min(i, 1)), gridKeys-1); key >= gridKeys {
 			r.Failf("key is %d, allowed below %d", key, gridKeys)
+			return cells
 		}
 		var e entry
 		e[gN] = r.Int("rows", 1, math.MaxInt64)
 		if e[gW] = e[gN] << fixBits; !plain {
 			e[gW] += r.Varint()
 		}
-		rest := r.Varint()
 		if r.Err() == nil && checkRoom(g.n, g.w, e[gN], e[gW]) != nil || e[gW] < 0 {
 			r.Failf("%d rows too many", e[gN])
 		}
 		if r.Err() != nil {
-			return
+			return cells
 		}
-		e[gWC] = rest + predictWC(int(key/2), e[gW])
-		g.add(uint16(key), e)
-		also(uint16(key), e)
+		if fine || last.enters(g.part(uint16(key))) {
+			e[gWC] = r.Varint() + predictWC(int(key/2), e[gW])
+		}
+		g.add(uint16(key), &e)
+		if m := len(cells); m > 0 && cells[m-1].cell == uint16(key/2) {
+			cells[m-1].n, cells[m-1].w = cells[m-1].n+e[gN], cells[m-1].w+e[gW]
+		} else {
+			cells = append(cells, cellRows{uint16(key / 2), rowTotal{e[gN], e[gW]}})
+		}
 	}
+	return cells
 }
 
-// appendSeen appends what the predictions have more than the labelled rows, which are most of them once labels have
-// come. A difference may be negative.
+// appendSeen appends by cell what the predictions have more than the labelled rows, which are most of them once labels
+// have come; a difference may be negative. Then comes Σ w·c of the cells.
 func (s *Summary) appendSeen(dst []byte) []byte {
-	count := s.seen
 	n, plain := 0, true
 	if s.scores.n > 0 { // a cell of labelled rows has an entry, if only of zeros
 		for key := range s.labelled.keys {
 			s.seen.at(key &^ 1)
 		}
 	}
-	for key := range count.keys {
-		if e := s.unlabelled(key); e != (entry{}) {
-			n, plain = n+1, plain && e[gW] == e[gN]<<fixBits
+	for key := range s.seen.keys {
+		if t := s.unlabelled(key); t != (rowTotal{}) {
+			n, plain = n+1, plain && t.w == t.n<<fixBits
 		}
 	}
 	dst = append(binenc.AppendUvarint(dst, uint64(n)), binenc.Flags(plain))
 	prev := uint16(0)
-	for key := range count.keys {
-		e := s.unlabelled(key)
-		if e == (entry{}) {
+	for key := range s.seen.keys {
+		t := s.unlabelled(key)
+		if t == (rowTotal{}) {
 			continue
 		}
-		dst = binenc.AppendUvarint(dst, uint64(key-prev)/2)
-		dst = binenc.AppendVarint(dst, e[gN])
+		dst = binenc.AppendVarint(binenc.AppendUvarint(dst, uint64(key-prev)/2), t.n)
 		if !plain {
-			dst = binenc.AppendVarint(dst, e[gW]-e[gN]<<fixBits)
+			dst = binenc.AppendVarint(dst, t.w-t.n<<fixBits)
 		}
-		dst = binenc.AppendVarint(dst, e[gWC]-predictSigned(int(key/2), e[gW]))
 		prev = key
 	}
-	for _, rows := range []*[SummaryBins]int64{&s.margin, &s.negent} {
-		for _, n := range rows {
+	for key := range s.seen.keys {
+		if e := &s.seen.sums[key]; e[gN] != 0 {
+			dst = binenc.AppendVarint(dst, e[gWC]-predictWC(int(key/2), e[gW]))
+		}
+	}
+	return appendRows(appendRows(dst, &s.margin), &s.negent)
+}
+
+// unlabelled returns the rows of a cell of predictions less its labelled rows.
+func (s *Summary) unlabelled(key uint16) rowTotal {
+	e := &s.seen.sums[key]
+	t := rowTotal{e[gN], e[gW]}
+	if s.labelled.sums != nil {
+		wrong, right := &s.labelled.sums[key], &s.labelled.sums[key|1]
+		t.n, t.w = t.n-wrong[gN]-right[gN], t.w-wrong[gW]-right[gW]
+	}
+	return t
+}
+
+// readSeen reads the predictions of a part whose labelled rows by cell are s.cells[0].
+func (s *Summary) readSeen(r *binenc.Reader, total rowTotal) {
+	const entryBytes = 2
+	n, plain, cell := r.Count(entryBytes, cellCount), r.Byte() == 1, int64(0)
+	more := s.cells[1][:0]
+	for i := range n {
+		if cell += r.Int("cell", int64(min(i, 1)), cellCount-1); cell >= cellCount {
+			r.Failf("cell is %d, allowed below %d", cell, cellCount)
+		}
+		t := rowTotal{n: r.Varint()}
+		if t.w = t.n << fixBits; !plain {
+			t.w += r.Varint()
+		}
+		if r.Err() != nil {
+			return
+		}
+		more = append(more, cellRows{uint16(cell), t})
+	}
+	s.cells[1] = more
+	for at := s.cells[0]; len(at)+len(more) > 0; {
+		c := cellRows{cell: cellCount}
+		if len(at) > 0 {
+			c = at[0]
+		}
+		switch {
+		case len(more) == 0 || c.cell < more[0].cell:
+			at = at[1:]
+		case c.cell > more[0].cell:
+			c, more = more[0], more[1:]
+		default:
+			c.n, c.w = c.n+more[0].n, c.w+more[0].w
+			at, more = at[1:], more[1:]
+		}
+		if !s.readCell(r, c, total) {
+			return
+		}
+	}
+	readRows(r, &s.margin, total)
+	readRows(r, &s.negent, total)
+}
+
+// readCell adds the predictions of a cell, of which Σ w·c follows if there are any.
+func (s *Summary) readCell(r *binenc.Reader, c cellRows, total rowTotal) bool {
+	if c.rowTotal == (rowTotal{}) {
+		return true
+	}
+	if c.n <= 0 || c.n > total.n || c.w < 0 || c.w > total.w {
+		r.Failf("%d predictions in cell %d", c.n, c.cell)
+		return false
+	}
+	e := entry{gN: c.n, gW: c.w, gWC: r.Varint() + predictWC(int(c.cell), c.w)}
+	if r.Err() != nil {
+		return false
+	}
+	s.seen.add(2*c.cell, &e)
+	return true
+}
+
+// appendRows appends which bins have rows, a bit each, and their rows.
+func appendRows(dst []byte, rows *[SummaryBins]int64) []byte {
+	var some uint64
+	for i, n := range rows {
+		if n != 0 {
+			some |= 1 << i
+		}
+	}
+	dst = binenc.AppendUvarint(dst, some)
+	for _, n := range rows {
+		if n != 0 {
 			dst = binenc.AppendUvarint(dst, uint64(n))
 		}
 	}
 	return dst
 }
 
-// unlabelled returns the sums of a cell of predictions less those of its labelled rows.
-func (s *Summary) unlabelled(key uint16) entry {
-	e := s.seen.sums[key]
-	if s.labelled.sums == nil {
-		return e
-	}
-	wrong, right := &s.labelled.sums[key], &s.labelled.sums[key|1]
-	for j := range e {
-		e[j] -= wrong[j] + right[j]
-	}
-	return e
-}
-
-func predictSigned(cell int, w int64) int64 {
-	if w < 0 {
-		return -predictWC(cell, -w)
-	}
-	return predictWC(cell, w)
-}
-
-func (s *Summary) readSeen(r *binenc.Reader, total rowTotal) {
-	const entryBytes = 3
-	n, plain, key := r.Count(entryBytes, cellCount), r.Byte() == 1, int64(0)
-	for i := range n {
-		if key += 2 * r.Int("cell", int64(min(i, 1)), cellCount-1); key >= gridKeys {
-			r.Failf("key is %d, allowed below %d", key, gridKeys)
+func readRows(r *binenc.Reader, rows *[SummaryBins]int64, total rowTotal) {
+	some := r.Uvarint()
+	for i := range rows {
+		if some>>i&1 != 0 {
+			rows[i] += r.Int("rows of a bin", 1, total.n)
 		}
-		var e entry
-		e[gN] = r.Varint()
-		if e[gW] = e[gN] << fixBits; !plain {
-			e[gW] += r.Varint()
-		}
-		rest := r.Varint()
-		if r.Err() != nil {
-			return
-		}
-		e[gWC] = rest + predictSigned(int(key/2), e[gW])
-		s.seen.add(uint16(key), e)
 	}
-	for _, rows := range []*[SummaryBins]int64{&s.margin, &s.negent} {
-		for i := range rows {
-			rows[i] += r.Int("rows of a bin", 0, total.n)
-		}
+	if some>>SummaryBins != 0 {
+		r.Failf("bins are %x", some)
 	}
 }
 

@@ -222,6 +222,7 @@ func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.Ta
 	c := &rt.Config
 	mc := model.Config{Pane: int64(c.EventTime.Pane), Acc: c.Stats.Accumulators(c.Sample), Bins: c.Stats.Bins,
 		ExtraBins: c.Stats.ExtraBins, CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
+		SliceRows:  c.Sample.SliceRows,
 		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c),
 		Apart: int64((c.EventTime.MaxAhead + c.EventTime.Pane - 1) / c.EventTime.Pane)}
 	mc.Windows, mc.Rules = c.Windows, slices.Clone(c.Rules)

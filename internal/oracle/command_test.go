@@ -80,6 +80,7 @@ const (
 const replayConfiguration = `slices: {columns: [region]}
 join: {wait: 1m}
 stats: {resamples: 20}
+sample: {slice_rows: 8192}
 windows:
 - {name: minute, kind: time, size: 1m}
 - {name: rows, kind: rows, rows: 300}

@@ -127,7 +127,7 @@ func (p *plan) configuration(r *rand.Rand) string {
 	line("join: {wait: 2m, max_rows: %d, memory_bytes: %d, remember: %d}", pick(r, 1000000, 1000000, 150),
 		pick(r, 0, 33554432, 65536), pick(r, 0, 100, 100000))
 	line("stats: {bins: %d, extra_bins: %s, resamples: 20}", pick(r, 15, 10), pick(r, "[]", "[12]", "[20, 5]"))
-	line("sample: {rows_per_cell: %d, rows: 4096}", pick(r, 1024, 1024, 30))
+	line("sample: {rows_per_cell: %d, rows: 4096, slice_rows: 4096}", pick(r, 1024, 1024, 30))
 	line("windows:\n- {name: tumbling, kind: time, size: 1m}")
 	line("%s", pick(r, "- {name: sliding, kind: time, size: 1m, slide: 20s}", "- {name: rows, kind: rows, rows: 300}",
 		"- {name: rows-tumbling, kind: rows, rows: 300, every: 300}"))

@@ -41,7 +41,7 @@ func defaultSetup() setup {
 	return setup{inputs: 2, lateness: 0, maxKeys: 100,
 		join: Options{Config: Config{Wait: 120 * time.Second, MaxRows: 1 << 20}},
 		model: model.Config{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20,
-			SampleRows: 4096, FinalAfter: 120 * second,
+			SampleRows: 4096, SliceRows: 4096, FinalAfter: 120 * second,
 			Windows: []window.Config{{Name: "tumbling", Kind: "time", Size: 60 * time.Second, Slide: 60 * time.Second},
 				{Name: "sliding", Kind: "time", Size: 60 * time.Second, Slide: 20 * time.Second},
 				{Name: "rows", Kind: "rows", Rows: 300}, {Name: "rows-tumbling", Kind: "rows", Rows: 300, Every: 300}},

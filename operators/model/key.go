@@ -161,7 +161,7 @@ func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
 	if err := k.Recent.Add(in, in.Scored, t.cfg.Bins, keepRows(&t.cfg)); err != nil {
 		return err
 	}
-	k.Keep(in.Rows, t.cfg.SampleRows)
+	k.Keep(in.Rows, t.cfg.sampleOf(&k.Key))
 	for _, s := range k.states {
 		if s == nil {
 			continue
@@ -199,6 +199,18 @@ func (t *stepper) close(names []string, in map[string]*stage.Pane, pane int64) e
 	}
 	t.alert.Settle(keys, c.End)
 	return nil
+}
+
+// sampleOf returns how many sampled rows a key keeps. Refits read those of the whole version. Those of a slice only say
+// what a calibrator makes of its confidences.
+func (c *Config) sampleOf(k *stage.Key) int {
+	switch {
+	case k.Slice == "":
+		return c.SampleRows
+	case k.Estimator == nil:
+		return 0
+	}
+	return min(c.SampleRows, c.SliceRows)
 }
 
 // keepRows returns how many labelled rows rules and alarms read from stage.Key.Recent.

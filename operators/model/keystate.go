@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,10 +60,13 @@ func (s taskState) restoreKey(k *keyState, r *binenc.Reader, d *acc.Decoder) err
 	if err != nil {
 		return err
 	}
-	for _, p := range []*acc.Packed{&k.Since.Raw, &k.Since.Calibrated} {
-		if *p, err = sums.Restore(r); err != nil {
-			return err
-		}
+	var raw, cal error
+	k.Since.Raw, raw = sums.Restore(r)
+	k.Since.Calibrated, cal = sums.Restore(r)
+	if err := errors.Join(raw, cal); errors.Is(err, acc.ErrCoarse) { // there are more bins now: they begin anew
+		k.Since = stage.SinceInForce{}
+	} else if err != nil {
+		return err
 	}
 	for range r.Count(2, binenc.MaxItems) {
 		name := r.String(binenc.MaxName)

@@ -2,17 +2,23 @@ package model
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/model/alarm"
@@ -29,7 +35,6 @@ type load struct {
 	keys, k int
 	minute  float64       // rows of a slice a minute
 	lag     time.Duration // labels come within
-	sample  int           // sample.rows
 	pane    time.Duration
 }
 
@@ -37,6 +42,7 @@ type load struct {
 func loadConfig(l load) Config {
 	cfg := defaultSetup().model
 	a, d, r := setting.Default[alarm.Config](), setting.Default[drift.Config](), setting.Default[rule.Config]()
+	sample := setting.Default[stats.SampleConfig]()
 	r.Name = "excess-ece"
 	cfg.Alarm, cfg.Unlabelled, cfg.Rules = &a, &d, []rule.Config{r}
 	cfg.Windows = []window.Config{
@@ -44,7 +50,8 @@ func loadConfig(l load) Config {
 		{Name: "day", Kind: window.KindTime, Size: 24 * time.Hour, Slide: 24 * time.Hour},
 		{Name: "last5000", Kind: window.KindRows, Rows: 5000},
 	}
-	cfg.Refit.Method, cfg.ExtraBins, cfg.Resamples, cfg.SampleRows = "none", nil, 200, l.sample
+	cfg.Refit.Method, cfg.ExtraBins, cfg.Resamples = "none", nil, 200
+	cfg.SampleRows, cfg.SliceRows = sample.Rows, sample.SliceRows
 	cfg.Pane = int64(l.pane)
 	cfg.FinalAfter = int64(time.Hour) + 10*second
 	cfg.Slices.Columns = []string{"cohort"}
@@ -59,8 +66,10 @@ type loaded struct {
 	outbox *pipeline.Outbox
 	rand   *rand.Rand
 	values []string
+	copies int // of the one slice, as slices of their own; 0 = none
 	row    int
 	offset int64
+	seq    uint64
 	spent  time.Duration // in the model task
 }
 
@@ -125,6 +134,9 @@ func (x *loaded) pane(tb testing.TB, pane int64) {
 	}
 	x.outbox.Punctuate(pipeline.Punctuation{Closed: pane + 1})
 	pending := x.outbox.Pending()
+	if x.copies > 0 {
+		pending = x.copied(tb, pending)
+	}
 	before := cpuTime(tb)
 	for _, m := range pending {
 		record := pipeline.Record{Input: pipeline.Panes, Offset: x.offset, Value: m.Value}
@@ -137,6 +149,38 @@ func (x *loaded) pane(tb testing.TB, pane int64) {
 	x.outbox.Clear()
 	x.task.Outputs()
 	x.calibrate(tb)
+}
+
+// copied returns pane messages with copies of the slice's cells, so that the rows of one slice make many.
+func (x *loaded) copied(tb testing.TB, in []pipeline.Message) (out []pipeline.Message) {
+	put := func(m pipeline.PaneMessage, cells []pipeline.Cell) {
+		x.seq++
+		m.Seq, m.Cells = x.seq, cells
+		out = append(out, pipeline.Message{Value: pipeline.AppendPane(nil, &m)})
+	}
+	for _, message := range in {
+		m, err := pipeline.DecodePane(message.Value)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if m.Punctuation {
+			put(*m, nil)
+			continue
+		}
+		for i := range x.copies {
+			cells := slices.Clone(m.Cells)
+			for j := range cells {
+				if cells[j].Slice != "" {
+					cells[j].Slice = fmt.Sprint("cohort=c", i)
+				}
+			}
+			if i > 0 { // all rows come once
+				cells = slices.DeleteFunc(cells, func(c pipeline.Cell) bool { return c.Slice == "" })
+			}
+			put(*m, cells)
+		}
+	}
+	return out
 }
 
 // calibrate puts a calibrator in force where there is none.
@@ -179,7 +223,7 @@ func BenchmarkKeys(b *testing.B) {
 		{keys: 8, k: 10, minute: 60}, {keys: 8, k: 100, minute: 60}, {keys: 2, k: 100, minute: 600},
 	} {
 		b.Run(fmt.Sprintf("K=%d/%v rows a minute", l.k, l.minute), func(b *testing.B) {
-			l.lag, l.sample, l.pane = 10*time.Minute, 1, 10*time.Second
+			l.lag, l.pane = 10*time.Minute, 10*time.Second
 			for range b.N {
 				before := heapInUse()
 				x := newLoaded(l)
@@ -197,49 +241,182 @@ func BenchmarkKeys(b *testing.B) {
 	}
 }
 
-// bytesOf is the memory of packed sums by rows and classes (docs/operations.md, Sizing).
-func bytesOf(rows float64, k int) float64 {
-	return 170 + 3.5*float64(k) + 130*math.Pow(rows, .63)
+// bucketTable is the table of docs/operations.md: bytes of a bucket of a window, raw and calibrated, by rows and
+// classes.
+func bucketTable(tb testing.TB) (rows []float64, bytes map[int][]float64) {
+	tb.Helper()
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	bytes = map[int][]float64{}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		k, isRow := 0, strings.HasPrefix(line, "| KB of a bucket of ")
+		if n, _ := fmt.Sscanf(line, "| K = %d |", &k); n == 0 && !isRow {
+			continue
+		}
+		for _, cell := range strings.Split(strings.Trim(line, "| "), "|")[1:] {
+			x, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(cell), ",", ""), 64)
+			if err != nil {
+				tb.Fatalf("%q: %v", line, err)
+			}
+			if isRow {
+				rows = append(rows, x)
+			} else {
+				bytes[k] = append(bytes[k], 1000*x)
+			}
+		}
+	}
+	return rows, bytes
 }
 
-// liveBytes is the formula of docs/operations.md for a key of a model task with the default windows.
-func (l load) liveBytes(panes int) float64 {
-	const signals, fixed, perClass = 2, 130_000, 3200 // the last two are as measured
-	rows := l.minute * l.pane.Minutes()
-	buckets := min(float64(panes)*l.pane.Minutes(), 70) * bytesOf(l.minute, l.k)
-	day := bytesOf(rows*float64(panes), l.k)
-	last := min(float64(panes), math.Ceil(5000/rows)) * bytesOf(rows, l.k)
-	sample := min(float64(l.sample), rows*float64(panes)) * float64(64+4*l.k)
-	return signals*(buckets+day+last) + 1.15*sample + fixed + perClass*float64(l.k)
+// bucketBytes interpolates in the table.
+func bucketBytes(tb testing.TB, rows float64, k int) float64 {
+	at, table := bucketTable(tb)
+	b := table[k]
+	if len(at) < 2 || len(b) != len(at) {
+		tb.Fatalf("the table of docs/operations.md has %d columns, and %d of K = %d", len(at), len(b), k)
+	}
+	i := 1
+	for i < len(at)-1 && rows > at[i] {
+		i++
+	}
+	slope := math.Log(b[i]/b[i-1]) / math.Log(at[i]/at[i-1])
+	return b[i] * math.Pow(rows/at[i], slope)
+}
+
+// TestBucketTable compares the table with what buckets take.
+func TestBucketTable(t *testing.T) {
+	testsize.Slow(t)
+	rows, table := bucketTable(t)
+	for k, want := range table {
+		x := newLoaded(load{keys: 1, k: k, lag: time.Minute, pane: time.Minute})
+		set, err := x.task.env.NewSums(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for i, to := range rows {
+			if to*float64(k) > 1e7 {
+				continue // a second of generated scores
+			}
+			for ; n < int(to); n += add(t, set, x.batch(arrowio.Labelled, 1, min(int(to)-n, 500))) {
+			}
+			raw, cal, err := x.task.env.Summaries(k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var bytes [2]acc.Packed
+			err = errors.Join(raw.Pack(&bytes[0], func(s *acc.Summary) error { return s.Add(set) }),
+				cal.Pack(&bytes[1], func(s *acc.Summary) error { return s.AddLabelled(set) }))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := float64(bytes[0].Bytes() + bytes[1].Bytes())
+			t.Logf("K = %d, %.0f rows: %.0f bytes, the table says %.0f", k, to, got, want[i])
+			if math.Abs(got/want[i]-1) > .15 {
+				t.Errorf("K = %d, %.0f rows: %.0f bytes, the table says %.0f", k, to, got, want[i])
+			}
+		}
+	}
+}
+
+// add adds rows as predicted and labelled.
+func add(tb testing.TB, set *acc.Set, b *arrowio.Batch) int {
+	z, p := make([]float64, b.K), make([]float64, b.K)
+	for i := range b.N {
+		for j, x := range b.Scores[i*b.K : (i+1)*b.K] {
+			z[j] = float64(x)
+		}
+		row, _ := kernel.Logits(z, p)
+		y := int(b.Label[i])
+		truth := acc.Truth{Class: y, Weight: 1, NLL: kernel.NLL(row, z, y, false), Lag: b.LabelTS[i] - b.TS[i],
+			Served: math.NaN()}
+		if err := errors.Join(set.Predict(row, 1), set.Label(row, p, truth)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return b.N
+}
+
+// liveBytes is the formula of docs/operations.md for a slice, or a whole version, with the default windows.
+func (l load) liveBytes(tb testing.TB, panes int, whole bool) float64 {
+	const overhead, fixed, perClass = 300, 80_000, 500
+	rows, perPane := l.minute*l.pane.Minutes()*float64(panes), l.minute*l.pane.Minutes()
+	minutes := math.Min(float64(panes)*l.pane.Minutes(), 70)
+	last := math.Min(float64(panes), math.Ceil(5000/perPane))
+	windows := 1.2*minutes*(bucketBytes(tb, l.minute, l.k)+overhead) + // 10m, by the minute
+		bucketBytes(tb, rows, l.k) + // day
+		last*(bucketBytes(tb, perPane, l.k)+overhead) + // last5000
+		bucketBytes(tb, rows, l.k) // since the calibrator took force
+	sample, classes := setting.Default[stats.SampleConfig](), 0.0
+	most := sample.SliceRows
+	if whole {
+		most, classes = sample.Rows, 45*math.Pow(min(float64(l.k), 128), 2)
+	}
+	sampled := math.Min(float64(most), rows) * float64(90+4*l.k)
+	return windows + 200*last + sampled + fixed + perClass*float64(l.k) + classes
 }
 
 // taskBytes is the memory of a model task whatever its keys: where sums are added and read. Twice as much where rows
 // have served confidences.
-const taskBytes = 1.4e6
+const taskBytes = 2.2e6
 
-// TestMemoryOfKeys compares the memory of a key with the formula that operators plan with. PLUMBLINE_BIG=1 has 1,000
-// keys (make key-memory).
+// TestMemoryOfKeys compares the memory of a slice with the formula that operators plan with. PLUMBLINE_BIG=1 has 1,000
+// slices and compares resident memory too (make key-memory).
 func TestMemoryOfKeys(t *testing.T) {
 	testsize.Slow(t)
-	for _, l := range []load{{k: 10, minute: 60, sample: 1000}, {k: 100, minute: 60, sample: 500}} {
-		l.keys, l.lag, l.pane = 4, 2*time.Minute, time.Minute
-		if os.Getenv("PLUMBLINE_BIG") != "" {
-			l.keys = 1000
-		}
+	cases := []load{{k: 10, minute: 60, pane: time.Minute}, {k: 100, minute: 60, pane: time.Minute}}
+	panes, copies := 25, 12
+	if os.Getenv("PLUMBLINE_BIG") != "" {
+		copies = 1000
+	}
+	for _, l := range cases {
+		l.keys, l.lag = 1, 2*time.Minute
 		x, before := newLoaded(l), heapInUse()
-		x.task.env.Resamples = 20 // they cost time only
-		const panes = 85
+		x.copies = copies
+		x.task.env.Resamples = 1 // they cost time only
 		for i := range int64(panes) {
 			x.pane(t, 1_000_000+i)
 		}
+		peak := resident(t, "VmHWM")
 		v := x.task.models["m"].versions["1"]
-		delete(v.keys, "") // of all rows, which are many more
 		x.stats, x.outbox = nil, nil
-		got, want := (heapInUse()-before-taskBytes)/float64(len(v.keys)), l.liveBytes(panes)
-		t.Logf("K = %d, %d keys: %.0f bytes a key, the formula says %.0f", l.k, len(v.keys), got, want)
+		all := heapInUse()
+		delete(v.keys, "")
+		live := heapInUse() - before
+		got, want := all-before-live, l.liveBytes(t, panes, true)
 		if math.Abs(got/want-1) > .2 {
-			t.Errorf("K = %d: %.0f bytes a key, the formula says %.0f", l.k, got, want)
+			t.Errorf("K = %d: %.0f bytes a version, the formula says %.0f", l.k, got, want)
+		}
+		got, want = (live-taskBytes)/float64(len(v.keys)), l.liveBytes(t, panes, false)
+		t.Logf("K = %d, %d slices: %.0f bytes each, the formula says %.0f; %.0f MB live, %.0f MB resident",
+			l.k, len(v.keys), got, want, live/1e6, peak/1e6)
+		if math.Abs(got/want-1) > .2 {
+			t.Errorf("K = %d: %.0f bytes a slice, the formula says %.0f", l.k, got, want)
+		}
+		if rss := 2*(want*float64(len(v.keys))+taskBytes) + programBytes; copies >= 1000 && math.Abs(peak/rss-1) > .2 {
+			t.Errorf("K = %d: %.0f MB resident, the formula says %.0f", l.k, peak/1e6, rss/1e6)
 		}
 		runtime.KeepAlive(x)
 	}
+}
+
+// programBytes is the resident memory of a process that does nothing.
+const programBytes = 40e6
+
+// resident reads a line of /proc/self/status in bytes.
+func resident(tb testing.TB, name string) float64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		tb.Skip("resident memory is read from /proc: ", err)
+	}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		var kb float64
+		if n, _ := fmt.Sscanf(line, name+": %g kB", &kb); n == 1 {
+			return 1024 * kb
+		}
+	}
+	tb.Fatalf("no %s in /proc/self/status", name)
+	return 0
 }

@@ -39,7 +39,8 @@ type Config struct {
 	ExtraBins  []int
 	CDFNu      float64
 	Resamples  int
-	SampleRows int   // sampled rows kept for each key
+	SampleRows int   // sampled rows kept of a version
+	SliceRows  int   // and of a slice
 	FinalAfter int64 // ns past its end after which a time window is final
 	// Apart is how many panes the models of a shard wait for each other at most; 0: they share its clock.
 	Apart int64
@@ -166,6 +167,7 @@ func NewTask(cfg Config, partition int, counts *pipeline.Counts, log *slog.Logge
 		Acc:           cfg.Acc,
 		Bins:          cfg.Bins,
 		Resamples:     cfg.Resamples,
+		FineSums:      slices.Max(append([]int{cfg.Bins}, cfg.ExtraBins...)) > acc.CoarseBins,
 		FinalAfter:    cfg.FinalAfter,
 		DiagramWindow: diagramWindow(cfg.Windows),
 		Counts:        counts,

@@ -100,8 +100,6 @@ func (m *model) append(dst []byte, table []namedStage) ([]byte, error) {
 }
 
 func (s taskState) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) error {
-	t := s.t
-	cfg := &t.cfg
 	m.name = r.String(binenc.MaxName)
 	m.next, m.reached = r.Varint(), r.Varint()
 	if err := m.orders.Restore(r); err != nil {
@@ -112,46 +110,53 @@ func (s taskState) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) erro
 		if r.Err() != nil {
 			break
 		}
-		v, err := t.versionOf(m, name, shape.K)
+		v, err := s.t.versionOf(m, name, shape.K)
 		if err == nil {
 			err = stage.CheckConfig(shape, sumsOf(v.Shape))
 		}
+		if err == nil {
+			err = s.restoreVersion(v, r, d)
+		}
 		if err != nil {
 			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
-		}
-		if err := v.refit.Restore(r); err != nil {
-			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
-		}
-		for range r.Count(4, binenc.MaxItems) {
-			f := &stage.InForce{}
-			if err := f.Restore(r); err != nil {
-				return err
-			}
-			if !calibrator.Fits(f.Cal, v.K) {
-				return fmt.Errorf("calibrator revision %d of %s version %q is not one for K = %d", f.Revision, m.name,
-					v.Name, v.K)
-			}
-			v.Calibrators = append(v.Calibrators, f)
-		}
-		for range r.Count(4, binenc.MaxItems) {
-			slice := r.String(binenc.MaxName)
-			if r.Err() != nil {
-				break
-			}
-			key := v.key(slice, cfg)
-			err := s.restoreKey(key, r, d)
-			if err == nil {
-				err = key.inbox.checkShapes(v.Shape)
-			}
-			if err != nil {
-				return fmt.Errorf("model %s version %q slice %q: %w", m.name, v.Name, slice, err)
-			}
 		}
 	}
 	if err := r.Err(); err != nil {
 		return err
 	}
 	return m.heads.Restore(r)
+}
+
+// restoreVersion reads refits, calibrators and keys of a version, whose name and shape the caller has read.
+func (s taskState) restoreVersion(v *version, r *binenc.Reader, d *acc.Decoder) error {
+	if err := v.refit.Restore(r); err != nil {
+		return err
+	}
+	for range r.Count(4, binenc.MaxItems) {
+		f := &stage.InForce{}
+		if err := f.Restore(r); err != nil {
+			return err
+		}
+		if !calibrator.Fits(f.Cal, v.K) {
+			return fmt.Errorf("calibrator revision %d is not one for K = %d", f.Revision, v.K)
+		}
+		v.Calibrators = append(v.Calibrators, f)
+	}
+	for range r.Count(4, binenc.MaxItems) {
+		slice := r.String(binenc.MaxName)
+		if r.Err() != nil {
+			break
+		}
+		key := v.key(slice, &s.t.cfg)
+		err := s.restoreKey(key, r, d)
+		if err == nil {
+			err = key.inbox.checkShapes(v.Shape)
+		}
+		if err != nil {
+			return fmt.Errorf("slice %q: %w", slice, err)
+		}
+	}
+	return nil
 }
 
 // sumsOf returns the configuration of sums that keep no sample.

@@ -61,7 +61,7 @@ func (t *stepper) absorb(k, o *keyState) error {
 		return stage.CompareRows(a, b)
 	})
 	k.Added += int64(len(k.Sample)) // all rows count as new, because the sample was sorted again
-	k.Keep(nil, t.cfg.SampleRows)
+	k.Keep(nil, t.cfg.sampleOf(&k.Key))
 	if err := t.absorbSince(k.K, &k.Since, &o.Since); err != nil {
 		return err
 	}

@@ -38,8 +38,10 @@ type SampleConfig struct {
 	RowsPerCell int `yaml:"rows_per_cell" default:"1024" min:"1" max:"1_000_000"`
 	// Most bytes of one cell; at most kafka.message_max_bytes.
 	BytesPerCell int `yaml:"bytes_per_cell" default:"256KiB" min:"0" max:"1GiB"`
-	// Latest sampled rows that a model task keeps by key; at least refit.max_rows.
+	// Latest sampled rows that a model task keeps of a model version; at least refit.max_rows.
 	Rows int `yaml:"rows" default:"8192" min:"1" max:"10_000_000"`
+	// Latest sampled rows that it keeps of a slice, for estimates before labels; at most as many as rows.
+	SliceRows int `yaml:"slice_rows" default:"512" min:"200" max:"10_000_000"`
 }
 
 // sampleSeed makes the sample differ from other uses of the ids' hashes; all processes must have the same.

@@ -18,6 +18,7 @@ type Env struct {
 	Acc        acc.Config // configuration of the shards' statistics, without K
 	Bins       int        // bins of reliability diagrams and of the ECE
 	Resamples  int        // resamples for the null expectation and the interval of an ECE
+	FineSums   bool       // diagrams may have more than acc.CoarseBins bins
 	FinalAfter int64      // ns after the end of a time window at which all of its rows have come
 
 	DiagramWindow string // the window that alerts link to
@@ -38,7 +39,7 @@ type Env struct {
 // they are valid until the next call.
 func (e *Env) Summaries(k int) (raw, calibrated *acc.Summary, err error) {
 	for _, s := range []*acc.Summary{&e.raw, &e.calibrated} {
-		if err := s.Reshape(e.sums(k)); err != nil {
+		if err := s.Reshape(e.sums(k), e.FineSums); err != nil {
 			return nil, nil, err
 		}
 	}

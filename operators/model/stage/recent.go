@@ -1,21 +1,40 @@
 package stage
 
 import (
+	"cmp"
+	"math"
+	"math/bits"
 	"slices"
 
+	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
 // Recent holds the reliability bins of the latest label panes. Rules and alarms read their latest rows from it.
-type Recent struct {
-	Panes []paneBins
-}
+type Recent struct{ panes []paneBins }
 
+// paneBins are the packed bins of a label pane: those of the signal raw up to cal, then the calibrated ones.
 type paneBins struct {
 	end        int64
 	rawN, calN int64
-	raw, cal   []metric.Bin
+	bins       []byte
+	cal        int
+}
+
+// of returns the packed bins of a signal and their rows.
+func (p *paneBins) of(signal string) (packed []byte, rows int64) {
+	if signal == SignalRaw {
+		return p.bins[:p.cal], p.rawN
+	}
+	return p.bins[p.cal:], p.calN
+}
+
+// pack sets the bins; nil for a signal without rows.
+func (p *paneBins) pack(raw, cal []metric.Bin) {
+	packed := packBins(make([]byte, 0, 256), raw)
+	p.cal = len(packed)
+	p.bins = slices.Clone(packBins(packed, cal))
 }
 
 // Add takes a label pane and drops panes that are not needed to hold the latest keep rows.
@@ -24,42 +43,40 @@ func (r *Recent) Add(in *Pane, sc Scored, bins int, keep int64) error {
 		return nil
 	}
 	p := paneBins{end: in.End}
+	var raw, cal []metric.Bin
 	for _, c := range in.Cells {
-		if err := AddBins(&p.raw, &p.rawN, c.Set, bins); err != nil {
+		if err := AddBins(&raw, &p.rawN, c.Set, bins); err != nil {
 			return err
 		}
 		if s := sc[c.PredictionPane]; s != nil {
-			if err := AddBins(&p.cal, &p.calN, s, bins); err != nil {
+			if err := AddBins(&cal, &p.calN, s, bins); err != nil {
 				return err
 			}
 		}
 	}
-	r.Panes = append(r.Panes, p)
-	for len(r.Panes) > 1 && r.enough(1, keep) {
-		r.Panes = r.Panes[1:]
-	}
+	p.pack(raw, cal)
+	r.panes = append(r.panes, p)
+	r.forget(keep)
 	return nil
 }
 
-// enough reports whether the panes from index i on hold at least the given number of rows of both signals.
-func (r *Recent) enough(i int, rows int64) bool {
+// forget drops the panes that are not needed to hold the latest keep rows of both signals.
+func (r *Recent) forget(keep int64) {
 	var raw, cal int64
-	for _, p := range r.Panes[i:] {
-		raw += p.rawN
-		cal += p.calN
+	for i := len(r.panes) - 1; i > 0; i-- {
+		raw, cal = raw+r.panes[i].rawN, cal+r.panes[i].calN
+		if raw >= keep && cal >= keep {
+			r.panes = slices.Delete(r.panes, 0, i)
+			return
+		}
 	}
-	return raw >= rows && cal >= rows
 }
 
 // Last sums the bins of the latest panes: as many panes as it takes to hold the given number of rows of the signal.
 func (r *Recent) Last(signal string, rows int64) (bins []metric.Bin, n int64) {
-	for i := len(r.Panes) - 1; i >= 0 && n < rows; i-- {
-		p := &r.Panes[i]
-		b, m := p.cal, p.calN
-		if signal == SignalRaw {
-			b, m = p.raw, p.rawN
-		}
-		bins = PlusBins(bins, b)
+	for i := len(r.panes) - 1; i >= 0 && n < rows; i-- {
+		packed, m := r.panes[i].of(signal)
+		bins = plusPacked(bins, packed)
 		n += m
 	}
 	return bins, n
@@ -67,13 +84,9 @@ func (r *Recent) Last(signal string, rows int64) (bins []metric.Bin, n int64) {
 
 // After sums the bins of all kept panes that end after the time from. The last pane is always included.
 func (r *Recent) After(signal string, from int64) (bins []metric.Bin, n int64) {
-	for i := len(r.Panes) - 1; i >= 0 && (r.Panes[i].end > from || i == len(r.Panes)-1); i-- {
-		p := &r.Panes[i]
-		b, m := p.cal, p.calN
-		if signal == SignalRaw {
-			b, m = p.raw, p.rawN
-		}
-		bins = PlusBins(bins, b)
+	for i := len(r.panes) - 1; i >= 0 && (r.panes[i].end > from || i == len(r.panes)-1); i-- {
+		packed, m := r.panes[i].of(signal)
+		bins = plusPacked(bins, packed)
 		n += m
 	}
 	return bins, n
@@ -95,37 +108,33 @@ func PlusBins(dst, b []metric.Bin) []metric.Bin {
 
 // Merge adds the panes of another key.
 func (r *Recent) Merge(o *Recent, keep int64) {
-	for _, p := range o.Panes {
-		i, found := slices.BinarySearchFunc(r.Panes, p.end,
-			func(x paneBins, end int64) int { return int(min(max(x.end-end, -1), 1)) })
+	for _, p := range o.panes {
+		i, found := slices.BinarySearchFunc(r.panes, p.end,
+			func(x paneBins, end int64) int { return cmp.Compare(x.end, end) })
 		if !found {
-			r.Panes = slices.Insert(r.Panes, i, p)
+			r.panes = slices.Insert(r.panes, i, p)
 			continue
 		}
-		have := &r.Panes[i]
+		have := &r.panes[i]
+		var sums [2][]metric.Bin
+		for j, signal := range []string{SignalRaw, SignalCalibrated} {
+			a, _ := have.of(signal)
+			b, _ := p.of(signal)
+			sums[j] = plusPacked(plusPacked(nil, a), b)
+		}
 		have.rawN, have.calN = have.rawN+p.rawN, have.calN+p.calN
-		if p.raw != nil {
-			have.raw = PlusBins(have.raw, p.raw)
-		}
-		if p.cal != nil {
-			have.cal = PlusBins(have.cal, p.cal)
-		}
+		have.pack(sums[0], sums[1])
 	}
-	for len(r.Panes) > 1 && r.enough(1, keep) {
-		r.Panes = r.Panes[1:]
-	}
+	r.forget(keep)
 }
 
 // Append appends the latest rows to a checkpoint.
 func (r *Recent) Append(dst []byte) []byte {
-	dst = binenc.AppendUvarint(dst, uint64(len(r.Panes)))
-	for i := range r.Panes {
-		p := &r.Panes[i]
-		dst = binenc.AppendVarint(dst, p.end)
-		dst = binenc.AppendVarint(dst, p.rawN)
-		dst = appendBins(dst, p.raw)
-		dst = binenc.AppendVarint(dst, p.calN)
-		dst = appendBins(dst, p.cal)
+	dst = binenc.AppendUvarint(dst, uint64(len(r.panes)))
+	for i := range r.panes {
+		p := &r.panes[i]
+		dst = binenc.AppendVarint(binenc.AppendVarint(binenc.AppendVarint(dst, p.end), p.rawN), p.calN)
+		dst = binenc.AppendBytes(binenc.AppendBytes(dst, p.bins[:p.cal]), p.bins[p.cal:])
 	}
 	return dst
 }
@@ -133,32 +142,68 @@ func (r *Recent) Append(dst []byte) []byte {
 // Restore reads what Append wrote.
 func (r *Recent) Restore(in *binenc.Reader) {
 	for range in.Count(5, binenc.MaxItems) {
-		var p paneBins
-		p.end, p.rawN = in.Varint(), in.Varint()
-		p.raw = restoreBins(in)
-		p.calN = in.Varint()
-		p.cal = restoreBins(in)
-		r.Panes = append(r.Panes, p)
+		p := paneBins{end: in.Varint(), rawN: in.Varint(), calN: in.Varint()}
+		var sums [2][]metric.Bin
+		for i := range sums {
+			packed := binenc.NewReader(in.Bytes(binenc.MaxBytes))
+			if sums[i] = readBins(nil, &packed); packed.Close() != nil {
+				in.Failf("bins of a pane: %v", packed.Err())
+			}
+		}
+		p.pack(sums[0], sums[1])
+		r.panes = append(r.panes, p)
 	}
 }
 
-func appendBins(dst []byte, bins []metric.Bin) []byte {
+// packBins appends the bins that have rows; nothing for no bins.
+func packBins(dst []byte, bins []metric.Bin) []byte {
+	if bins == nil {
+		return dst
+	}
 	dst = binenc.AppendUvarint(dst, uint64(len(bins)))
-	for _, b := range bins {
-		dst = binenc.AppendVarint(dst, b.N)
-		dst = binenc.AppendFloat64(binenc.AppendFloat64(binenc.AppendFloat64(dst, b.W), b.SumC), b.SumA)
+	next := 0
+	for i, b := range bins {
+		if b == (metric.Bin{}) {
+			continue
+		}
+		dst = binenc.AppendVarint(binenc.AppendUvarint(dst, uint64(i-next)), b.N)
+		for _, x := range []float64{b.W, b.SumC, b.SumA} { // the last bytes of most are 0
+			dst = binenc.AppendUvarint(dst, bits.ReverseBytes64(math.Float64bits(x)))
+		}
+		next = i + 1
 	}
 	return dst
 }
 
-func restoreBins(r *binenc.Reader) []metric.Bin {
-	n := r.Count(25, binenc.MaxItems)
-	if n == 0 {
-		return nil
+// plusPacked adds packed bins to dst and returns dst. It allocates dst if that is nil and there are bins.
+func plusPacked(dst []metric.Bin, packed []byte) []metric.Bin {
+	r := binenc.NewReader(packed)
+	return readBins(dst, &r)
+}
+
+// readBins is plusPacked of all that r has; errors are those of r.
+func readBins(dst []metric.Bin, r *binenc.Reader) []metric.Bin {
+	if r.Len() == 0 {
+		return dst
 	}
-	bins := make([]metric.Bin, n)
-	for i := range bins {
-		bins[i] = metric.Bin{N: r.Varint(), W: r.Float64(), SumC: r.Float64(), SumA: r.Float64()}
+	n := r.Int("bins", 1, acc.GridCells)
+	if dst == nil && r.Err() == nil {
+		dst = make([]metric.Bin, n)
 	}
-	return bins
+	for i := int64(0); r.Len() > 0; i++ {
+		if i += r.Int("bins without rows", 0, n); i >= int64(len(dst)) {
+			r.Failf("bin is %d, allowed below %d", i, len(dst))
+		}
+		rows, w, c, a := r.Varint(), packedFloat(r), packedFloat(r), packedFloat(r)
+		if r.Err() != nil {
+			return nil
+		}
+		b := &dst[i]
+		b.N, b.W, b.SumC, b.SumA = b.N+rows, b.W+w, b.SumC+c, b.SumA+a
+	}
+	return dst
+}
+
+func packedFloat(r *binenc.Reader) float64 {
+	return math.Float64frombits(bits.ReverseBytes64(r.Uvarint()))
 }

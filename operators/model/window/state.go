@@ -1,6 +1,7 @@
 package window
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,8 +25,8 @@ func (s *State) AppendState(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// RestoreState implements stage.KeyState. It drops windows that are gone or are defined differently now. New windows
-// start empty.
+// RestoreState implements stage.KeyState. It drops windows that are gone or are defined differently now, and those
+// whose sums are too coarse for the bins that are configured now. New windows start empty.
 func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
 	sums, _, err := s.stage.env.Summaries(s.key.K)
 	if err != nil {
@@ -41,10 +42,11 @@ func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
 		if i >= 0 {
 			w = newWindow(s.windows[i].spec.Config)
 		}
-		if err := w.restore(r, sums); err != nil {
+		whole, err := w.restore(r, sums)
+		if err != nil {
 			return fmt.Errorf("window %s: %w", name, err)
 		}
-		if i >= 0 && fingerprint == w.spec.fingerprint() {
+		if i >= 0 && whole && fingerprint == w.spec.fingerprint() {
 			s.windows[i] = w
 		} else {
 			delete(s.key.Snapshots, name)
@@ -72,28 +74,36 @@ func (w *window) append(dst []byte) []byte {
 	return dst
 }
 
-func (w *window) restore(r *binenc.Reader, sums *acc.Summary) error {
+// restore reads what append wrote. whole is false if sums are too coarse for the configuration.
+func (w *window) restore(r *binenc.Reader, sums *acc.Summary) (whole bool, err error) {
 	w.started = r.Byte() == 1
 	w.final, w.total = r.Varint(), r.Varint()
+	whole = true
+	next := func() (*bucket, error) {
+		b := &bucket{}
+		err := b.restore(r, sums)
+		if errors.Is(err, acc.ErrCoarse) {
+			whole, err = false, nil
+		}
+		return b, err
+	}
 	for range r.Count(4, binenc.MaxItems) {
 		i := r.Varint()
-		b := &bucket{}
-		if err := b.restore(r, sums); err != nil {
-			return err
+		if w.buckets[i], err = next(); err != nil {
+			return false, err
 		}
-		w.buckets[i] = b
 	}
 	for range r.Count(1, binenc.MaxItems) {
 		w.dirty[r.Varint()] = true
 	}
 	for range r.Count(4, binenc.MaxItems) {
-		b := &bucket{}
-		if err := b.restore(r, sums); err != nil {
-			return err
+		b, err := next()
+		if err != nil {
+			return false, err
 		}
 		w.panes = append(w.panes, b)
 	}
-	return r.Err()
+	return whole, r.Err()
 }
 
 func (b *bucket) append(dst []byte) []byte {
@@ -105,10 +115,8 @@ func (b *bucket) append(dst []byte) []byte {
 
 func (b *bucket) restore(r *binenc.Reader, sums *acc.Summary) error {
 	b.start, b.end, b.late, b.labelled = r.Varint(), r.Varint(), r.Varint(), r.Varint()
-	var err error
-	if b.raw, err = sums.Restore(r); err != nil {
-		return err
-	}
-	b.cal, err = sums.Restore(r)
-	return err
+	var raw, cal error
+	b.raw, raw = sums.Restore(r)
+	b.cal, cal = sums.Restore(r)
+	return errors.Join(raw, cal)
 }
