@@ -11,7 +11,7 @@ DEADCODE := $(BIN)/deadcode
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/config/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
+.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
 
 # The program, and the same program with the gorgonia backend of training beside the others.
 plumbline:
@@ -202,6 +202,10 @@ join-memory:
 # Memory of 1,000 keys of a model task beside the formula of docs/operations.md: the best part of an hour.
 key-memory:
 	PLUMBLINE_BIG=1 go test -count=1 -timeout 3h -run '^TestMemoryOfKeys$$' -v ./operators/model
+
+# The example of docs/operations.md, Sizing, as it runs: a quarter of an hour of its rates in minutes.
+example-memory:
+	PLUMBLINE_MINUTES=15 go test -count=1 -timeout 1h -run '^TestWorkedExample$$' -v ./operators/model
 
 # Training on 1 M rows of 2,048 float16 features in under 6 GiB of resident memory: minutes, 4.3 GB of disk in TMPDIR.
 train-memory:

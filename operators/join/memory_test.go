@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/dirstore"
 )
@@ -153,3 +156,82 @@ func memoryLine(t testing.TB, name string) int64 {
 
 func resident(t testing.TB) int64     { return memoryLine(t, "VmRSS") }
 func peakResident(t testing.TB) int64 { return memoryLine(t, "VmHWM") }
+
+// TestCostOfRows compares what waiting rows and remembered ids take with docs/operations.md: of a row in memory
+// 160 + 4K bytes, of one on disk 26 bytes of memory and 40 + 4K bytes of disk, of a remembered id 45 bytes.
+func TestCostOfRows(t *testing.T) {
+	testsize.Slow(t)
+	const rows, batch, k = 600_000, 10_000, 10
+	for _, c := range []struct {
+		name         string
+		memory       int // join.memory_bytes
+		joined       bool
+		bytes, files float64 // of a row
+	}{
+		{"in memory", 0, false, 160 + 4*k, 0},
+		{"on disk", 1 << 20, false, 26, 40 + 4*k},
+		{"remembered in memory", 0, true, 45, 0},
+		{"remembered on disk", 1 << 20, true, 45, 26},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			cfg := Options{Config: Config{Wait: time.Hour, MaxRows: rows, MemoryBytes: c.memory, Dir: dir},
+				Slices: []string{"region"}, Name: "shard"}
+			if c.joined {
+				cfg.Remember = rows
+			}
+			before := heapInUse()
+			j := New(cfg, host(pipeline.NewCounts()))
+			predictions, labels := predictionBatch(batch, k), labelBatch(batch)
+			emit := func(b *arrowio.Batch) (pipeline.Rejects, error) { return b.Reject, nil }
+			for at := 0; at < rows; at += batch {
+				for _, b := range []*arrowio.Batch{predictions, labels} {
+					if b == labels && !c.joined {
+						continue
+					}
+					fillBatch(b, at)
+					if _, err := j.Process(context.Background(), b, emit); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			predictions, labels = nil, nil
+			bytes := (heapInUse() - before - float64(c.memory)) / rows
+			files := directoryBytes(t, dir) / rows
+			t.Logf("%.0f bytes of memory and %.0f of disk a row, documented are %.0f and %.0f", bytes, files, c.bytes,
+				c.files)
+			if math.Abs(bytes-c.bytes) > .2*c.bytes || math.Abs(files-c.files) > .2*c.files {
+				t.Errorf("%.0f bytes of memory and %.0f of disk a row, want %.0f and %.0f", bytes, files, c.bytes,
+					c.files)
+			}
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func heapInUse() float64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}
+
+func directoryBytes(t *testing.T, dir string) (sum float64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			sum += float64(info.Size())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}

@@ -92,7 +92,7 @@ func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) (rows
 	if late {
 		lateRows = set.LabelledRows()
 	}
-	return rowsOf(set), b.put(pane, c.PredictionPane, set, lateRows)
+	return rowsOf(set), b.put(pane, c.PredictionPane, newWaiting(slices.Clone(c.Set), set), lateRows)
 }
 
 // countDropped counts the predictions of a cell of another K.
@@ -347,14 +347,10 @@ type classesState struct{ t *Task }
 
 // AppendState implements pipeline.State.
 func (s classesState) AppendState(dst []byte) ([]byte, error) {
-	var err error
 	for _, name := range slices.Sorted(maps.Keys(s.t.models)) {
 		m := s.t.models[name]
 		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
-			dst = binenc.AppendString(binenc.AppendString(dst, name), vn)
-			if dst, err = m.versions[vn].contest.append(dst); err != nil {
-				return dst, err
-			}
+			dst = m.versions[vn].contest.append(binenc.AppendString(binenc.AppendString(dst, name), vn))
 		}
 	}
 	return dst, nil
@@ -362,7 +358,7 @@ func (s classesState) AppendState(dst []byte) ([]byte, error) {
 
 // RestoreState implements pipeline.State. The section with the models must have been restored before.
 func (s classesState) RestoreState(src []byte) error {
-	r, d := binenc.NewReader(src), acc.NewDecoder()
+	r := binenc.NewReader(src)
 	for r.Err() == nil && r.Len() > 0 {
 		name, vn := r.String(binenc.MaxName), r.String(binenc.MaxName)
 		if r.Err() != nil {
@@ -372,14 +368,14 @@ func (s classesState) RestoreState(src []byte) error {
 		if m == nil || m.versions[vn] == nil {
 			return fmt.Errorf("classes of %s version %q, which the checkpoint has not", name, vn)
 		}
-		if err := m.versions[vn].contest.restore(&r, d, s.t.cfg.Acc); err != nil {
+		if err := m.versions[vn].contest.restore(&r, s.t.cfg.Acc); err != nil {
 			return fmt.Errorf("classes of %s version %q: %w", name, vn, err)
 		}
 	}
 	return r.Close()
 }
 
-func (c *contest) append(dst []byte) (_ []byte, err error) {
+func (c *contest) append(dst []byte) []byte {
 	dst = append(dst, binenc.Flags(c.settled))
 	dst = binenc.AppendVarint(binenc.AppendVarint(dst, c.own.panes), c.own.rows)
 	dst = binenc.AppendUvarint(dst, uint64(len(c.dropped)))
@@ -392,15 +388,13 @@ func (c *contest) append(dst []byte) (_ []byte, err error) {
 		dst = binenc.AppendVarint(binenc.AppendVarint(binenc.AppendUvarint(dst, uint64(k)), r.panes), r.rows)
 		dst = binenc.AppendUvarint(dst, uint64(len(r.inboxes)))
 		for _, name := range slices.Sorted(maps.Keys(r.inboxes)) {
-			if dst, err = r.inboxes[name].appendPending(binenc.AppendString(dst, name)); err != nil {
-				return dst, err
-			}
+			dst = r.inboxes[name].appendPending(binenc.AppendString(dst, name))
 		}
 	}
-	return dst, nil
+	return dst
 }
 
-func (c *contest) restore(r *binenc.Reader, d *acc.Decoder, shape acc.Config) error {
+func (c *contest) restore(r *binenc.Reader, shape acc.Config) error {
 	*c = contest{settled: r.Byte() == 1, own: claim{r.Varint(), r.Varint()}}
 	for range r.Count(2, 2*maxRivals) {
 		if c.dropped == nil {
@@ -422,10 +416,7 @@ func (c *contest) restore(r *binenc.Reader, d *acc.Decoder, shape acc.Config) er
 		c.rivals[shape.K] = x
 		for range r.Count(2, binenc.MaxItems) {
 			name, b := r.String(binenc.MaxName), newInbox()
-			if err := b.restorePending(r, d); err != nil {
-				return err
-			}
-			if err := b.checkShapes(x.shape); err != nil {
+			if err := b.restorePending(r, x.shape); err != nil {
 				return err
 			}
 			x.inboxes[name] = &b

@@ -63,7 +63,7 @@ func (v *version) key(slice string, cfg *Config) *keyState {
 	return k
 }
 
-// put decodes a cell and keeps it until its label pane is processed.
+// put checks a cell and keeps it until its label pane is processed.
 func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *Config) (rows int64, err error) {
 	set := new(acc.Set)
 	if err := set.UnmarshalBinary(c.Set); err != nil {
@@ -76,7 +76,8 @@ func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *Config)
 	if late {
 		lateRows = set.LabelledRows()
 	}
-	return rowsOf(set), v.inboxOf(c.Slice, cfg).put(labelPane, c.PredictionPane, set, lateRows)
+	cell := newWaiting(slices.Clone(c.Set), set)
+	return rowsOf(set), v.inboxOf(c.Slice, cfg).put(labelPane, c.PredictionPane, cell, lateRows)
 }
 
 // rowsOf is about how many rows a cell has: predictions, or labels that came after them.
@@ -88,22 +89,6 @@ func rowsOf(set *acc.Set) int64 {
 // open reports whether label panes without rows matter to the key.
 func (k *keyState) open() bool {
 	return slices.ContainsFunc(k.states, func(s stage.KeyState) bool { return s != nil && s.Open() })
-}
-
-// takePane removes a label pane from the pending cells and returns it.
-func (k *keyState) takePane(pane, length int64) stage.Pane {
-	in := stage.Pane{Index: pane, End: (pane + 1) * length, Late: k.late[pane]}
-	cells := k.pending[pane]
-	for _, p := range slices.Sorted(maps.Keys(cells)) {
-		set := cells[p]
-		in.Cells = append(in.Cells, stage.Cell{PredictionPane: p, Set: set})
-		in.Labelled += set.LabelledRows()
-		in.Rows = append(in.Rows, set.TakeSample()...)
-	}
-	slices.SortFunc(in.Rows, stage.CompareRows)
-	delete(k.pending, pane)
-	delete(k.late, pane)
-	return in
 }
 
 // stepper processes label panes of one version.
@@ -124,31 +109,33 @@ func (t *stepper) step(pane int64) error {
 	if len(names) > 0 && names[0] == "" {
 		names = append(names[1:], "")
 	}
-	inputs := make(map[string]*stage.Pane, len(names))
+	v.Shadow = t.models[v.Model].heads.Shadowing(v.Name)
+	var in stage.Pane // of one key at a time: those of all keys would take more memory than their windows
 	for _, name := range names {
 		k := v.keys[name]
-		in := k.takePane(pane, t.cfg.Pane)
-		inputs[name] = &in
-		if err := t.stepKey(k, &in); err != nil {
+		var err error
+		if in, err = k.take(pane, t.cfg.Pane); err == nil {
+			err = t.stepKey(k, &in)
+		}
+		if err != nil {
 			return fmt.Errorf("slice %q: %w", name, err)
 		}
 	}
-	if t.models[v.Model].heads.Shadowing(v.Name) {
+	if v.Shadow {
 		return nil
 	}
-	if err := t.close(names, inputs, pane); err != nil {
+	if err := t.close(names, pane); err != nil {
 		return err
 	}
-	in := inputs[""]
-	if in == nil {
+	if v.keys[""] == nil {
 		return nil
 	}
-	if in.Labelled > 0 {
-		if err := v.refit.Step(in); err != nil {
+	if in.Labelled > 0 { // the whole version was the last
+		if err := v.refit.Step(&in); err != nil {
 			return err
 		}
 	}
-	return v.refit.StepShift(in)
+	return v.refit.StepShift(&in)
 }
 
 func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
@@ -162,6 +149,9 @@ func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
 		return err
 	}
 	k.Keep(in.Rows, t.cfg.sampleOf(&k.Key))
+	for _, a := range k.Alerts {
+		a.Change = nil
+	}
 	for _, s := range k.states {
 		if s == nil {
 			continue
@@ -177,17 +167,14 @@ func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
 }
 
 // close closes a label pane of a version, stage by stage, and then settles its alerts.
-func (t *stepper) close(names []string, in map[string]*stage.Pane, pane int64) error {
+func (t *stepper) close(names []string, pane int64) error {
 	v := t.version
 	c := &stage.Closing{Version: &v.Version, Index: pane, End: (pane + 1) * t.cfg.Pane}
 	keys := make([]*stage.Key, len(names))
 	for i, name := range names {
 		k := v.keys[name]
 		keys[i] = &k.Key
-		for _, a := range k.Alerts {
-			a.Change = nil
-		}
-		c.Keys = append(c.Keys, stage.Closed{Key: &k.Key, Pane: in[name]})
+		c.Keys = append(c.Keys, stage.Closed{Key: &k.Key})
 	}
 	for i, e := range t.cfg.table {
 		for j, name := range names {

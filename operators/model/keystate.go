@@ -18,10 +18,7 @@ func (k *keyState) append(dst []byte, table []namedStage) ([]byte, error) {
 	dst = binenc.AppendVarint(dst, k.Labelled)
 	dst = binenc.AppendVarint(dst, k.LateRows)
 	dst = append(dst, k.Ledger[:]...)
-	dst, err := k.appendPending(dst)
-	if err != nil {
-		return dst, err
-	}
+	dst = k.appendPending(dst)
 	dst = k.Recent.Append(dst)
 	dst = stage.AppendRows(dst, k.Sample)
 	dst = binenc.AppendUvarint(dst, uint64(k.Since.Revision))
@@ -50,7 +47,7 @@ func (k *keyState) appendStages(dst []byte, table []namedStage) (_ []byte, err e
 func (s taskState) restoreKey(k *keyState, r *binenc.Reader, d *acc.Decoder) error {
 	k.Labelled, k.LateRows = r.Varint(), r.Varint()
 	copy(k.Ledger[:], r.Raw(len(k.Ledger)))
-	if err := k.restorePending(r, d); err != nil {
+	if err := k.restorePending(r, k.Version.Shape); err != nil {
 		return err
 	}
 	k.Recent.Restore(r)
@@ -94,44 +91,6 @@ func (k *keyState) restoreStages(r *binenc.Reader, d *acc.Decoder, table []named
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return r.Err()
-}
-
-func (b *inbox) appendPending(dst []byte) ([]byte, error) {
-	var err error
-	dst = binenc.AppendUvarint(dst, uint64(len(b.pending)))
-	for _, l := range slices.Sorted(maps.Keys(b.pending)) {
-		cells := b.pending[l]
-		dst = binenc.AppendVarint(dst, l)
-		dst = binenc.AppendVarint(dst, b.late[l])
-		dst = binenc.AppendUvarint(dst, uint64(len(cells)))
-		for _, p := range slices.Sorted(maps.Keys(cells)) {
-			dst = binenc.AppendVarint(dst, p)
-			if dst, err = stage.AppendSet(dst, cells[p]); err != nil {
-				return dst, err
-			}
-		}
-	}
-	return dst, nil
-}
-
-func (b *inbox) restorePending(r *binenc.Reader, d *acc.Decoder) error {
-	for range r.Count(3, binenc.MaxItems) {
-		l, late := r.Varint(), r.Varint()
-		cells := map[int64]*acc.Set{}
-		for range r.Count(2, binenc.MaxItems) {
-			p := r.Varint()
-			s, err := stage.RestoreSet(r, d)
-			if err != nil {
-				return err
-			}
-			cells[p] = s
-		}
-		b.pending[l] = cells
-		if late != 0 {
-			b.late[l] = late
 		}
 	}
 	return r.Err()

@@ -70,7 +70,9 @@ type loaded struct {
 	row    int
 	offset int64
 	seq    uint64
-	spent  time.Duration // in the model task
+	// outputs is the most bytes that a pane had the task publish.
+	outputs int
+	spent   time.Duration // in the model task
 }
 
 func newLoaded(l load) *loaded {
@@ -117,8 +119,8 @@ func (x *loaded) batch(kind arrowio.Kind, pane int64, n int) *arrowio.Batch {
 	return b
 }
 
-// pane gives a pane to the shard's statistics and what they say to the model task.
-func (x *loaded) pane(tb testing.TB, pane int64) {
+// rows gives a pane to the shard's statistics.
+func (x *loaded) rows(tb testing.TB, pane int64) {
 	ctx, length := context.Background(), x.task.cfg.Pane
 	n := int(x.minute*float64(length)/float64(time.Minute)*float64(x.keys) + x.rand.Float64())
 	for _, kind := range []arrowio.Kind{arrowio.Predictions, arrowio.Labelled} {
@@ -129,7 +131,19 @@ func (x *loaded) pane(tb testing.TB, pane int64) {
 			}
 		}
 	}
-	if err := x.stats.Advance(ctx, (pane+1)*length, nil); err != nil {
+}
+
+// pane gives a pane to the shard's statistics and what they say to the model task.
+func (x *loaded) pane(tb testing.TB, pane int64) {
+	x.rows(tb, pane)
+	x.take(tb, pane)
+	x.calibrate(tb)
+}
+
+// take closes a pane.
+func (x *loaded) take(tb testing.TB, pane int64) {
+	ctx := context.Background()
+	if err := x.stats.Advance(ctx, (pane+1)*x.task.cfg.Pane, nil); err != nil {
 		tb.Fatal(err)
 	}
 	x.outbox.Punctuate(pipeline.Punctuation{Closed: pane + 1})
@@ -147,8 +161,11 @@ func (x *loaded) pane(tb testing.TB, pane int64) {
 	}
 	x.spent += cpuTime(tb) - before
 	x.outbox.Clear()
-	x.task.Outputs()
-	x.calibrate(tb)
+	outputs := 0
+	for _, m := range x.task.Outputs() {
+		outputs += len(m.Key) + len(m.Value)
+	}
+	x.outputs = max(x.outputs, outputs)
 }
 
 // copied returns pane messages with copies of the slice's cells, so that the rows of one slice make many.
@@ -216,18 +233,18 @@ func heapInUse() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// BenchmarkKeys measures a model task with a few slices: the memory of a key after 80 minutes of panes, and the time
-// that a pane of a key takes.
+// BenchmarkKeys measures the time that a pane of a slice takes, and its memory after a quarter of an hour.
 func BenchmarkKeys(b *testing.B) {
 	for _, l := range []load{
-		{keys: 8, k: 10, minute: 60}, {keys: 8, k: 100, minute: 60}, {keys: 2, k: 100, minute: 600},
+		{keys: 2, k: 2, minute: 60}, {keys: 2, k: 10, minute: 60}, {keys: 2, k: 100, minute: 60},
+		{keys: 2, k: 1000, minute: 60}, {keys: 2, k: 10, minute: 6000},
 	} {
 		b.Run(fmt.Sprintf("K=%d/%v rows a minute", l.k, l.minute), func(b *testing.B) {
 			l.lag, l.pane = 10*time.Minute, 10*time.Second
 			for range b.N {
 				before := heapInUse()
 				x := newLoaded(l)
-				const panes = 80 * 6
+				const panes = 15 * 6
 				for i := range int64(panes) {
 					x.pane(b, 1_000_000+i)
 				}
@@ -343,9 +360,10 @@ func add(tb testing.TB, set *acc.Set, b *arrowio.Batch) int {
 func (l load) liveBytes(tb testing.TB, panes int, whole bool) float64 {
 	const overhead, fixed, perClass = 300, 80_000, 500
 	rows, perPane := l.minute*l.pane.Minutes()*float64(panes), l.minute*l.pane.Minutes()
-	minutes := math.Min(float64(panes)*l.pane.Minutes(), 70)
+	minutes := float64(panes)*l.pane.Minutes() + l.lag.Minutes() // that predictions with labels are of
+	buckets, inBucket := math.Min(minutes, 70), rows/minutes
 	last := math.Min(float64(panes), math.Ceil(5000/perPane))
-	windows := 1.2*minutes*(bucketBytes(tb, l.minute, l.k)+overhead) + // 10m, by the minute
+	windows := 1.2*buckets*(bucketBytes(tb, inBucket, l.k)+overhead) + // 10m, by the minute
 		bucketBytes(tb, rows, l.k) + // day
 		last*(bucketBytes(tb, perPane, l.k)+overhead) + // last5000
 		bucketBytes(tb, rows, l.k) // since the calibrator took force
@@ -357,6 +375,9 @@ func (l load) liveBytes(tb testing.TB, panes int, whole bool) float64 {
 	sampled := math.Min(float64(most), rows) * float64(90+4*l.k)
 	return windows + 200*last + sampled + fixed + perClass*float64(l.k) + classes
 }
+
+// outputBytes is what docs/operations.md says that a slice publishes at the end of a slide.
+func (l load) outputBytes() float64 { return 13_000 * (4 + l.lag.Minutes()) }
 
 // taskBytes is the memory of a model task whatever its keys: where sums are added and read. Twice as much where rows
 // have served confidences.
@@ -380,6 +401,9 @@ func TestMemoryOfKeys(t *testing.T) {
 			x.pane(t, 1_000_000+i)
 		}
 		peak := resident(t, "VmHWM")
+		if got, want := float64(x.outputs)/float64(copies), l.outputBytes(); math.Abs(got/want-1) > .2 {
+			t.Errorf("K = %d: a pane publishes %.0f bytes a slice, the formula says %.0f", l.k, got, want)
+		}
 		v := x.task.models["m"].versions["1"]
 		x.stats, x.outbox = nil, nil
 		all := heapInUse()
@@ -395,11 +419,52 @@ func TestMemoryOfKeys(t *testing.T) {
 		if math.Abs(got/want-1) > .2 {
 			t.Errorf("K = %d: %.0f bytes a slice, the formula says %.0f", l.k, got, want)
 		}
-		if rss := 2*(want*float64(len(v.keys))+taskBytes) + programBytes; copies >= 1000 && math.Abs(peak/rss-1) > .2 {
+		rss := 2*((want+l.outputBytes())*float64(len(v.keys))+taskBytes) + programBytes
+		if copies >= 1000 && math.Abs(peak/rss-1) > .2 {
 			t.Errorf("K = %d: %.0f MB resident, the formula says %.0f", l.k, peak/1e6, rss/1e6)
 		}
 		runtime.KeepAlive(x)
 	}
+}
+
+// TestWorkedExample runs the example of docs/operations.md, Sizing, for as many minutes as PLUMBLINE_MINUTES says (make
+// example-memory): a slice's windows, and the cells of a shard. What the whole hour takes follows by the formula.
+func TestWorkedExample(t *testing.T) {
+	testsize.Slow(t)
+	const slicesOf, shards, mb = 20, 4, 1e6
+	l := load{keys: 1, k: 10, minute: 60_000, lag: 10 * time.Minute, pane: 10 * time.Second}
+	panes := 3
+	if n, err := strconv.Atoi(os.Getenv("PLUMBLINE_MINUTES")); err == nil {
+		panes = 6 * n
+	}
+	x, before := newLoaded(l), heapInUse()
+	x.copies, x.task.env.Resamples = slicesOf, 1
+	for i := range int64(panes) {
+		x.pane(t, 1_000_000+i)
+	}
+	x.stats, x.outbox = nil, nil
+	delete(x.task.models["m"].versions["1"].keys, "")
+	got, want := (heapInUse()-before-taskBytes)/mb, slicesOf*l.liveBytes(t, panes, false)/mb
+	t.Logf("model task after %d panes: %.1f MB, the formula says %.1f", panes, got, want)
+	if math.Abs(got/want-1) > .2 {
+		t.Errorf("model task after %d panes: %.1f MB, the formula says %.1f", panes, got, want)
+	}
+	runtime.KeepAlive(x)
+
+	if hour := slicesOf * l.liveBytes(t, 71*6, false) / mb; math.Abs(hour/66-1) > .05 {
+		t.Errorf("after an hour the formula says %.1f MB, the example 66", hour)
+	}
+	x = newLoaded(load{keys: slicesOf, k: 10, minute: 60_000 / shards, lag: l.lag, pane: l.pane})
+	before = heapInUse()
+	for i := range int64(3) {
+		x.rows(t, 1_000_000+i)
+	}
+	if got := (heapInUse() - before) / mb; math.Abs(got/126-1) > .2 {
+		t.Errorf("cells of a shard: %.1f MB, the example says 126", got)
+	} else {
+		t.Logf("cells of a shard: %.1f MB", got)
+	}
+	runtime.KeepAlive(x)
 }
 
 // programBytes is the resident memory of a process that does nothing.

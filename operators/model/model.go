@@ -558,10 +558,7 @@ func (t *Task) Hash() (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if b, err = t.models[name].appendHeavy(b); err != nil {
-			return nil, err
-		}
-		sum := sha256.Sum256(b)
+		sum := sha256.Sum256(m.appendHeavy(b))
 		out[name] = hex.EncodeToString(sum[:])
 	}
 	return out, nil

@@ -147,12 +147,7 @@ func (s taskState) restoreVersion(v *version, r *binenc.Reader, d *acc.Decoder) 
 		if r.Err() != nil {
 			break
 		}
-		key := v.key(slice, &s.t.cfg)
-		err := s.restoreKey(key, r, d)
-		if err == nil {
-			err = key.inbox.checkShapes(v.Shape)
-		}
-		if err != nil {
+		if err := s.restoreKey(v.key(slice, &s.t.cfg), r, d); err != nil {
 			return fmt.Errorf("slice %q: %w", slice, err)
 		}
 	}
@@ -163,19 +158,4 @@ func (s taskState) restoreVersion(v *version, r *binenc.Reader, d *acc.Decoder) 
 func sumsOf(shape acc.Config) acc.Config {
 	shape.SampleRows = 0
 	return shape
-}
-
-// checkShapes refuses restored cells of another configuration.
-func (b *inbox) checkShapes(shape acc.Config) error {
-	for _, cells := range b.pending {
-		for _, s := range cells {
-			if s == nil {
-				return fmt.Errorf("a waiting cell without statistics")
-			}
-			if err := stage.CheckShape(s, shape); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
-	"runtime/pprof"
 	"testing"
 	"time"
 
@@ -17,7 +15,7 @@ import (
 
 // newModels gives a shard's statistics rows of so many models, rows a pane of each, and what they say to a model task.
 func newModels(tb testing.TB, models, rows, panes int) *loaded {
-	cfg := loadConfig(load{pane: 10 * time.Second, sample: 8192})
+	cfg := loadConfig(load{pane: 10 * time.Second})
 	cfg.Slices.Columns = nil
 	cfg.Refit.Method = "auto"
 	x := &loaded{rand: rand.New(rand.NewPCG(1, 2)), task: NewTask(cfg, 0, pipeline.NewCounts(), quiet)}
@@ -47,24 +45,6 @@ func newModels(tb testing.TB, models, rows, panes int) *loaded {
 	return x
 }
 
-// take closes a pane.
-func (x *loaded) take(tb testing.TB, pane int64) {
-	ctx := context.Background()
-	if err := x.stats.Advance(ctx, (pane+1)*x.task.cfg.Pane, nil); err != nil {
-		tb.Fatal(err)
-	}
-	x.outbox.Punctuate(pipeline.Punctuation{Closed: pane + 1})
-	for _, m := range x.outbox.Pending() {
-		if err := x.task.Take(ctx, pipeline.Record{Input: pipeline.Panes, Offset: x.offset,
-			Value: m.Value}); err != nil {
-			tb.Fatal(err)
-		}
-		x.offset++
-	}
-	x.outbox.Clear()
-	x.task.Outputs()
-}
-
 // BenchmarkNewModels measures what a new model costs a model task until it has 100 labelled rows.
 func BenchmarkNewModels(b *testing.B) {
 	for _, l := range []struct{ models, rows, panes int }{{10_000, 1, 1}, {1000, 1, 99}, {1000, 33, 3}} {
@@ -74,11 +54,6 @@ func BenchmarkNewModels(b *testing.B) {
 				x := newModels(b, l.models, l.rows, l.panes)
 				x.stats, x.outbox = nil, nil
 				b.ReportMetric((heapInUse()-before)/float64(l.models), "B/model")
-				if name := os.Getenv("HEAPOUT"); name != "" {
-					f, _ := os.Create(name)
-					_ = pprof.Lookup("heap").WriteTo(f, 0)
-					_ = f.Close()
-				}
 				runtime.KeepAlive(x)
 			}
 		})

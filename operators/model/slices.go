@@ -8,7 +8,6 @@ import (
 
 	"github.com/plumbline/plumbline/operators/model/slice"
 
-	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -31,54 +30,6 @@ const (
 	// rows.
 	EndedColumn = "column"
 )
-
-// inbox holds cells until their label pane is processed.
-type inbox struct {
-	pending map[int64]map[int64]*acc.Set // label pane → prediction pane
-	late    map[int64]int64              // label pane → late rows in pending
-}
-
-func newInbox() inbox { return inbox{map[int64]map[int64]*acc.Set{}, map[int64]int64{}} }
-
-// put merges a cell with those that other shards sent for the same panes.
-func (b *inbox) put(labelPane, predictionPane int64, set *acc.Set, late int64) error {
-	cells := b.pending[labelPane]
-	if cells == nil {
-		cells = map[int64]*acc.Set{}
-		b.pending[labelPane] = cells
-	}
-	if late != 0 {
-		b.late[labelPane] += late
-	}
-	if have := cells[predictionPane]; have != nil {
-		return have.Merge(set)
-	}
-	cells[predictionPane] = set
-	return nil
-}
-
-// move moves a label pane's cells to another inbox.
-func (b *inbox) move(labelPane int64, to *inbox) error {
-	late := b.late[labelPane]
-	for _, p := range slices.Sorted(maps.Keys(b.pending[labelPane])) {
-		if err := to.put(labelPane, p, b.pending[labelPane][p], late); err != nil {
-			return err
-		}
-		late = 0
-	}
-	delete(b.pending, labelPane)
-	delete(b.late, labelPane)
-	return nil
-}
-
-// predictions returns how many predictions of a label pane are pending.
-func (b *inbox) predictions(labelPane int64) (n int64) {
-	for _, set := range b.pending[labelPane] {
-		seen, _ := set.SeenRows()
-		n += seen
-	}
-	return n
-}
 
 // splitSlice splits the name of a slice. ok is false for the whole version and for ~other.
 func splitSlice(name string) (column, value string, ok bool) {

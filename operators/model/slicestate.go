@@ -7,7 +7,6 @@ import (
 
 	"github.com/plumbline/plumbline/operators/model/slice"
 
-	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
@@ -32,18 +31,14 @@ func (v *version) matchHeavy() {
 
 // AppendState implements pipeline.State. It appends the versions that have slices, by model and name.
 func (s sliceState) AppendState(dst []byte) ([]byte, error) {
-	var err error
 	for _, model := range slices.Sorted(maps.Keys(s.t.models)) {
-		if dst, err = s.t.models[model].appendHeavy(dst); err != nil {
-			return dst, err
-		}
+		dst = s.t.models[model].appendHeavy(dst)
 	}
 	return dst, nil
 }
 
 // appendHeavy appends the counts of a model's slice columns and the cells of values without statistics.
-func (m *model) appendHeavy(dst []byte) ([]byte, error) {
-	var err error
+func (m *model) appendHeavy(dst []byte) []byte {
 	for _, version := range slices.Sorted(maps.Keys(m.versions)) {
 		v := m.versions[version]
 		if len(v.heavy) == 0 && len(v.pendingSlices) == 0 {
@@ -56,17 +51,15 @@ func (m *model) appendHeavy(dst []byte) ([]byte, error) {
 		}
 		dst = binenc.AppendUvarint(dst, uint64(len(v.pendingSlices)))
 		for _, slice := range slices.Sorted(maps.Keys(v.pendingSlices)) {
-			if dst, err = v.pendingSlices[slice].appendPending(binenc.AppendString(dst, slice)); err != nil {
-				return dst, fmt.Errorf("model %s version %q slice %q: %w", m.name, version, slice, err)
-			}
+			dst = v.pendingSlices[slice].appendPending(binenc.AppendString(dst, slice))
 		}
 	}
-	return dst, nil
+	return dst
 }
 
 // RestoreState implements pipeline.State. The section with the models must have been restored before.
 func (s sliceState) RestoreState(src []byte) error {
-	r, d := binenc.NewReader(src), acc.NewDecoder()
+	r := binenc.NewReader(src)
 	for r.Err() == nil && r.Len() > 0 {
 		model, version := r.String(binenc.MaxName), r.String(binenc.MaxName)
 		if r.Err() != nil {
@@ -76,7 +69,7 @@ func (s sliceState) RestoreState(src []byte) error {
 		if m == nil || m.versions[version] == nil {
 			return fmt.Errorf("slices of %s version %q, which the checkpoint has not", model, version)
 		}
-		if err := m.versions[version].restoreHeavy(&r, d, &s.t.cfg); err != nil {
+		if err := m.versions[version].restoreHeavy(&r, &s.t.cfg); err != nil {
 			return fmt.Errorf("slices of %s version %q: %w", model, version, err)
 		}
 	}
@@ -90,7 +83,7 @@ func (s sliceState) RestoreState(src []byte) error {
 	return r.Close()
 }
 
-func (v *version) restoreHeavy(r *binenc.Reader, d *acc.Decoder, cfg *Config) error {
+func (v *version) restoreHeavy(r *binenc.Reader, cfg *Config) error {
 	for range r.Count(5, binenc.MaxItems) {
 		column, h := r.String(binenc.MaxName), slice.NewCounts()
 		h.Restore(r)
@@ -100,10 +93,7 @@ func (v *version) restoreHeavy(r *binenc.Reader, d *acc.Decoder, cfg *Config) er
 	}
 	for range r.Count(2, binenc.MaxItems) {
 		slice, b := r.String(binenc.MaxName), newInbox()
-		if err := b.restorePending(r, d); err != nil {
-			return err
-		}
-		if err := b.checkShapes(v.Shape); err != nil {
+		if err := b.restorePending(r, v.Shape); err != nil {
 			return fmt.Errorf("slice %q: %w", slice, err)
 		}
 		if cfg.Slices.has(slice) {

@@ -51,9 +51,19 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	return st
 }
 
-// Observe implements stage.KeyState. It does nothing: alarms take a pane in Close, so that a shadow version, which is
-// never closed, has no alarms.
-func (s *State) Observe(*stage.Pane) error { return nil }
+// Observe implements stage.KeyState.
+func (s *State) Observe(in *stage.Pane) error {
+	if s.key.Version.Shadow {
+		return nil
+	}
+	for _, a := range s.alarms {
+		a.fired, a.observed = nil, false
+		if err := s.stage.observeOne(a, in); err != nil {
+			return fmt.Errorf("alarm on %s: %w", a.signal, err)
+		}
+	}
+	return nil
+}
 
 // Open implements stage.KeyState.
 func (s *State) Open() bool {
@@ -68,15 +78,10 @@ func (s *State) Open() bool {
 // Merge implements stage.KeyState. It does nothing: a test covers the rows of its own slice only and ends with it.
 func (s *State) Merge(stage.KeyState) error { return nil }
 
-// Close implements stage.Stage. First the alarms of all keys observe the pane, then their states are decided together.
+// Close implements stage.Stage. It decides the alarms of all keys together.
 func (t *Stage) Close(c *stage.Closing) error {
 	if t.cfg == nil {
 		return nil
-	}
-	for _, k := range c.Keys {
-		if err := t.observe(k.State.(*State), k.Pane); err != nil {
-			return fmt.Errorf("slice %q: %w", k.Slice, err)
-		}
 	}
 	for _, signal := range t.cfg.Signals {
 		off, of := t.rejected(c, signal)
@@ -84,17 +89,6 @@ func (t *Stage) Close(c *stage.Closing) error {
 			if a := k.State.(*State).on(signal); a != nil {
 				t.decide(k.Key, a, off[k.Slice], of, c)
 			}
-		}
-	}
-	return nil
-}
-
-// observe passes a label pane to the alarms of a key.
-func (t *Stage) observe(s *State, in *stage.Pane) error {
-	for _, a := range s.alarms {
-		a.fired, a.observed = nil, false
-		if err := t.observeOne(a, in); err != nil {
-			return fmt.Errorf("alarm on %s: %w", a.signal, err)
 		}
 	}
 	return nil

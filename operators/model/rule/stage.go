@@ -74,9 +74,21 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	return s
 }
 
-// Observe implements stage.KeyState. It does nothing: rules take a pane in Close, so that a shadow version, which is
-// never closed, has no alerts.
-func (s *State) Observe(*stage.Pane) error { return nil }
+// Observe implements stage.KeyState.
+func (s *State) Observe(in *stage.Pane) error {
+	if s.key.Version.Shadow {
+		return nil
+	}
+	for _, e := range s.entries {
+		if s.key.Slice != "" && !e.cfg.Slices {
+			continue
+		}
+		if err := s.stage.evaluate(e, in); err != nil {
+			return fmt.Errorf("rule %s: %w", e.cfg.Name, err)
+		}
+	}
+	return nil
+}
 
 // Open implements stage.KeyState.
 func (s *State) Open() bool { return false }
@@ -86,19 +98,7 @@ func (s *State) Open() bool { return false }
 func (s *State) Merge(stage.KeyState) error { return nil }
 
 // Close implements stage.Stage.
-func (t *Stage) Close(c *stage.Closing) error {
-	for _, k := range c.Keys {
-		for _, e := range k.State.(*State).entries {
-			if k.Slice != "" && !e.cfg.Slices {
-				continue
-			}
-			if err := t.evaluate(e, k.Pane); err != nil {
-				return fmt.Errorf("slice %q: rule %s: %w", k.Slice, e.cfg.Name, err)
-			}
-		}
-	}
-	return nil
-}
+func (t *Stage) Close(*stage.Closing) error { return nil }
 
 // evaluate evaluates one rule of a key at the end of a label pane, and records the change for publishing.
 func (t *Stage) evaluate(e *entry, in *stage.Pane) error {

@@ -43,11 +43,29 @@ func (k *Key) Seed(signal string, pane int64) uint64 {
 
 // Keep appends a pane's rows to the sample and forgets the oldest.
 func (k *Key) Keep(rows []acc.SampleRow, limit int) {
-	k.Sample = append(k.Sample, rows...)
 	k.Added += int64(len(rows))
-	if over := len(k.Sample) - limit; over > 0 {
+	if over := len(rows) - limit; over > 0 {
+		rows = apart(rows[over:])
+	}
+	if over := len(k.Sample) + len(rows) - limit; over > 0 {
 		k.Sample = slices.Delete(k.Sample, 0, over)
 	}
+	k.Sample = append(k.Sample, rows...)
+}
+
+// apart returns a copy of rows that shares no memory with others.
+func apart(rows []acc.SampleRow) []acc.SampleRow {
+	n := 0
+	for i := range rows {
+		n += len(rows[i].Z)
+	}
+	rows, z := slices.Clone(rows), make([]float32, 0, n)
+	for i := range rows {
+		from := len(z)
+		z = append(z, rows[i].Z...)
+		rows[i].Z = z[from:len(z):len(z)]
+	}
+	return rows
 }
 
 // SinceInForce holds the sampled rows since the newest calibrator took force, once as they came and once calibrated.

@@ -16,6 +16,7 @@ type Stage interface {
 // KeyState is the state that a stage keeps for one key.
 type KeyState interface {
 	// Observe takes the next label pane. It must not keep the sets of the pane's cells; it merges them into its own.
+	// Of a shadow version nothing is tested: it has no alerts.
 	Observe(in *Pane) error
 	// Open reports whether label panes without rows matter to this state. They do while a time window has rows, or
 	// while sums wait to become old enough.
@@ -35,10 +36,8 @@ type Closing struct {
 	Keys       []Closed // slices in the order of their names, then the whole version
 }
 
-// Closed is one key of a version, the pane that it observed, and the state that the current stage keeps for it (nil =
-// none).
+// Closed is one key of a version, and the state that the current stage keeps for it (nil = none).
 type Closed struct {
 	*Key
-	Pane  *Pane
 	State KeyState
 }

@@ -15,6 +15,7 @@ type Version struct {
 	Model, Name string
 	K           int
 	Shape       acc.Config // configuration of every set that shards send
+	Shadow      bool       // a head that is tried beside the version that serves
 	Calibrators []*InForce // ordered by effective time, oldest first
 	Decision    Decision   // the latest refit decision
 }
