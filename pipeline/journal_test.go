@@ -29,7 +29,11 @@ func TestTakeLogRoundTrip(t *testing.T) {
 				want = append(want, event{kind: eventClose})
 			default:
 				next[in] += 1 + r.Int64N(3) // gaps: transaction markers
-				j.took(Record{Input: in, Offset: next[in] - 1})
+				ahead := r.IntN(4) == 0
+				if ahead {
+					want = append(want, event{kind: eventAhead, input: in})
+				}
+				j.took(Record{Input: in, Offset: next[in] - 1, Ahead: ahead})
 				if n := len(want); n > 0 && want[n-1].kind == eventTake && want[n-1].input == in {
 					want[n-1].until = next[in]
 				} else {
@@ -199,6 +203,40 @@ func TestNoCheckpointBeforeAllIsTakenAgain(t *testing.T) {
 	}
 	if got, want := fmt.Sprint(store.numbers()), "[4 3 2]"; got != want {
 		t.Errorf("checkpoints %v, want %v", got, want)
+	}
+}
+
+// aheadSource marks records, as a source does whose clock is behind them.
+type aheadSource struct {
+	*listSource
+	ahead []int64
+}
+
+func (s *aheadSource) Next(ctx context.Context) (Record, error) {
+	r, err := s.listSource.Next(ctx)
+	r.Ahead = slices.Contains(s.ahead, r.Offset)
+	return r, err
+}
+
+// TestRecordsAheadAreRefusedAgain: what was refused because it was ahead of the clock is refused when it is taken again,
+// when the clock has passed it; what is read for the first time then is not.
+func TestRecordsAheadAreRefusedAgain(t *testing.T) {
+	r := newRig(1, 2, 3, 4, 5, 6)
+	store := &keptStore{}
+	r.runner.Store = store
+	if err := r.runOrdered(t.Context(), &aheadSource{r.source, []int64{0, 3, 4}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(r.sink.panes), "[0 2 5 5 5 11]"; got != want {
+		t.Fatalf("panes %v, want %v", got, want)
+	}
+	store.damage()
+	r.source.values = append(r.source.values, 7)
+	if err := r.runOrdered(t.Context(), r.source); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(r.sink.panes[6:]), "[0 2 5 5 5 11 18]"; got != want {
+		t.Errorf("panes of the second run %v, want %v", got, want)
 	}
 }
 
