@@ -81,7 +81,7 @@ func Moving(s *Shard) map[string]Edit {
 
 // moving are the sections that every shard of the new number reads.
 func (s *Shard) moving() []Section {
-	out := []Section{offsetsSection((*offsets)(&s.next)), {Name: "watermark", Version: 2, State: s.Watermark},
+	out := []Section{offsetsSection((*offsets)(&s.next)), watermarkSection(s.Watermark),
 		{Name: layoutSection, Version: 1, State: &s.layout}}
 	for i := range s.Stages {
 		if section, ok := s.Stages[i].section(); ok && s.Stages[i].Take != nil {
@@ -109,8 +109,8 @@ type Growth struct {
 	Sealed []Stored // of all, or what Moving leaves of them
 	// Build makes a shard of the old number, to be filled.
 	Build func(id int) (*Shard, error)
-	// Seen is told each of them.
-	Seen func(id int, s *Shard)
+	// Fences are of the topics that are split for the shard: it waits for what comes of all their partitions.
+	Fences []Fence
 }
 
 // Grow fills an empty shard. Its inputs begin at their starts: they are topics of its number.
@@ -130,14 +130,14 @@ func (s *Shard) Grow(g Growth) error {
 		err = s.takeOver(old, g.Sealed[at])
 		wm = min(wm, old.Watermark.Now())
 		s.Watermark.Clocks.takeOver(old.Watermark.Clocks)
-		if err == nil && g.Seen != nil {
-			g.Seen(at, old)
-		}
 		if err = errors.Join(err, old.Close()); err != nil {
 			return fmt.Errorf("from shard %d of %d: %w", at, len(g.Sealed), err)
 		}
 	}
 	// Rows of a pane that this shard had closed, and another had not, may now come here.
+	for _, f := range g.Fences {
+		s.Watermark.expect(f.Input, f.Topic, f.Partition)
+	}
 	s.Watermark.Clocks.goOn(wm, s.PaneLength)
 	for i := range s.Stages {
 		if f := s.Stages[i].Reopen; f != nil {
@@ -147,6 +147,12 @@ func (s *Shard) Grow(g Growth) error {
 	s.layout, s.dirty = layout{of: s.Outbox.of}, true
 	s.punctuate(false, nil, nil)
 	return nil
+}
+
+// RestorePlace restores where a shard has read to, and no more.
+func RestorePlace(s *Shard, st Stored) error {
+	return restoreStored(st, []Section{offsetsSection((*offsets)(&s.next)),
+		watermarkSection(s.Watermark)})
 }
 
 func restoreStored(st Stored, sections []Section) error {

@@ -172,9 +172,15 @@ func (w *Watermark) bySource(in Input) (t Time, held bool) {
 	return t, held
 }
 
+// expect makes an input wait for a partition of the topic that it is made of.
+func (w *Watermark) expect(in Input, topic string, partition int32) {
+	m := &w.in[in]
+	m.topic, m.of, m.left = topic, max(m.of, partition+1), false
+}
+
 // appendSources appends nothing where there are none.
 func (w *Watermark) appendSources(dst []byte) []byte {
-	if len(w.sources) == 0 {
+	if len(w.sources) == 0 && !slices.ContainsFunc(w.in, func(m inputMark) bool { return m.topic != "" }) {
 		return dst
 	}
 	for i := range w.in {

@@ -313,7 +313,7 @@ func (s *Shard) Written() {
 func (s *Shard) Sections() []Section {
 	out := []Section{
 		offsetsSection((*offsets)(&s.next)),
-		{Name: "watermark", Version: 2, State: s.Watermark},
+		watermarkSection(s.Watermark),
 		s.Counts.CheckpointSection(),
 		{Name: "outbox", Version: 1, State: s.Outbox},
 		s.OwnLife().CheckpointSection(),
@@ -326,6 +326,8 @@ func (s *Shard) Sections() []Section {
 	}
 	return out
 }
+
+func watermarkSection(w *Watermark) Section { return Section{Name: "watermark", Version: 2, State: w} }
 
 // offsets is the state of the inputs' positions.
 type offsets []int64

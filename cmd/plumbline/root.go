@@ -33,6 +33,7 @@ var subcommands = []func() *cobra.Command{
 	newHeadsCommand,
 	newConvertCommand,
 	newTopicsCommand,
+	newScaleCommand,
 	newStateCommand,
 	newPauseCommand,
 	newResumeCommand,

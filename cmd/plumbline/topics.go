@@ -1,8 +1,11 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 )
 
@@ -58,4 +61,48 @@ func runTopicsCreate(cmd *cobra.Command) error {
 		log.Warn(s.String())
 	}
 	return kafkaclient.CheckCopartitioned(cfg.Topics, statuses)
+}
+
+func newScaleCommand() *cobra.Command {
+	var o engine.ScaleOrder
+	cmd := &cobra.Command{
+		Use:     "scale",
+		Short:   "Have more shards, and more partitions, while the stream goes on",
+		Long:    help("scale"),
+		Example: "  plumbline scale -c plumbline.yaml --partitions 12 --by ann --why 'twice the traffic'",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runScale(cmd, o) },
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&o.Partitions, "partitions", 0, "`number` of shards and partitions that are to be")
+	flags.StringVar(&o.By, "by", userName(), "`name` of who decides")
+	flags.StringVar(&o.Why, "why", "", "`reason`, shown while it is done")
+	return cmd
+}
+
+func runScale(cmd *cobra.Command, o engine.ScaleOrder) error {
+	cfg, log, err := setup(cmd)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.Partitions < 1:
+		return usageErrorf("--partitions %d: must be how many there are to be", o.Partitions)
+	case strings.TrimSpace(o.Why) == "":
+		return usageErrorf("--why: must say why")
+	case strings.TrimSpace(o.By) == "":
+		return usageErrorf("--by: must name who decides")
+	}
+	tell := func(text string) { printf(cmd, "%s\n", text) }
+	if jsonOutput(cmd) {
+		tell = func(string) {}
+	}
+	if err := engine.Scale(cmd.Context(), cfg, log, o, tell); err != nil {
+		return err
+	}
+	if jsonOutput(cmd) {
+		return printJSON(cmd, map[string]any{"partitions": o.Partitions})
+	}
+	printf(cmd, "there are %d shards\n", o.Partitions)
+	return nil
 }

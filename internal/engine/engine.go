@@ -21,6 +21,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
+	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/faulty"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/operators"
@@ -59,9 +60,11 @@ type Engine struct {
 	orders    web.Orders   // nil = no Kafka
 	Listener  net.Listener // of the page, bound already; nil = bind http.listen
 
+	book *scale.Book // of how many shards the deployment is one; nil = no Kafka
+
 	Pauser
 	silence
-	WatchEvery time.Duration // between questions for the topics' numbers of partitions
+	WatchEvery time.Duration // between questions whether topics were made again
 	// Restoring is called before a task is restored, and done after; nil = nobody wants to know.
 	Restoring func() (done func())
 
@@ -72,7 +75,7 @@ type Engine struct {
 	attempts *attempts.Tasks
 }
 
-// metadataInterval is how often a run asks whether topics have got other numbers of partitions.
+// metadataInterval is how often a run asks whether topics were made again.
 const metadataInterval = 10 * time.Second
 
 // running are the tasks of this process, and what they read, by the same names.
@@ -184,6 +187,11 @@ func declaredClasses(c *config.Config) map[string]int {
 func (rt *Engine) watermark(inputs int) *pipeline.Watermark {
 	w := pipeline.NewWatermark(inputs, int64(rt.Config.EventTime.AllowedLateness))
 	w.Tolerance = int64(rt.Config.EventTime.MaxAhead)
+	if rt.book != nil {
+		if plan, _ := rt.book.Now(); plan.Split || plan.To != 0 {
+			return w
+		}
+	}
 	topics := []string{pipeline.Logits: rt.Config.Topics.LogitsUnkeyed, pipeline.Labels: rt.Config.Topics.LabelsUnkeyed}
 	for in, topic := range topics {
 		if topic == "" && in < inputs {

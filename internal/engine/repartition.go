@@ -12,72 +12,78 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
+	"github.com/plumbline/plumbline/internal/engine/scale"
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
-// unkeyed is a topic whose messages the repartition stage splits by id.
-type unkeyed struct {
-	input         pipeline.Input
-	topic, target string
+// runSplitters runs a consumer group for each topic that is split by id: their numbers of partitions are their own. No
+// topic is split while shards end, for nobody would read what comes of it.
+func (r *KafkaRun) runSplitters(ctx context.Context, which Stages) error {
+	return r.book.ForEachNumber(ctx, func(ctx context.Context, plan scale.Plan) error {
+		for (which.Repartition || plan.Split) && ctx.Err() == nil {
+			r.book.Until(ctx, func(now scale.Plan) bool { return now.To == 0 })
+			while, stop := r.book.While(ctx, func(now scale.Plan) bool { return now.To == 0 })
+			err := r.split(while, plan)
+			if over := while.Err() != nil; !over { // as where a topic that was made a moment ago is not known yet
+				r.Log.Warn("split topics by id, trying again", faultlog.Err(err))
+				scale.Sleep(ctx)
+			}
+			stop()
+		}
+		return nil
+	})
 }
 
-// unkeyedTopics lists the topics that are configured.
-func (rt *Engine) unkeyedTopics() []unkeyed {
-	var out []unkeyed
-	t := rt.Config.Topics
-	if t.LogitsUnkeyed != "" {
-		out = append(out, unkeyed{pipeline.Logits, t.LogitsUnkeyed, t.Logits})
-	}
-	if t.LabelsUnkeyed != "" {
-		out = append(out, unkeyed{pipeline.Labels, t.LabelsUnkeyed, t.Labels})
-	}
-	return out
-}
-
-// runRepartition runs a consumer group for each unkeyed topic: their numbers of partitions are their own.
-func (r *KafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error {
-	sources := r.unkeyedTopics()
-	if len(sources) == 0 {
+// split runs the groups of the topics that a plan splits, until ctx is done.
+func (r *KafkaRun) split(ctx context.Context, plan scale.Plan) error {
+	in := plan.Inputs(&r.Config)
+	topics, _ := plan.Sources(&r.Config)
+	if len(topics) == 0 {
+		<-ctx.Done()
 		return nil
 	}
 	// Only what is written to: there may be no labels topic.
-	topics := map[pipeline.Stream]string{pipeline.StreamDeadLetter: r.Config.Topics.DeadLetter}
+	to := map[pipeline.Stream]string{pipeline.StreamDeadLetter: r.Config.Topics.DeadLetter}
 	streams := [...]pipeline.Stream{pipeline.Logits: pipeline.StreamLogits, pipeline.Labels: pipeline.StreamLabels}
-	for _, u := range sources {
-		topics[streams[u.input]] = u.target
+	for input := range topics {
+		to[streams[input]] = in[input]
 	}
 	if r.Config.Topics.Decisions != "" {
-		topics[pipeline.StreamHistory] = r.Config.Topics.Decisions
+		to[pipeline.StreamHistory] = r.Config.Topics.Decisions
 	}
-	to, err := kafkaio.NewSink(ctx, r.Client, topics, r.Config.Kafka.MessageMax, r.Log)
+	written, err := kafkaio.NewSink(ctx, r.Client, to, r.Config.Kafka.MessageMax, r.Log)
 	if err != nil {
 		return err
 	}
-	sink := decisionlog.Recorder{Sink: to}
-	for _, u := range sources {
-		id := r.Config.Group + "-repartition-" + u.input.String()
+	sink := decisionlog.Recorder{Sink: written}
+	g, ctx := errgroup.WithContext(ctx)
+	for input, topic := range topics {
+		id := r.Config.Group + "-repartition-" + input.String() + plan.Suffix()
 		// Partitions that are added need nothing but to be read.
-		group := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{u.topic},
+		group := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{topic},
 			Watch: true, Log: r.Log,
 			Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 		g.Go(func() error {
 			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
-				task := attempts.ID{Task: "repartition-" + u.input.String(), Partition: p}
+				task := attempts.ID{Task: "repartition-" + input.String(), Partition: p}
 				return r.attempts.Run(ctx, task, func(ctx context.Context, guard *attempts.Guard) error {
-					return r.repartition(ctx, relayed{u, id, p, guard}, sink, commit)
+					return r.repartition(ctx, relayed{plan, input, topic, id, p, guard}, sink, commit)
 				})
 			})
 		})
 	}
-	return nil
+	return g.Wait()
 }
 
-// relayed is a partition of an unkeyed topic, and the group that reads it.
+// relayed is a partition of a topic that is split, and the group that reads it.
 type relayed struct {
-	unkeyed
+	plan      scale.Plan
+	input     pipeline.Input
+	topic     string
 	group     string
 	partition int
 	guard     pipeline.Guard
@@ -90,11 +96,15 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	if err != nil {
 		return err
 	}
-	of, err := kafkaio.Partitions(ctx, r.Client, u.topic)
+	source, err := sourceName(ctx, r, u.topic)
 	if err != nil {
 		return err
 	}
-	source, err := sourceName(ctx, r, u.topic)
+	fence := pipeline.FenceOf(u.plan.Fences, u.input, source, p)
+	if next < 0 && fence != nil {
+		next = fence.From
+	}
+	of, err := kafkaio.Partitions(ctx, r.Client, u.topic)
 	if err != nil {
 		return err
 	}
@@ -113,7 +123,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	defer src.Close()
 	counts := pipeline.NewCounts()
 	split := repartition.Config{Input: u.input, Topic: source, Partition: int32(p), Of: int32(max(of, p+1)),
-		Targets: r.shards, Keyed: true,
+		Targets: u.plan.Of, Keyed: !u.plan.Split, Fence: fence,
 		Decode: arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}
 	hashed, err := idKey(r.Config.Privacy.IDKeyFile)
 	if err != nil {
@@ -140,29 +150,31 @@ func sourceName(ctx context.Context, r *KafkaRun, topic string) (string, error) 
 	return topic + "@" + hex.EncodeToString(ids[0][:]), nil
 }
 
-// rewind lets the repartition stage read unkeyed topics that were made again from their start, whatever it has
+// rewind lets the repartition stage read topics that were made again from their start, whatever it has
 // committed of them before anyone knew.
 func rewind(ctx context.Context, r *KafkaRun, remade map[string]bool) error {
-	for _, u := range r.unkeyedTopics() {
-		if !remade[u.topic] {
+	plan, _ := r.book.Now()
+	split, _ := plan.Sources(&r.Config)
+	for input, topic := range split {
+		if !remade[topic] {
 			continue
 		}
-		n, err := kafkaio.Partitions(ctx, r.Client, u.topic)
+		n, err := kafkaio.Partitions(ctx, r.Client, topic)
 		if err != nil {
 			return err
 		}
-		group := r.Config.Group + "-repartition-" + u.input.String()
+		group := r.Config.Group + "-repartition-" + input.String() + plan.Suffix()
 		req := &kafka.OffsetCommitRequest{GroupID: group, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{}}
 		for p := range n {
-			lo, _, err := kafkaio.Bounds(ctx, r.Client, u.topic, p)
+			lo, _, err := kafkaio.Bounds(ctx, r.Client, topic, p)
 			if err != nil {
 				return err
 			}
-			req.Topics[u.topic] = append(req.Topics[u.topic], kafka.OffsetCommit{Partition: p, Offset: lo})
+			req.Topics[topic] = append(req.Topics[topic], kafka.OffsetCommit{Partition: p, Offset: lo})
 		}
 		res, err := r.Client.OffsetCommit(ctx, req)
 		if err == nil {
-			for _, p := range res.Topics[u.topic] {
+			for _, p := range res.Topics[topic] {
 				err = errors.Join(err, p.Error)
 			}
 		}

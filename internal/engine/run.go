@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
+	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
@@ -41,9 +44,9 @@ type KafkaRun struct {
 	Dialer    *kafka.Dialer
 	store     pipeline.CheckpointStore
 	sink      pipeline.Sink
-	shards    int // partitions of logits and labels
 	recalling sync.Mutex
-	panes     int // partitions of panes
+	panes     int        // partitions of panes
+	beginning sync.Mutex // of a shard's first state: others' states take memory
 	topics    topology
 }
 
@@ -55,7 +58,8 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	if r.Client, r.Dialer, err = kafkaclient.New(rt.Config.Kafka); err != nil {
 		return err
 	}
-	if which.Repartition && !which.Shards && !which.Models && len(rt.unkeyedTopics()) == 0 {
+	t := &rt.Config.Topics
+	if t.LogitsUnkeyed == "" && t.LabelsUnkeyed == "" && which == (Stages{Repartition: true}) {
 		return errors.New("--stages repartition: neither topics.logits_unkeyed nor topics.labels_unkeyed is set")
 	}
 	whom, tell, err := notifyOptions(rt.Config, rt.Log)
@@ -85,6 +89,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 		return err
 	}
 	g.Go(func() error { return r.watchTopology(ctx, topics) })
+	g.Go(func() error { r.book.Follow(ctx); return nil })
 	if which.Models && tell {
 		g.Go(func() error { return r.runNotify(ctx, whom) })
 	}
@@ -108,12 +113,11 @@ func askLimits(ctx context.Context, r *KafkaRun) {
 
 // runStages joins the groups of the stages. Shards wait until the heads that they run have been read.
 func (r *KafkaRun) runStages(ctx context.Context, g *errgroup.Group, which Stages, tuned <-chan struct{}) error {
-	if which.Repartition {
-		if err := r.runRepartition(ctx, g); err != nil {
-			return err
-		}
+	if which.Repartition || which.Shards {
+		g.Go(func() error { return r.runSplitters(ctx, which) })
 	}
 	if which.Shards {
+		g.Go(func() error { return growing{r}.steps(ctx) })
 		g.Go(func() error {
 			select {
 			case <-tuned:
@@ -157,16 +161,22 @@ func (r *KafkaRun) Prepare(ctx context.Context) (topology, error) {
 	if err != nil {
 		return t, err
 	}
-	r.shards, r.panes = t[0].partitions, t[2].partitions
-	for _, u := range r.unkeyedTopics() {
-		if _, err := kafkaio.Partitions(ctx, r.Client, u.topic); err != nil {
+	for _, topic := range []string{r.Config.Topics.LogitsUnkeyed, r.Config.Topics.LabelsUnkeyed} {
+		if topic == "" {
+			continue
+		}
+		if _, err := kafkaio.Partitions(ctx, r.Client, topic); err != nil {
 			return t, err
 		}
 	}
 	if r.store, err = r.openStore(ctx); err != nil {
 		return t, err
 	}
-	if err := r.checkTopology(ctx, t); err != nil {
+	if t, err = r.checkTopology(ctx, t); err != nil {
+		return t, err
+	}
+	r.panes = t[2].partitions
+	if err := r.openBook(ctx, t[0].partitions); err != nil {
 		return t, err
 	}
 	s, err := kafkaio.NewSink(ctx, r.Client, outputTopics(r.Config), r.Config.Kafka.MessageMax, r.Log)
@@ -218,40 +228,49 @@ func (r *KafkaRun) runner(stage string, guard pipeline.Guard) pipeline.Runner {
 		Confirm: func(ctx context.Context) error { return unchanged(ctx, r) }}
 }
 
+// runShards runs the shards of the number that is in force.
 func (r *KafkaRun) runShards(ctx context.Context) error {
-	topics := map[pipeline.Input]string{pipeline.Logits: r.Config.Topics.Logits}
-	names := []string{r.Config.Topics.Logits}
-	if r.Config.Topics.Labels != "" {
-		topics[pipeline.Labels] = r.Config.Topics.Labels
-		names = append(names, r.Config.Topics.Labels)
-	}
-	g := kafkaio.Group{ID: r.Config.Group + "-shards", Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: names,
-		Log:    r.Log,
-		Silent: r.heardNothing("shards"), Client: r.Client, Session: r.Config.Kafka.Session,
-		Members: filepath.Join(r.workDir(), "members")}
-	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
-		id := attempts.ID{Task: "shard", Partition: p}
-		return r.attempts.Run(ctx, id, func(ctx context.Context, guard *attempts.Guard) error {
-			if p >= r.shards {
-				return r.added(names[0], p, r.shards)
-			}
-			return r.shard(ctx, guard, p, r.source(taskName("shard", p), topics, p, commit))
+	return r.book.ForEachNumber(ctx, func(ctx context.Context, plan scale.Plan) error {
+		topics := plan.Inputs(&r.Config)
+		var names []string
+		for _, in := range slices.Sorted(maps.Keys(topics)) {
+			names = append(names, topics[in])
+		}
+		g := kafkaio.Group{ID: r.Config.Group + "-shards" + plan.Suffix(), Brokers: r.Config.Kafka.Brokers,
+			Dialer: r.Dialer, Topics: names, Log: r.Log,
+			Silent: r.heardNothing("shards"), Client: r.Client, Session: r.Config.Kafka.Session,
+			Members: filepath.Join(r.workDir(), "members")}
+		return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
+			return growing{r}.runShard(ctx, p, r.source(taskName("shard", p), topics, p, commit))
 		})
 	})
 }
 
-// shard runs one shard until ctx is done or an error.
+// shard runs one shard until ctx is done or an error. Where the shards are to end it seals its state.
 func (r *KafkaRun) shard(ctx context.Context, guard *attempts.Guard, p int, open pipeline.Open) error {
 	name := taskName("shard", p)
 	defer r.remove(name)
+	plan, _ := r.book.Now()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var s *pipeline.Shard
 	err := pipeline.Run(ctx, r.runner("shards", guard), func() (pipeline.Registered, error) {
-		s, err := r.NewShard(p, r.shards, r.panes)
-		if err != nil {
+		var err error
+		if s, err = r.NewShard(p, plan.Of, r.panes); err != nil {
 			return pipeline.Registered{}, err
 		}
 		r.add(name, s)
-		return shardTask(r, s), nil
-	}, open)
+		out := shardTask(r, s)
+		if plan.To != 0 {
+			out.Waiter = sealing{stop}
+		}
+		return out, nil
+	}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
+		if err := s.Usable(); err != nil {
+			return pipeline.Opened{}, err
+		}
+		return open(next)
+	})
 	return lasting(gone("shards", p, err))
 }
 
@@ -261,11 +280,12 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 		Silent: r.heardNothing("models"), Client: r.Client, Session: r.Config.Kafka.Session,
 		Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
+		if p >= r.panes { // watchTopology names it
+			<-ctx.Done()
+			return nil
+		}
 		id := attempts.ID{Task: "model", Partition: p}
 		return r.attempts.Run(ctx, id, func(ctx context.Context, guard *attempts.Guard) error {
-			if p >= r.panes {
-				return r.added(r.Config.Topics.Panes, p, r.panes)
-			}
 			topics := map[pipeline.Input]string{pipeline.Panes: r.Config.Topics.Panes}
 			return r.model(ctx, guard, p, r.source(taskName("model", p), topics, p, commit))
 		})
@@ -325,12 +345,6 @@ func lasting(err error) error {
 		return attempts.Lasting(err)
 	}
 	return err
-}
-
-// added is the error where a rebalance shows partitions that were not there at the start.
-func (r *KafkaRun) added(topic string, p, was int) error {
-	return attempts.Lasting(fmt.Errorf("topic %s has got partition %d, it had %d partitions when this process "+
-		"started: partitions cannot be added to a deployment (docs/operations.md, Partitions)", topic, p, was))
 }
 
 func (r *KafkaRun) source(name string, topics map[pipeline.Input]string, p int,

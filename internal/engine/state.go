@@ -16,12 +16,22 @@ import (
 )
 
 // remains are the topics, asked about tasks whose state is gone.
-func remains(r *KafkaRun) reset.Topics { return reset.Topics{Config: r.Config, Spec: r.tailSpec()} }
+func remains(r *KafkaRun) reset.Topics {
+	plan, _ := r.book.Now()
+	return reset.Topics{Config: r.Config, Spec: r.tailSpec(), Inputs: plan.Inputs(&r.Config),
+		Readers: r.Config.Group + "-shards" + plan.Suffix()}
+}
 
 // shardTask registers a shard. One that begins with an empty state, and never had another, has an epoch of its own from
 // then on.
 func shardTask(r *KafkaRun, s *pipeline.Shard) pipeline.Registered {
 	out := s.ForRun()
+	out.Closing = func() {
+		s.Closing()
+		if plan, _ := r.book.Now(); plan.To != 0 {
+			s.Seal()
+		}
+	}
 	out.Begin = func(ctx context.Context) error {
 		if err := remains(r).BeginShard(ctx, s.ID); err != nil {
 			return err
@@ -70,10 +80,22 @@ func ResetState(ctx context.Context, cfg config.Config, log *slog.Logger, o rese
 	if err != nil {
 		return nil, err
 	}
-	at := &reset.Reset{Topics: remains(r), Store: r.store, Shards: now[0].partitions, Models: now[2].partitions}
-	if was, ok := r.storedTopology(stored); ok {
-		at.Remade = remade(was, now)
+	was, ok := r.storedTopology(stored)
+	again := map[string]bool{}
+	if ok {
+		again = remade(was, now)
 	}
+	if ok && len(again) == 0 {
+		now = now.known(was)
+	}
+	if err := r.openBook(ctx, now[0].partitions); err != nil {
+		return nil, err
+	}
+	shards, _ := r.book.Now()
+	if shards.Open() {
+		return nil, fmt.Errorf("%w: the number of shards is being changed: %s", reset.ErrOrder, growth(ctx, r.book))
+	}
+	at := &reset.Reset{Topics: remains(r), Store: r.store, Shards: shards.Of, Models: now[2].partitions, Remade: again}
 	plan, err := at.Plan(ctx, o)
 	if err != nil || !accept {
 		return plan, err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -37,6 +38,8 @@ type ProcessStatus struct {
 	Paused      *PauseStatus           `json:"paused,omitempty"`
 	// Kafka is there while no broker answers.
 	Kafka *silenceStatus `json:"kafka,omitempty"`
+	// Scale is there while the number of shards changes.
+	Scale *GrowthStatus `json:"scale,omitempty"`
 	// Failing are the tasks that fail, and are tried again.
 	Failing []attempts.Failure `json:"failing,omitempty"`
 	// Skipped are the latest records that ended their task again and again and were passed over.
@@ -200,7 +203,8 @@ func (rt *Engine) Status() *ProcessStatus {
 	}
 	st.SmallTopics = rt.smallTopics
 	st.Failing, st.Skipped = rt.attempts.Failing(), rt.attempts.Skipped()
-	st.Drained = complete && shown && heard(tasks) && len(st.Failing) == 0
+	st.Scale = growth(context.Background(), rt.book)
+	st.Drained = complete && shown && heard(tasks) && len(st.Failing) == 0 && st.Scale == nil
 	wm, shards := pipeline.EndTime, 0
 	for _, t := range tasks {
 		st.Drained = st.Drained && t.CaughtUp && time.Since(t.Active) > settled

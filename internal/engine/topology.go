@@ -4,20 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/internal/engine/reset"
+	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
-// topology is what the place of everything in a deployment depends on: ids by the partitions of logits and labels,
-// models by those of panes. Where it changes, what is looked for is elsewhere, and nothing would tell.
+// topology is what the place of everything in a deployment depends on: ids by the partitions that logits and labels had
+// when it began, models by those of panes.
 type topology [5]topicShape
 
 // topicShape is a topic by its key in the configuration; no name: it is not used. partitions are 0 where their number
@@ -43,11 +45,6 @@ func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
 		var err error
 		if t[i].partitions, err = kafkaio.Partitions(ctx, r.Client, t[i].name); err != nil {
 			return t, err
-		}
-		if logits := t[0]; t[i].key == "labels" && t[i].partitions != logits.partitions {
-			return t, fmt.Errorf("topic %s has %d partitions, %s has %d: predictions and labels join by partition, "+
-				"so they need the same number",
-				logits.name, logits.partitions, t[i].name, t[i].partitions)
 		}
 	}
 	return t, nil
@@ -99,42 +96,43 @@ func sameTopology(group string, was, now topology) error {
 			return fmt.Errorf("topics.%s is %q, the state of group %s is of %q: set it back, "+
 				"or start from nothing with a new group and a new topics.panes", b.key, b.name, group, a.name)
 		}
-		if a.partitions != b.partitions {
-			return fmt.Errorf("topic %s has %d partitions, the state of group %s is of %d: %s. "+
-				"Make new topics for logits, labels and panes with the number you want, "+
-				"set their names and a new group, and let producers send there (docs/operations.md, Partitions)",
-				b.name, b.partitions, group, a.partitions, moved[b.key])
-		}
 	}
 	return nil
 }
 
-// moved says what a changed number of partitions does.
-var moved = map[string]string{
-	"logits": "ids have moved to other partitions, away from what waits for them",
-	"labels": "ids have moved to other partitions, away from what waits for them",
-	"panes":  "models have moved to other partitions, away from their windows",
+// joins returns an error where a deployment cannot begin with the topics.
+func (t *topology) joins() error {
+	if logits, labels := t[0], t[1]; labels.name != "" && labels.partitions != logits.partitions {
+		return fmt.Errorf("topic %s has %d partitions, %s has %d: predictions and labels join by partition, "+
+			"so they need the same number",
+			logits.name, logits.partitions, labels.name, labels.partitions)
+	}
+	return nil
 }
 
 func topologyKey(group string) string { return group + "/topology" }
 
 // checkTopology compares the topics with those that the group's checkpoints are of, which it notes at the first start.
-func (r *KafkaRun) checkTopology(ctx context.Context, now topology) error {
+// It returns them with the numbers of partitions that they had then.
+func (r *KafkaRun) checkTopology(ctx context.Context, now topology) (topology, error) {
 	key := topologyKey(r.Config.Group)
 	for {
 		stored, err := r.store.Load(ctx, key)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", key, err)
+			return now, fmt.Errorf("read %s: %w", key, err)
 		}
-		if was, ok := r.storedTopology(stored); ok {
+		was, ok := r.storedTopology(stored)
+		if ok {
 			now = now.known(was)
 			if err := sameTopology(r.Config.Group, was, now); err != nil || was == now.shaped(was) {
-				return err
+				return now, err
 			}
+		} else if err := now.joins(); err != nil {
+			return now, err
 		}
 		err = saveTopology(ctx, r.store, key, now, stored)
 		if err == nil || !errors.Is(err, pipeline.ErrFenced) {
-			return err
+			return now, err
 		}
 	}
 }
@@ -154,10 +152,14 @@ func saveTopology(ctx context.Context, store pipeline.CheckpointStore, key strin
 	return store.Save(ctx, key, number, c)
 }
 
-// known is t with the ids that a broker has not told this time.
+// known is t with the numbers of partitions that tasks are of, and the ids that a broker has not told this time.
 func (t topology) known(was topology) topology {
 	for i := range t {
-		if t[i].name == was[i].name && t[i].id == (kafkaio.TopicID{}) {
+		if t[i].name != was[i].name {
+			continue
+		}
+		t[i].partitions = was[i].partitions
+		if t[i].id == (kafkaio.TopicID{}) {
 			t[i].id = was[i].id
 		}
 	}
@@ -180,8 +182,10 @@ func (r *KafkaRun) storedTopology(stored []pipeline.Stored) (was topology, ok bo
 	return was, false
 }
 
-// watchTopology asks again and again, and returns the difference.
+// watchTopology asks again and again whether a topic was made again, and returns that. It names partitions that nobody
+// reads as a task that fails.
 func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
+	var named [fixedTopics]atomic.Bool
 	tick := time.NewTicker(r.WatchEvery)
 	defer tick.Stop()
 	for {
@@ -190,21 +194,10 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 			return nil
 		case <-tick.C:
 		}
-		now := was
-		for i := range now {
-			if now[i].name == "" {
-				continue
-			}
-			if i >= fixedTopics {
-				continue
-			}
-			n, err := kafkaio.Partitions(ctx, r.Client, now[i].name)
-			if err != nil {
-				r.Log.Debug("partitions of a topic", "topic", now[i].name, "err", err)
-				continue
-			}
-			now[i].partitions = n
+		for i := range was[:fixedTopics] {
+			r.nameUnread(ctx, &was[i], &named[i])
 		}
+		now := was
 		if err := now.askIDs(ctx, r.Client); err != nil {
 			r.Log.Debug("ids of topics", "err", err)
 		}
@@ -237,6 +230,37 @@ func unchanged(ctx context.Context, r *KafkaRun) error {
 		return nil
 	}
 	return attempts.Lasting(sameTopology(r.Config.Group, r.topics, now))
+}
+
+// nameUnread lets a task fail, in name, for as long as a topic has partitions that nobody reads.
+func (r *KafkaRun) nameUnread(ctx context.Context, t *topicShape, named *atomic.Bool) {
+	plan, _ := r.book.Now()
+	if t.name == "" || plan.Split && t.key != "panes" || named.Load() {
+		return
+	}
+	task, of, what := "shard", plan.Of, fmt.Sprintf("rows in what is beyond %d are not read. This takes them: plumbline "+
+		"scale --config FILE --partitions N --by NAME --why REASON", plan.Of)
+	if t.key == "panes" {
+		task, of, what = "model", r.panes, "nothing is written to what is beyond, and nothing is missing"
+	}
+	n, err := kafkaio.Partitions(ctx, r.Client, t.name)
+	if err != nil {
+		r.Log.Debug("partitions of a topic", "topic", t.name, "err", err)
+	}
+	if err != nil || n <= of {
+		return
+	}
+	named.Store(true)
+	go func() {
+		defer named.Store(false)
+		while, stop := r.book.While(ctx, func(now scale.Plan) bool { return now.Of == plan.Of })
+		defer stop()
+		_ = r.attempts.Run(while, attempts.ID{Task: task, Partition: of},
+			func(context.Context, *attempts.Guard) error {
+				return attempts.Lasting(fmt.Errorf("topic %s has %d partitions, and had %d when the deployment began: %s",
+					t.name, n, of, what))
+			})
+	}()
 }
 
 // shaped is t with the keys of another: they are not stored.

@@ -68,6 +68,18 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 	return out
 }
 
+// CreateInput makes a topic as that of the logits, and returns how many partitions it has, which may have been there.
+func CreateInput(ctx context.Context, client *kafka.Client, cfg config.Config, name string, partitions int) (int,
+	error) {
+	cfg.Topics = config.Topics{Logits: name}
+	cfg.Kafka.Partitions = partitions
+	statuses, err := CreateTopics(ctx, client, cfg)
+	if err != nil {
+		return 0, err
+	}
+	return statuses[0].Partitions, nil
+}
+
 // How long a cluster may take to choose who leads what, and between two looks at it.
 const (
 	choosing     = 30 * time.Second

@@ -111,7 +111,7 @@ func (r *Reset) Plan(ctx context.Context, o Order) ([]*Change, error) {
 // stopped returns an error while processes run: a task that has a checkpoint may write panes behind those that were
 // looked at.
 func (r *Reset) stopped(ctx context.Context) error {
-	groups := []string{r.Config.Group + "-shards", r.Config.Group + "-models"}
+	groups := []string{r.Readers, r.Config.Group + "-models"}
 	res, err := r.Spec.Client.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: groups})
 	if err != nil {
 		return fmt.Errorf("consumer groups: %w", err)
@@ -128,7 +128,7 @@ func (r *Reset) stopped(ctx context.Context) error {
 // tasks are those that an order names.
 func (r *Reset) tasks(name string) ([]*Change, error) {
 	shard := func(p int) *Change {
-		return &Change{Task: Task("shards", p), stage: "shards", partition: p, in: r.ShardInputs()}
+		return &Change{Task: Task("shards", p), stage: "shards", partition: p, in: r.Inputs}
 	}
 	models := func(p int) *Change {
 		return &Change{Task: Task("models", p), stage: "models", partition: p, in: r.modelInputs()}

@@ -17,17 +17,10 @@ import (
 
 // Topics are what is asked about tasks whose state is gone.
 type Topics struct {
-	Config config.Config
-	Spec   kafkaio.TailSpec
-}
-
-// ShardInputs are the topics of a shard, by input.
-func (t Topics) ShardInputs() map[pipeline.Input]string {
-	in := map[pipeline.Input]string{pipeline.Logits: t.Config.Topics.Logits}
-	if t.Config.Topics.Labels != "" {
-		in[pipeline.Labels] = t.Config.Topics.Labels
-	}
-	return in
+	Config  config.Config
+	Spec    kafkaio.TailSpec
+	Inputs  map[pipeline.Input]string // what shards read
+	Readers string                    // the group of the shards
 }
 
 // modelInputs are those of a model task.
@@ -39,8 +32,12 @@ func (t Topics) modelInputs() map[pipeline.Input]string {
 func (t Topics) committed(ctx context.Context, stage string, in map[pipeline.Input]string, p int) (
 	map[pipeline.Input]int64, error) {
 	out := map[pipeline.Input]int64{}
+	group := t.Readers
+	if stage == "models" {
+		group = t.Config.Group + "-models"
+	}
 	for i, topic := range in {
-		o, err := kafkaio.Committed(ctx, t.Spec.Client, t.Config.Group+"-"+stage, topic, p)
+		o, err := kafkaio.Committed(ctx, t.Spec.Client, group, topic, p)
 		if err != nil {
 			return nil, err
 		}
@@ -107,12 +104,12 @@ func (t Topics) panes(ctx context.Context, p int, until int64, take func(shard i
 // BeginShard returns an error where a shard without a checkpoint had one: then its state is gone, and what it would
 // count anew is counted already.
 func (t Topics) BeginShard(ctx context.Context, p int) error {
-	o, err := t.committed(ctx, "shards", t.ShardInputs(), p)
+	o, err := t.committed(ctx, "shards", t.Inputs, p)
 	if err != nil {
 		return err
 	}
 	if len(o) > 0 {
-		return t.gone("shards", p, "its group has read "+t.offsets(t.ShardInputs(), o))
+		return t.gone("shards", p, "its group has read "+t.offsets(t.Inputs, o))
 	}
 	// A shard sends punctuations to every panes partition: the first is enough.
 	found, err := t.panes(ctx, 0, -1, func(shard int) bool { return shard != p })
