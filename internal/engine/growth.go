@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/plumbline/plumbline/internal/config"
@@ -14,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
 // openBook reads of how many shards the deployment is one; first is how many where nobody has said.
@@ -51,6 +53,37 @@ func (r growing) runShard(ctx context.Context, p int, open pipeline.Open) error 
 		}
 	}
 	return nil
+}
+
+// nameUnread lets a task fail, in name, for as long as a topic has partitions that nobody reads.
+func (r growing) nameUnread(ctx context.Context, t *topicShape, named *atomic.Bool) {
+	plan, _ := r.book.Now()
+	if t.name == "" || plan.Split && t.key != "panes" || named.Load() {
+		return
+	}
+	id, of := attempts.ID{Task: "shard", Partition: plan.Of}, plan.Of
+	what := fmt.Sprintf("rows in what is beyond %d are not read. This takes them: plumbline scale --config FILE "+
+		"--partitions N --by NAME --why REASON", plan.Of)
+	if t.key == "panes" {
+		id, of = attempts.ID{Task: "model", Partition: r.panes}, r.panes
+		what = "nothing is written to what is beyond, and nothing is missing"
+	}
+	n, err := kafkaio.Partitions(ctx, r.Client, t.name)
+	if err != nil {
+		r.Log.Debug("partitions of a topic", "topic", t.name, "err", err)
+	}
+	if err != nil || n <= of {
+		return
+	}
+	named.Store(true)
+	cause := attempts.Lasting(fmt.Errorf("topic %s has %d partitions, and had %d when the deployment began: %s", t.name,
+		n, of, what))
+	go func() {
+		defer named.Store(false)
+		while, stop := r.book.While(ctx, func(now scale.Plan) bool { return now.Of == plan.Of })
+		defer stop()
+		_ = r.attempts.Run(while, id, func(context.Context, *attempts.Guard) error { return cause })
+	}()
 }
 
 // begin makes a shard's first state, where the number of shards is new.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/internal/engine/reset"
-	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
@@ -195,7 +194,7 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 		case <-tick.C:
 		}
 		for i := range was[:fixedTopics] {
-			r.nameUnread(ctx, &was[i], &named[i])
+			growing{r}.nameUnread(ctx, &was[i], &named[i])
 		}
 		now := was
 		if err := now.askIDs(ctx, r.Client); err != nil {
@@ -230,37 +229,6 @@ func unchanged(ctx context.Context, r *KafkaRun) error {
 		return nil
 	}
 	return attempts.Lasting(sameTopology(r.Config.Group, r.topics, now))
-}
-
-// nameUnread lets a task fail, in name, for as long as a topic has partitions that nobody reads.
-func (r *KafkaRun) nameUnread(ctx context.Context, t *topicShape, named *atomic.Bool) {
-	plan, _ := r.book.Now()
-	if t.name == "" || plan.Split && t.key != "panes" || named.Load() {
-		return
-	}
-	task, of, what := "shard", plan.Of, fmt.Sprintf("rows in what is beyond %d are not read. This takes them: plumbline "+
-		"scale --config FILE --partitions N --by NAME --why REASON", plan.Of)
-	if t.key == "panes" {
-		task, of, what = "model", r.panes, "nothing is written to what is beyond, and nothing is missing"
-	}
-	n, err := kafkaio.Partitions(ctx, r.Client, t.name)
-	if err != nil {
-		r.Log.Debug("partitions of a topic", "topic", t.name, "err", err)
-	}
-	if err != nil || n <= of {
-		return
-	}
-	named.Store(true)
-	go func() {
-		defer named.Store(false)
-		while, stop := r.book.While(ctx, func(now scale.Plan) bool { return now.Of == plan.Of })
-		defer stop()
-		_ = r.attempts.Run(while, attempts.ID{Task: task, Partition: of},
-			func(context.Context, *attempts.Guard) error {
-				return attempts.Lasting(fmt.Errorf("topic %s has %d partitions, and had %d when the deployment began: %s",
-					t.name, n, of, what))
-			})
-	}()
 }
 
 // shaped is t with the keys of another: they are not stored.
