@@ -330,6 +330,7 @@ func offsetAt(ctx context.Context, c *kafka.Client, topic string, p int, t time.
 	}
 	return 0, false, nil
 }
+
 // ReplayResult is what `replay --json` prints.
 type ReplayResult struct {
 	StateHash   string              `json:"state_hash"`
