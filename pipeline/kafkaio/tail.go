@@ -208,9 +208,16 @@ func (l *Log) tail(ctx context.Context, take func(*pipeline.Record) error, reach
 			}
 			continue
 		}
-		if err := take(&r); err != nil {
+		if err := caught(take, &r); err != nil {
 			l.in.f.log.Error("record cannot be used", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
 				"err", err)
 		}
 	}
+}
+
+// caught is take with a panic as an error: a topic that everybody reads from its start must not end every process, at
+// each start anew.
+func caught(take func(*pipeline.Record) error, r *pipeline.Record) (err error) {
+	defer pipeline.Caught(&err)
+	return take(r)
 }

@@ -157,7 +157,10 @@ func (f *Filler) copy(ctx context.Context, p Place, src Source, next int64, deco
 // read adds a record to a batch.
 func (f *Filler) read(b *batch, r *pipeline.Record, decode Decode) {
 	b.upTo = r.Offset + 1
-	e, ok, err := decode(r)
+	e, ok, err := func() (e Entry, ok bool, err error) {
+		defer pipeline.Caught(&err)
+		return decode(r)
+	}()
 	if err != nil {
 		f.Unreadable.Add(1)
 		f.log.Error("history: record cannot be used", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
