@@ -66,3 +66,24 @@ func TestAmend(t *testing.T) {
 		t.Errorf("restored %v, %+v, %v", at, l, err)
 	}
 }
+
+// TestLifeAgain: a life that a person has ordered has a name of its own, the first one and that of a replay have none.
+func TestLifeAgain(t *testing.T) {
+	for epoch, want := range map[uint64]string{0: "", NewEpoch(): ""} {
+		if got := (&Life{Epoch: epoch}).Again(); got != want {
+			t.Errorf("life %d: %q", epoch, got)
+		}
+	}
+	l, names := &Life{}, map[string]bool{}
+	for range 100 {
+		l.Begin(NewEpoch(), &record.Loss{})
+		names[l.Again()] = true
+	}
+	if len(names) != 100 || names[""] {
+		t.Errorf("%d names of 100 lives", len(names))
+	}
+	l.Move(&record.Loss{}) // the state is what it was: so are its files
+	if !names[l.Again()] {
+		t.Error("another name where the state was kept")
+	}
+}

@@ -148,7 +148,8 @@ func (o *Outbox) bytes() int {
 // Life is from when to when a task's state was never lost. What counts what the task has written counts anew in
 // another life.
 type Life struct {
-	// Epoch names the life; 0 is that of a replay, whose messages nobody else reads.
+	// Epoch names the life; 0 is that of a replay, whose messages nobody else reads. That of a life that a person has
+	// ordered is even.
 	Epoch uint64
 	// Loss is what the life before took along, where a person has ordered this one; nil = it is the first.
 	Loss *record.Loss
@@ -164,7 +165,24 @@ func NewEpoch() uint64 { return rand.Uint64() | 1 }
 func (s *Shard) OwnLife() *Life { return s.Outbox.life }
 
 // Begin makes an empty life one that a person has ordered after a loss, or, without one, the first.
-func (l *Life) Begin(epoch uint64, loss *record.Loss) { *l = Life{Epoch: epoch, Loss: loss} }
+func (l *Life) Begin(epoch uint64, loss *record.Loss) {
+	if loss != nil {
+		epoch = epoch&^1 | 2
+	}
+	*l = Life{Epoch: epoch, Loss: loss}
+}
+
+// Again is the name of the life in those of files, so that they never meet those of the life before; empty in the
+// first life.
+func (l *Life) Again() string {
+	if l.Epoch == 0 || l.Epoch&1 == 1 {
+		return ""
+	}
+	return fmt.Sprintf("%016x", l.Epoch)
+}
+
+// Again is that of the shard's life.
+func (o *Outbox) Again() string { return o.life.Again() }
 
 // Move notes a loss of records that were never read; the state is what it was.
 func (l *Life) Move(loss *record.Loss) { l.Loss, l.known, l.told = loss, false, false }

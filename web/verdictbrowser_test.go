@@ -374,3 +374,20 @@ func TestLayoutInBrowser(t *testing.T) {
 		}
 	}
 }
+
+// TestLossInBrowser: where rows may be missing because a state was lost, the page says so beside the numbers.
+func TestLossInBrowser(t *testing.T) {
+	h := history.New(history.Config{})
+	s := snapshotAt("m", "1", "", time.Hour)
+	s.Lost = &record.Lost{Since: stamp(0), Until: stamp(time.Minute), Tasks: []string{"shards/3"}}
+	h.AddSnapshot(s)
+	srv := httptest.NewServer(still(h))
+	defer srv.Close()
+	dom := chromium(t, srv.URL+"/?model=m&version=1", "--dump-dom")
+	for _, want := range []string{"rows may be missing from 11:30:00 to 11:31:00", "The state of shards/3 was lost"} {
+		if !strings.Contains(dom, want) {
+			_, from, _ := strings.Cut(dom, "Labelled rows")
+			t.Errorf("the page lacks %q: %.600s", want, from)
+		}
+	}
+}

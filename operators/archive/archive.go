@@ -62,6 +62,7 @@ type Operator struct {
 	values map[string]string
 	work   scratch
 	queue  publishQueue
+	outbox *pipeline.Outbox // whose life it is; nil = the first
 }
 
 // fileKey is what the rows of one file have in common.
@@ -100,6 +101,7 @@ func New(cfg Options, h pipeline.Host) *Operator {
 		wm:     pipeline.NoTime,
 		open:   map[fileKey]*openFile{},
 		values: map[string]string{},
+		outbox: h.Outbox,
 	}
 	a.work = scratch{dir: cfg.Dir, name: cfg.Name, log: h.Log}
 	a.queue.init(&a.cfg, h)
@@ -209,11 +211,19 @@ func (a *Operator) file(ctx context.Context, b *arrowio.Batch, i int) (*openFile
 	return o, nil
 }
 
+// groupOf begins the names of files: those of a state that was begun anew are no names of files that are there.
+func groupOf(a *Operator) string {
+	if a.outbox == nil || a.outbox.Again() == "" {
+		return a.cfg.Group
+	}
+	return a.cfg.Group + "-" + a.outbox.Again()
+}
+
 // newOpen enters an empty file.
 func (a *Operator) newOpen(key fileKey, seq uint64) *openFile {
 	o := &openFile{key: key}
 	o.file = archivefile.File{
-		Group:     a.cfg.Group,
+		Group:     groupOf(a),
 		Model:     key.model.Model,
 		Version:   key.model.Version,
 		Partition: a.cfg.Shard,

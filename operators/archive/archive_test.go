@@ -28,6 +28,7 @@ import (
 	"github.com/plumbline/plumbline/operators/join"
 	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
 	sinkarchive "github.com/plumbline/plumbline/sinks/archive"
 )
 
@@ -498,5 +499,26 @@ func TestArchiveFilesAreFunctionsOfTheRows(t *testing.T) {
 				t.Errorf("seed %d: %s has other bytes", seed, name)
 			}
 		}
+	}
+}
+
+// TestNamesOfALaterLife: the files of a state that was begun anew never have the names of those that are there, though
+// their numbers and offsets are the same.
+func TestNamesOfALaterLife(t *testing.T) {
+	names := map[string]bool{}
+	for range 3 {
+		setup := newArchiveSetup(t, false)
+		s := setup.shard()
+		if len(names) > 0 {
+			s.OwnLife().Begin(pipeline.NewEpoch(), &record.Loss{})
+		}
+		o := archiveOf(s).newOpen(fileKey{k: 2, d: 1}, 0)
+		names[o.file.Name()] = true
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(names) != 3 || !names["g-00000-0000000000-000000000000.arrow"] {
+		t.Errorf("names %v", names)
 	}
 }

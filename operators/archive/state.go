@@ -229,7 +229,7 @@ func (a *Operator) restoreOpen(r *binenc.Reader, fetch pipeline.Fetch) error {
 
 // restoreFile reads a file and fetches its segments.
 func (a *Operator) restoreFile(r *binenc.Reader, fetch pipeline.Fetch) (*archivefile.File, error) {
-	f := &archivefile.File{Group: a.cfg.Group, Partition: a.cfg.Shard, Model: r.String(binenc.MaxName),
+	f := &archivefile.File{Group: groupOf(a), Partition: a.cfg.Shard, Model: r.String(binenc.MaxName),
 		Version: r.String(binenc.MaxName), Sequence: r.Uvarint()}
 	f.K, f.Rows = int(r.Int("classes", 0, 1<<24)), r.Int("rows", 0, math.MaxInt64)
 	for _, o := range []*arrowio.Origin{&f.First, &f.Last} {

@@ -15,11 +15,20 @@ export function drawTiles(root, snap, current) {
     ...(snap.served ? [ece("ECE served", "served", snap.served, scale)] : []),
     tile("Accuracy", pct(snap.raw.accuracy), accuracyError(snap.raw), `confidence ${pct(snap.raw.mean_confidence)}`, calibratedAccuracy(snap)),
     tile("NLL", fixed(snap.raw.nll), `calibrated ${fixed(snap.calibrated.nll)}`, `Brier ${fixed(snap.raw.brier)}`),
-    tile("Labelled rows", count(snap.labelled), snap.window.kind === "rows" ? extent(snap.window) : `of ${count(snap.predictions)} predictions`, snap.late ? `${count(snap.late)} late` : "none late", snap.pooled_values ? `of ${snap.pooled_values_more ? "at least " : ""}${count(snap.pooled_values)} pooled values` : ""),
+    tile("Labelled rows", count(snap.labelled), snap.window.kind === "rows" ? extent(snap.window) : `of ${count(snap.predictions)} predictions`, snap.late ? `${count(snap.late)} late` : "none late", snap.pooled_values ? `of ${snap.pooled_values_more ? "at least " : ""}${count(snap.pooled_values)} pooled values` : "", ...missing(snap)),
     tile("Label coverage", pct(snap.coverage, 1), ...(snap.window.kind === "rows" ? ["for windows by time"] : [`window ${snap.window.name}`, extent(snap.window)])),
     tile("Label lag p50", duration(snap.label_lag.p50_s), `p90 ${duration(snap.label_lag.p90_s)}`, `p99 ${duration(snap.label_lag.p99_s)}`),
     calibrator(snap),
   );
+}
+
+// Rows that a lost state had are in no number: who reads one must know.
+function missing(snap) {
+  const l = snap.lost;
+  if (!l) return [];
+  const until = l.until ? `to ${clock(l.until, snap.at)}` : "";
+  return [el("span.bad", { title: `The state of ${l.tasks.join(", ")} was lost and given up: rows that it had are not counted.` },
+    `⚠ rows may be missing ${l.since ? `from ${clock(l.since, snap.at)} ` : ""}${until}`.trim())];
 }
 
 // A window of time fills up as its labels come; a window of rows reaches back as far as it needs.
