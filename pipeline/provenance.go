@@ -128,10 +128,12 @@ func (w *Watermark) sourceIdle(in Input, p Provenance, idle bool) error {
 	return nil
 }
 
-// foreign reports whether a header names a source of an input that has none: anybody can write a header, which must not
-// hold back or leave out what others send.
+// foreign reports whether a header names a source that the input does not have: anybody can write a header, and it must
+// not hold back or leave out what others send.
 func (w *Watermark) foreign(in Input, p Provenance) bool {
-	return w.in[in].alone && w.sources[sourceKey{in, p.Topic, p.Partition}] == nil
+	i := &w.in[in]
+	topic, _, _ := strings.Cut(p.Topic, "@")
+	return (i.alone || i.only != "" && topic != i.only) && w.sources[sourceKey{in, p.Topic, p.Partition}] == nil
 }
 
 func (w *Watermark) known(in Input, p Provenance) (*sourceMark, error) {

@@ -209,7 +209,7 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 	case !ok, err == nil && idle == "" && s.Watermark.foreign(r.Input, p):
 		return nil, true
 	case err == nil && s.Watermark.foreign(r.Input, p):
-		err = errors.New("no unkeyed topic is configured")
+		err = fmt.Errorf("source %.64s: no such unkeyed topic is configured", p.Topic)
 	case err == nil && idle != "":
 		s.Counts.Add(CountControl, 1)
 		err = s.Watermark.sourceIdle(r.Input, p, idle == "1")

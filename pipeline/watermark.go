@@ -45,6 +45,7 @@ type inputMark struct {
 	of              int32  // its partitions
 	left            bool   // its sources do not count until one speaks again
 	alone           bool   // no unkeyed topic is configured for it: it has no sources but those of before
+	only            string // the unkeyed topic that is configured; "" = any may be a source
 }
 
 // NewWatermark returns the watermark of a shard with so many inputs, at NoTime.
@@ -112,6 +113,9 @@ func (w *Watermark) Idle(in Input) { w.in[in].idle = true }
 // which nobody reads any more, hold it back no longer. They count again from the next message on that one of them
 // sends.
 func (w *Watermark) Leave(in Input) { w.in[in].left, w.in[in].alone = true, true }
+
+// Only names the unkeyed topic whose partitions are the sources of an input.
+func (w *Watermark) Only(in Input, topic string) { w.in[in].only = topic }
 
 // awake takes back that inputs are exhausted: they have to prove it anew.
 func (w *Watermark) awake() {
@@ -199,7 +203,7 @@ func (w *Watermark) RestoreState(src []byte) error {
 	for i := range n {
 		m := inputMark{newest: r.Varint(), control: r.Varint()}
 		if i < len(w.in) {
-			m.left, m.alone = w.in[i].left, w.in[i].alone
+			m.left, m.alone, m.only = w.in[i].left, w.in[i].alone, w.in[i].only
 			w.in[i] = m
 		}
 	}

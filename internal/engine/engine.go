@@ -194,8 +194,12 @@ func (rt *Engine) watermark(inputs int) *pipeline.Watermark {
 	}
 	topics := []string{pipeline.Logits: rt.Config.Topics.LogitsUnkeyed, pipeline.Labels: rt.Config.Topics.LabelsUnkeyed}
 	for in, topic := range topics {
-		if topic == "" && in < inputs {
+		switch {
+		case in >= inputs:
+		case topic == "":
 			w.Leave(pipeline.Input(in))
+		default:
+			w.Only(pipeline.Input(in), topic)
 		}
 	}
 	return w

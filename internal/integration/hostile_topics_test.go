@@ -36,12 +36,17 @@ func everyTopic(t *testing.T, a *attack) {
 	want := goodHash(t)
 	s := configureEdited(t, oneDay+fmt.Sprintf("calibrated: {enabled: true}\nhistory: {store: file}\n"+
 		"heads: {shadow: true}\nnotify: {webhooks: [{url: %q}]}\n", hook.URL),
+		"topics:\n", fmt.Sprintf("topics:\n  logits_unkeyed: %s.u\n  labels_unkeyed: %s.v\n", topicPrefix(t),
+			topicPrefix(t)),
 		"checkpoints:", "checkpoints:\n  store: topic",
 		"  deadletter:", "  checkpoints: "+topicPrefix(t)+".checkpoints\n  heads: "+topicPrefix(t)+
 			".heads\n  finetune: "+topicPrefix(t)+".finetune\n  deadletter:")
 	w := &epochWorld{t: t, s: s}
 	p := run(t, s)
 	good := goodStream(t, s)
+	for i := range good { // through the repartition stage
+		good[i].Topic = w.named(strings.TrimPrefix(good[i].Topic, s.prefix+".") + "_unkeyed")
+	}
 	half := len(good) / 2
 	kafkatest.Write(t, brokers, good[:half]...)
 	p.wait(time.Minute, "take the first half", func() bool {
@@ -49,7 +54,7 @@ func everyTopic(t *testing.T, a *attack) {
 		return err == nil && st.Drained && st.Counts.Predictions > 0
 	})
 	topics := []string{"logits", "labels", "panes", "snapshots", "calibrators", "alerts", "decisions", "finetune",
-		"heads", "checkpoints"}
+		"heads", "checkpoints", "logits_unkeyed", "labels_unkeyed"}
 	samples := map[string][]byte{}
 	for _, key := range topics {
 		if v := sampleOf(t, key, w.named(key)); v != nil {
@@ -57,6 +62,7 @@ func everyTopic(t *testing.T, a *attack) {
 		}
 	}
 	sent := 0
+	samples["logits_unkeyed"], samples["labels_unkeyed"] = samples["logits"], samples["labels"]
 	for _, key := range topics {
 		sent += attackTopic(t, key, w.named(key), samples)
 		abortedRows(t, w.named(key), samples[key])
@@ -179,8 +185,11 @@ func harmless(key string, d *arrowio.Decoder, v []byte) bool {
 	case "panes":
 		_, err := pipeline.DecodePane(v)
 		return err != nil
-	case "logits", "labels": // their times may be those of a clock that is wrong
-		kind := map[string]arrowio.Kind{"logits": arrowio.Predictions, "labels": arrowio.Labels}[key]
+	case "logits", "labels", "logits_unkeyed", "labels_unkeyed": // their times may be those of a clock that is wrong
+		kind := arrowio.Predictions
+		if strings.HasPrefix(key, "labels") {
+			kind = arrowio.Labels
+		}
 		bs, err := d.Decode(v, arrowio.Origin{Time: start.UnixNano()}, kind)
 		for _, b := range bs {
 			b.Release()
