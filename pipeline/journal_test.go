@@ -218,8 +218,8 @@ func (s *aheadSource) Next(ctx context.Context) (Record, error) {
 	return r, err
 }
 
-// TestRecordsAheadAreRefusedAgain: what was refused because it was ahead of the clock is refused when it is taken again,
-// when the clock has passed it; what is read for the first time then is not.
+// TestRecordsAheadAreRefusedAgain: what was refused because it was ahead of the clock is refused when it is taken
+// again, when the clock has passed it; what is read for the first time then is not.
 func TestRecordsAheadAreRefusedAgain(t *testing.T) {
 	r := newRig(1, 2, 3, 4, 5, 6)
 	store := &keptStore{}
