@@ -74,16 +74,22 @@ func (w *Watermark) Control(in Input, t Time) {
 // observeBatch moves the input's clock by the rows that take part, and that of their source. Labels that name their
 // model move its clock, also where their prediction has not come; what else moves it is the stages' to tell.
 func (w *Watermark) observeBatch(in Input, src *sourceMark, b *arrowio.Batch, rejects Rejects) {
-	newest := NoTime
+	newest, label, of := NoTime, NoTime, ""
 	for i, t := range b.TS {
 		if rejects != nil && rejects[i] != "" {
 			continue
 		}
 		newest = max(newest, t)
-		if m, named := b.ModelOf(i); named && b.Kind == arrowio.Labels {
-			w.Clocks.label(m.Model, t)
+		if b.Kind != arrowio.Labels {
+			continue
 		}
+		if m, _ := b.ModelOf(i); m.Model != of {
+			w.Clocks.label(of, label)
+			of, label = m.Model, NoTime
+		}
+		label = max(label, t)
 	}
+	w.Clocks.label(of, label)
 	if newest != NoTime {
 		w.Observe(in, newest)
 		if src != nil {
@@ -291,9 +297,9 @@ func (k *Clocks) observe(c *modelClock, in Input, model string, t Time) {
 	}
 }
 
-// label takes note of a label that names its model. Labels alone begin no clock.
+// label takes note of labels that name their model; no name is that of none. Labels alone begin no clock.
 func (k *Clocks) label(model string, t Time) {
-	if c := k.by[model]; c != nil {
+	if c := k.by[model]; c != nil && model != "" {
 		k.observe(c, Labels, model, t)
 	}
 }

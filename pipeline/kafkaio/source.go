@@ -50,9 +50,9 @@ type input struct {
 	idle  bool
 	ended bool
 
-	// Changes of idle that the log has not, and when it had the last.
+	// Changes of idle that the log has not, and when it had the last of a kind.
 	untold int
-	told   time.Time
+	told   map[bool]time.Time
 
 	// For other goroutines.
 	idleAt     atomic.Int64 // when it will be idle if nothing comes, in Unix nanoseconds; 0 = never, or it is
@@ -101,7 +101,7 @@ func newInput(f *fetcher) *input {
 	f.out = make(chan []pipeline.Record, fetchQueue)
 	f.end.Store(-1)
 	f.done.Store(f.next)
-	in := &input{f: f}
+	in := &input{f: f, told: map[bool]time.Time{}}
 	in.handed.Store(f.next)
 	in.committed.Store(f.next)
 	in.headOffset.Store(-1)
@@ -234,7 +234,7 @@ func (s *Source) becameIdle(i int) (pipeline.Record, bool) {
 	return pipeline.Record{Input: s.order[i], Idle: true}, true
 }
 
-// tellEvery bounds the log: one line a minute and input.
+// tellEvery bounds the log: a line of each kind a minute and input.
 const tellEvery = time.Minute
 
 // tell logs that nobody waits for an input any more, or again.
@@ -243,7 +243,7 @@ func (s *Source) tell(in *input, idle bool) {
 		return
 	}
 	in.untold++
-	if time.Since(in.told) < tellEvery {
+	if time.Since(in.told[idle]) < tellEvery {
 		return
 	}
 	text := "a partition has messages again, and is waited for"
@@ -251,7 +251,7 @@ func (s *Source) tell(in *input, idle bool) {
 		text = "a partition had no message for event_time.idle_timeout: nobody waits for it, its next rows may be late"
 	}
 	s.spec.Log.Info(text, "topic", in.f.topic, "partition", in.f.partition, "changes", in.untold)
-	in.untold, in.told = 0, time.Now()
+	in.untold, in.told[idle] = 0, time.Now()
 }
 
 // wait blocks until some input has records, for at most poll.
