@@ -176,6 +176,9 @@ func TestSummaryRefuses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	part, sum := randSet(t, rng, 4, 60, false), must(NewSummary(Config{K: 4}, false))
 	var p Packed
+	if !p.Empty() {
+		t.Error("the zero value has rows")
+	}
 	add := func(s *Summary) error { return s.Add(part) }
 	if err := sum.Pack(&p, add); err != nil {
 		t.Fatal(err)
@@ -207,29 +210,5 @@ func TestSummaryRefuses(t *testing.T) {
 	}
 	if err := sum.Add(must(New(Config{K: 5}))); !errors.Is(err, ErrShape) {
 		t.Errorf("a set of another shape: %v", err)
-	}
-}
-
-// TestPackedSize bounds the bytes of a minute of a window by its rows, K = 100.
-func TestPackedSize(t *testing.T) {
-	for rows, most := range map[int]int{1: 900, 10: 1600, 100: 5500, 1000: 26_000, 10_000: 80_000} {
-		set, sum := must(New(Config{K: 100})), must(NewSummary(Config{K: 100}, false))
-		for _, r := range benchRows(100, rows) {
-			if err := r.update(set); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var p Packed
-		if err := sum.Pack(&p, func(s *Summary) error { return s.Add(set) }); err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%d rows: %d bytes packed, %d in a set", rows, p.Bytes(), set.Memory())
-		if p.Bytes() > most {
-			t.Errorf("%d rows take %d bytes, allowed are %d", rows, p.Bytes(), most)
-		}
-	}
-	var p Packed
-	if !p.Empty() || !reflect.ValueOf(p).IsZero() {
-		t.Error("the zero value has rows")
 	}
 }

@@ -75,19 +75,26 @@ func (s *Summary) unpack(data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
+	if s.fine && data[0]&isFine == 0 {
+		return ErrCoarse
+	}
 	totals, err := totalsOf(data)
+	if err == nil {
+		err = s.fits(totals)
+	}
+	if err == nil {
+		err = s.readParts(data, totals)
+	}
 	if err != nil {
 		return fmt.Errorf("unpack a summary: %w", err)
 	}
-	if err := s.fits(totals); err != nil {
-		return fmt.Errorf("unpack a summary: %w", err)
-	}
+	return nil
+}
+
+func (s *Summary) readParts(data []byte, totals [2]rowTotal) (err error) {
 	r := binenc.NewReader(data)
 	parts := r.Byte()
 	fine := parts&isFine != 0
-	if s.fine && !fine {
-		return ErrCoarse
-	}
 	parts &^= isFine
 	s.cells[0] = s.cells[0][:0]
 	readTotal(&r)
@@ -107,10 +114,7 @@ func (s *Summary) unpack(data []byte) error {
 	if err == nil {
 		err = r.Close()
 	}
-	if err != nil {
-		return fmt.Errorf("unpack a summary: %w", err)
-	}
-	return nil
+	return err
 }
 
 func (s *Summary) readLabelled(r *binenc.Reader, total rowTotal, fine bool) error {

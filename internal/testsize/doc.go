@@ -1,4 +1,4 @@
-// Package testsize says how much a test is to do. There are three sizes.
+// Package testsize says how much a test is to do, and measures the memory that it takes. There are three sizes.
 //
 // `go test -short` leaves out the tests that call [Slow], and draws less where they ask [Short]: a developer's first
 // answer. `go test` runs all, each as large as its statement needs. With PLUMBLINE_LONG=1 (`make test-long`) tests

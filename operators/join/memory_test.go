@@ -3,12 +3,10 @@ package join
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +23,7 @@ func TestTenMillionWait(t *testing.T) {
 		t.Skip("PLUMBLINE_BIG is not set: 10 M rows, 1.2 GB of disk")
 	}
 	const rows, batch, limit = 10_000_000, 10_000, 1 << 30
-	base := resident(t)
+	base := testsize.Resident(t, "VmRSS")
 	dir := t.TempDir()
 	cfg := Options{Config: Config{Wait: time.Hour, MaxRows: rows, MemoryBytes: 32 << 20, Dir: dir, Remember: 1_000_000},
 		Slices: []string{"region"}, Name: "shard"}
@@ -48,7 +46,8 @@ func TestTenMillionWait(t *testing.T) {
 			}
 		}
 		took := time.Since(start)
-		t.Logf("%s: %.0f ns a row, %d MiB resident", name, float64(took.Nanoseconds())/rows, resident(t)>>20)
+		t.Logf("%s: %.0f ns a row, %d MiB resident", name, float64(took.Nanoseconds())/rows,
+			testsize.Resident(t, "VmRSS")>>20)
 	}
 	feed("predictions", predictionBatch(batch, 10))
 	if n := counts.All()[pipeline.CountWaiting]; n != rows {
@@ -89,7 +88,7 @@ func TestTenMillionWait(t *testing.T) {
 		{Name: "join", State: j, Files: j}}, stored[0].Fetch); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("restored in %v, %d MiB resident", time.Since(start), resident(t)>>20)
+	t.Logf("restored in %v, %d MiB resident", time.Since(start), testsize.Resident(t, "VmRSS")>>20)
 	feed("labels", labelBatch(batch))
 	if joined != rows {
 		t.Errorf("%d joined, want %d", joined, rows)
@@ -97,7 +96,7 @@ func TestTenMillionWait(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	peak := peakResident(t)
+	peak := testsize.Resident(t, "VmHWM")
 	t.Logf("peak %d MiB, %d MiB before", peak>>20, base>>20)
 	if peak > limit {
 		t.Errorf("peak of resident memory %d MiB, want at most %d", peak>>20, limit>>20)
@@ -138,25 +137,6 @@ func fillBatch(b *arrowio.Batch, at int) {
 	}
 }
 
-// memoryLine reads a line of /proc/self/status in bytes.
-func memoryLine(t testing.TB, name string) int64 {
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Skip("resident memory is read from /proc: ", err)
-	}
-	for line := range strings.SplitSeq(string(b), "\n") {
-		var kb int64
-		if n, _ := fmt.Sscanf(line, name+": %d kB", &kb); n == 1 {
-			return kb << 10
-		}
-	}
-	t.Fatalf("no %s in /proc/self/status", name)
-	return 0
-}
-
-func resident(t testing.TB) int64     { return memoryLine(t, "VmRSS") }
-func peakResident(t testing.TB) int64 { return memoryLine(t, "VmHWM") }
-
 // TestCostOfRows compares what waiting rows and remembered ids take with docs/operations.md: of a row in memory
 // 160 + 4K bytes, of one on disk 26 bytes of memory and 40 + 4K bytes of disk, of a remembered id 45 bytes.
 func TestCostOfRows(t *testing.T) {
@@ -180,7 +160,7 @@ func TestCostOfRows(t *testing.T) {
 			if c.joined {
 				cfg.Remember = rows
 			}
-			before := heapInUse()
+			before := testsize.HeapInUse()
 			j := New(cfg, host(pipeline.NewCounts()))
 			predictions, labels := predictionBatch(batch, k), labelBatch(batch)
 			emit := func(b *arrowio.Batch) (pipeline.Rejects, error) { return b.Reject, nil }
@@ -196,7 +176,7 @@ func TestCostOfRows(t *testing.T) {
 				}
 			}
 			predictions, labels = nil, nil
-			bytes := (heapInUse() - before - float64(c.memory)) / rows
+			bytes := (testsize.HeapInUse() - before - float64(c.memory)) / rows
 			files := directoryBytes(t, dir) / rows
 			t.Logf("%.0f bytes of memory and %.0f of disk a row, documented are %.0f and %.0f", bytes, files, c.bytes,
 				c.files)
@@ -209,13 +189,6 @@ func TestCostOfRows(t *testing.T) {
 			}
 		})
 	}
-}
-
-func heapInUse() float64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc)
 }
 
 func directoryBytes(t *testing.T, dir string) (sum float64) {

@@ -225,14 +225,6 @@ func cpuTime(tb testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// heapInUse returns the bytes of memory that live objects take.
-func heapInUse() float64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc)
-}
-
 // BenchmarkKeys measures the time that a pane of a slice takes, and its memory after a quarter of an hour.
 func BenchmarkKeys(b *testing.B) {
 	for _, l := range []load{
@@ -242,7 +234,7 @@ func BenchmarkKeys(b *testing.B) {
 		b.Run(fmt.Sprintf("K=%d/%v rows a minute", l.k, l.minute), func(b *testing.B) {
 			l.lag, l.pane = 10*time.Minute, 10*time.Second
 			for range b.N {
-				before := heapInUse()
+				before := testsize.HeapInUse()
 				x := newLoaded(l)
 				const panes = 15 * 6
 				for i := range int64(panes) {
@@ -250,7 +242,7 @@ func BenchmarkKeys(b *testing.B) {
 				}
 				keys := float64(len(x.task.models["m"].versions["1"].keys))
 				x.stats, x.outbox = nil, nil
-				b.ReportMetric((heapInUse()-before)/keys/1e6, "MB/key")
+				b.ReportMetric((testsize.HeapInUse()-before)/keys/1e6, "MB/key")
 				b.ReportMetric(float64(x.spent.Microseconds())/panes/keys, "µs/key-pane")
 				runtime.KeepAlive(x)
 			}
@@ -394,21 +386,21 @@ func TestMemoryOfKeys(t *testing.T) {
 	}
 	for _, l := range cases {
 		l.keys, l.lag = 1, 2*time.Minute
-		x, before := newLoaded(l), heapInUse()
+		x, before := newLoaded(l), testsize.HeapInUse()
 		x.copies = copies
 		x.task.env.Resamples = 1 // they cost time only
 		for i := range int64(panes) {
 			x.pane(t, 1_000_000+i)
 		}
-		peak := resident(t, "VmHWM")
+		peak := float64(testsize.Resident(t, "VmHWM"))
 		if got, want := float64(x.outputs)/float64(copies), l.outputBytes(); math.Abs(got/want-1) > .2 {
 			t.Errorf("K = %d: a pane publishes %.0f bytes a slice, the formula says %.0f", l.k, got, want)
 		}
 		v := x.task.models["m"].versions["1"]
 		x.stats, x.outbox = nil, nil
-		all := heapInUse()
+		all := testsize.HeapInUse()
 		delete(v.keys, "")
-		live := heapInUse() - before
+		live := testsize.HeapInUse() - before
 		got, want := all-before-live, l.liveBytes(t, panes, true)
 		if math.Abs(got/want-1) > .2 {
 			t.Errorf("K = %d: %.0f bytes a version, the formula says %.0f", l.k, got, want)
@@ -437,14 +429,14 @@ func TestWorkedExample(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("PLUMBLINE_MINUTES")); err == nil {
 		panes = 6 * n
 	}
-	x, before := newLoaded(l), heapInUse()
+	x, before := newLoaded(l), testsize.HeapInUse()
 	x.copies, x.task.env.Resamples = slicesOf, 1
 	for i := range int64(panes) {
 		x.pane(t, 1_000_000+i)
 	}
 	x.stats, x.outbox = nil, nil
 	delete(x.task.models["m"].versions["1"].keys, "")
-	got, want := (heapInUse()-before-taskBytes)/mb, slicesOf*l.liveBytes(t, panes, false)/mb
+	got, want := (testsize.HeapInUse()-before-taskBytes)/mb, slicesOf*l.liveBytes(t, panes, false)/mb
 	t.Logf("model task after %d panes: %.1f MB, the formula says %.1f", panes, got, want)
 	if math.Abs(got/want-1) > .2 {
 		t.Errorf("model task after %d panes: %.1f MB, the formula says %.1f", panes, got, want)
@@ -455,11 +447,11 @@ func TestWorkedExample(t *testing.T) {
 		t.Errorf("after an hour the formula says %.1f MB, the example 66", hour)
 	}
 	x = newLoaded(load{keys: slicesOf, k: 10, minute: 60_000 / shards, lag: l.lag, pane: l.pane})
-	before = heapInUse()
+	before = testsize.HeapInUse()
 	for i := range int64(3) {
 		x.rows(t, 1_000_000+i)
 	}
-	if got := (heapInUse() - before) / mb; math.Abs(got/126-1) > .2 {
+	if got := (testsize.HeapInUse() - before) / mb; math.Abs(got/126-1) > .2 {
 		t.Errorf("cells of a shard: %.1f MB, the example says 126", got)
 	} else {
 		t.Logf("cells of a shard: %.1f MB", got)
@@ -469,19 +461,3 @@ func TestWorkedExample(t *testing.T) {
 
 // programBytes is the resident memory of a process that does nothing.
 const programBytes = 40e6
-
-// resident reads a line of /proc/self/status in bytes.
-func resident(tb testing.TB, name string) float64 {
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		tb.Skip("resident memory is read from /proc: ", err)
-	}
-	for line := range strings.SplitSeq(string(text), "\n") {
-		var kb float64
-		if n, _ := fmt.Sscanf(line, name+": %g kB", &kb); n == 1 {
-			return 1024 * kb
-		}
-	}
-	tb.Fatalf("no %s in /proc/self/status", name)
-	return 0
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -50,10 +51,10 @@ func BenchmarkNewModels(b *testing.B) {
 	for _, l := range []struct{ models, rows, panes int }{{10_000, 1, 1}, {1000, 1, 99}, {1000, 33, 3}} {
 		b.Run(fmt.Sprintf("%d models/%d rows/%d panes", l.models, l.rows*l.panes, l.panes), func(b *testing.B) {
 			for range b.N {
-				before := heapInUse()
+				before := testsize.HeapInUse()
 				x := newModels(b, l.models, l.rows, l.panes)
 				x.stats, x.outbox = nil, nil
-				b.ReportMetric((heapInUse()-before)/float64(l.models), "B/model")
+				b.ReportMetric((testsize.HeapInUse()-before)/float64(l.models), "B/model")
 				runtime.KeepAlive(x)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/model/window"
 
+	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -135,5 +136,29 @@ func TestWindowsMayChange(t *testing.T) {
 	}
 	if same == 0 || same == len(now.model.Windows) {
 		t.Errorf("%d of %d windows are as before: nothing compared", same, len(now.model.Windows))
+	}
+}
+
+// TestFinerBinsRestartWindows continues with bins that the sums of a checkpoint are too coarse for: windows start
+// empty. With coarser ones they go on.
+func TestFinerBinsRestartWindows(t *testing.T) {
+	t.Parallel()
+	s, saved := firingRules(t)
+	for bins, goOn := range map[int]bool{acc.CoarseBins: true, 2 * acc.CoarseBins: false} {
+		now := s
+		now.model.ExtraBins = []int{bins}
+		task := now.task()
+		if err := pipeline.RestoreCheckpoint(saved, task.Sections(), nil); err != nil {
+			t.Fatal(err)
+		}
+		k := task.models["m"].versions["v1"].keys[""]
+		for _, w := range now.model.Windows {
+			if (k.Snapshots[w.Name] != nil) != goOn {
+				t.Errorf("window %s has rows with %d bins: %v", w.Name, bins, !goOn)
+			}
+		}
+		if k.Labelled == 0 || k.Alerts[0].State != stage.Firing {
+			t.Errorf("%d labelled rows, alert %q: what has no bins is lost", k.Labelled, k.Alerts[0].State)
+		}
 	}
 }

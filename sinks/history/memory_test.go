@@ -36,13 +36,7 @@ func fullSnapshot(i int) record.Snapshot {
 func TestMemoryOfSeries(t *testing.T) {
 	testsize.Slow(t)
 	const keys, documented = 20, 1.7e6
-	inUse := func() float64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return float64(m.HeapAlloc)
-	}
-	before := inUse()
+	before := testsize.HeapInUse()
 	h := New(Config{Backlog: 1})
 	for k := range keys {
 		for i := range 400 {
@@ -51,7 +45,7 @@ func TestMemoryOfSeries(t *testing.T) {
 			h.AddSnapshot(s)
 		}
 	}
-	got := (inUse() - before) / keys
+	got := (testsize.HeapInUse() - before) / keys
 	t.Logf("%.0f bytes a key and window, documented are %.0f", got, documented)
 	if math.Abs(got/documented-1) > .2 {
 		t.Errorf("%.0f bytes a key and window, documented are %.0f", got, documented)

@@ -174,21 +174,18 @@ func (w *window) due(t *Stage, in *stage.Pane) []view {
 		}
 		return nil
 	}
-	latest := pipeline.PaneIndex(in.End-1, w.spec.Slide)
-	boundary := in.End%w.spec.Slide == 0
 	finalTo := w.finalTo(t, in)
-	var out []view
-	if w.started && finalTo > w.final {
+	if w.started {
 		for e := w.final; e < finalTo; e++ {
 			w.dirty[e] = true
 		}
 	}
+	latest := pipeline.PaneIndex(in.End-1, w.spec.Slide)
+	boundary := in.End%w.spec.Slide == 0
+	var out []view
 	for _, e := range slices.Sorted(maps.Keys(w.dirty)) {
 		final := e < finalTo
-		if !final && !boundary && e != latest {
-			continue
-		}
-		if e > latest {
+		if e > latest || !final && !boundary && e != latest {
 			continue
 		}
 		delete(w.dirty, e)
@@ -198,11 +195,7 @@ func (w *window) due(t *Stage, in *stage.Pane) []view {
 	}
 	if w.started && finalTo > w.final {
 		w.final = finalTo
-		for i := range w.buckets {
-			if i+w.count()-1 < w.final {
-				delete(w.buckets, i)
-			}
-		}
+		maps.DeleteFunc(w.buckets, func(i int64, _ *bucket) bool { return i+w.count()-1 < w.final })
 	}
 	return out
 }
