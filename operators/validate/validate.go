@@ -158,13 +158,14 @@ func (v *Operator) note(b *arrowio.Batch, key arrowio.ModelKey, known *version) 
 	return ""
 }
 
-// classes is the K that labels of a version are below: while it is undecided, the largest that it may be. 0: not known.
+// classes is the K that labels of a version are below; 0 while it is undecided: then the join compares a label with its
+// prediction.
 func (v *Operator) classes(key arrowio.ModelKey) int {
 	if k := v.cfg.Classes[key.Model]; k > 0 {
 		return k
 	}
 	if known := v.known.find(key); known != nil {
-		return known.atMost()
+		return known.classes
 	}
 	return 0
 }

@@ -143,15 +143,6 @@ func (v *version) takes(k int) (ok bool, expected string) {
 	return false, fmt.Sprintf("expected K = %d %s", v.leader().classes, v.leader().origin)
 }
 
-// atMost is the largest K that the version may have.
-func (v *version) atMost() int {
-	k := v.classes
-	for i := range v.votes {
-		k = max(k, v.votes[i].classes)
-	}
-	return k
-}
-
 // learn takes a message's rows of k classes as a vote.
 func (v *version) learn(k int, o *arrowio.Origin) {
 	if v.classes != 0 {
