@@ -23,10 +23,15 @@ type Detector struct {
 	last  int64 // id of the last pane
 	fired int64 // alarms so far
 
-	logE   []float64  // scratch: L_k of the pane
-	growth []float64  // scratch: e^L_k
-	chords []chord    // scratch
-	flat   [1]BinSums // scratch of NullAccuracy: the pane in one bin
+	scratch            // while a pane is observed
+	flat    [1]BinSums // scratch of NullAccuracy: the pane in one bin
+}
+
+// scratch is what the update of a pane needs.
+type scratch struct {
+	logE   []float64 // L_k of the pane
+	growth []float64 // e^L_k
+	chords []chord
 }
 
 // expertState is what an expert has won.
@@ -48,8 +53,7 @@ func New(s Spec) (*Detector, error) {
 
 func newDetector(dict *dictionary) *Detector {
 	d := &Detector{dict: dict, state: make([]expertState, len(dict.experts)), past: newMemory(len(dict.bins)),
-		logE: make([]float64, len(dict.experts)), growth: make([]float64, len(dict.experts)),
-		chords: make([]chord, len(dict.bins)), last: math.MinInt64}
+		last: math.MinInt64}
 	d.clear()
 	return d
 }
@@ -97,7 +101,11 @@ func (d *Detector) Observe(id int64, p Pane) (*Evidence, error) {
 		return nil, nil
 	}
 	d.panes++
+	s := d.dict.borrow()
+	d.scratch = *s
 	d.update(p, active)
+	d.scratch = scratch{}
+	d.dict.spare.Put(s)
 	d.past.add(p, p.N())
 	if d.LogE() < d.Threshold() {
 		return nil, nil

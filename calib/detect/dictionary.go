@@ -1,6 +1,9 @@
 package detect
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 // DictionaryVersion changes whenever an expert or the encoded state does: state of another one is refused.
 const DictionaryVersion = 4
@@ -45,6 +48,16 @@ type dictionary struct {
 	// eceStake is the largest θ of an expert of NullECE.
 	eceStake float64
 	print    uint64
+	spare    sync.Pool // of *scratch: detectors are many, and few observe a pane at a time
+}
+
+// borrow returns scratch memory for an update.
+func (d *dictionary) borrow() *scratch {
+	if s, ok := d.spare.Get().(*scratch); ok {
+		return s
+	}
+	return &scratch{logE: make([]float64, len(d.experts)), growth: make([]float64, len(d.experts)),
+		chords: make([]chord, len(d.bins))}
 }
 
 func newDictionary(s Spec) *dictionary {

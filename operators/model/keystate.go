@@ -25,7 +25,7 @@ func (k *keyState) append(dst []byte, table []namedStage) ([]byte, error) {
 	dst = k.Since.Calibrated.AppendBinary(k.Since.Raw.AppendBinary(dst))
 	dst = binenc.AppendUvarint(dst, uint64(len(k.Snapshots)))
 	for _, name := range slices.Sorted(maps.Keys(k.Snapshots)) {
-		dst = binenc.AppendBytes(binenc.AppendString(dst, name), k.Snapshots[name])
+		dst = binenc.AppendBytes(binenc.AppendString(dst, name), stage.Snapshots.Unpack(k.Snapshots[name]))
 	}
 	return k.appendStages(dst, table)
 }
@@ -67,7 +67,11 @@ func (s taskState) restoreKey(k *keyState, r *binenc.Reader, d *acc.Decoder) err
 	}
 	for range r.Count(2, binenc.MaxItems) {
 		name := r.String(binenc.MaxName)
-		k.Snapshots[name] = slices.Clone(r.Bytes(binenc.MaxBytes))
+		if b := r.Bytes(binenc.MaxBytes); k.IsNew() && r.Err() == nil {
+			k.Snapshots[name] = stage.Snapshots.Pack(b)
+		} else {
+			k.Snapshots[name] = slices.Clone(b)
+		}
 	}
 	return k.restoreStages(r, d, s.t.cfg.table)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -72,7 +73,7 @@ func (t *Task) Remembered() (decided []any, snapshots iter.Seq2[*record.Snapshot
 	}
 	return decided, func(yield func(*record.Snapshot, error) bool) {
 		for _, b := range encoded {
-			if !yield(record.Decode[record.Snapshot](b)) {
+			if !yield(record.Decode[record.Snapshot](stage.Snapshots.Unpack(b))) {
 				return
 			}
 		}

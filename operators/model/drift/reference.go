@@ -22,16 +22,31 @@ type reference struct {
 	classes        classRef
 }
 
-func newReference() reference {
-	var r reference
+// grow allocates the bins, which a reference that takes no rows has not.
+func (r *reference) grow() {
+	if r.scores[0] != nil {
+		return
+	}
 	for i := range r.scores {
 		r.scores[i] = make([]float64, stage.ScoreBins)
 	}
 	for i := range r.outcome {
 		r.outcome[i] = make([]float64, stage.ScoreBins)
 	}
-	return r
 }
+
+// encoded are the bins as a checkpoint has them.
+func (r *reference) encoded() [5][]float64 {
+	none := noBins[:]
+	out := [5][]float64{none, none, none, none, none}
+	if r.scores[0] != nil {
+		out = [5][]float64{r.scores[0], r.scores[1], r.scores[2], r.outcome[0], r.outcome[1]}
+	}
+	return out
+}
+
+// noBins are the bins of a reference without rows.
+var noBins [stage.ScoreBins]float64
 
 func (r *reference) seenFull(s *Config) bool { return r.seen >= float64(s.ReferenceRows) }
 func (r *reference) labelledFull(s *Config) bool {
@@ -41,6 +56,7 @@ func (r *reference) full(s *Config) bool { return r.seenFull(s) && r.labelledFul
 
 // add adds whole panes until there are enough predictions and enough labelled rows.
 func (r *reference) add(s *Config, in *stage.Pane) error {
+	r.grow()
 	seen, labelled := !r.seenFull(s), !r.labelledFull(s)
 	for _, c := range in.Cells {
 		if seen && c.Set.Seen != nil {
@@ -170,7 +186,7 @@ func middle(j int) float64 { return (float64(j) + .5) / stage.ScoreBins }
 func (d *State) AppendState(dst []byte) ([]byte, error) {
 	for _, r := range []*reference{&d.ref, &d.next} {
 		dst = binenc.AppendVarint(dst, r.to)
-		for _, h := range [][]float64{r.scores[0], r.scores[1], r.scores[2], r.outcome[0], r.outcome[1]} {
+		for _, h := range r.encoded() {
 			for _, n := range h {
 				dst = binenc.AppendUvarint(dst, uint64(n))
 			}
@@ -187,9 +203,9 @@ func (d *State) AppendState(dst []byte) ([]byte, error) {
 // RestoreState implements stage.KeyState.
 func (d *State) RestoreState(in *binenc.Reader, _ *acc.Decoder) error {
 	for _, r := range []*reference{&d.ref, &d.next} {
-		*r = newReference()
-		r.to = in.Varint()
-		for i, h := range [][]float64{r.scores[0], r.scores[1], r.scores[2], r.outcome[0], r.outcome[1]} {
+		*r = reference{to: in.Varint()}
+		r.grow()
+		for i, h := range r.encoded() {
 			for j := range h {
 				h[j] = float64(in.Int("count", 0, 1<<53))
 				switch {

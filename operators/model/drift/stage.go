@@ -29,7 +29,7 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	if t.cfg == nil || k.Slice != "" && !t.cfg.Slices {
 		return nil
 	}
-	d := &State{stage: t, key: k, ref: newReference(), next: newReference(), classes: classDrift{k: k.K}}
+	d := &State{stage: t, key: k, classes: classDrift{k: k.K}}
 	k.Estimator, k.Corrector = d, d
 	k.Shows = append(k.Shows, d.show)
 	return d
@@ -54,7 +54,7 @@ func (d *State) Observe(in *stage.Pane) error {
 		return err
 	}
 	if s.Reference == Rolling && d.next.full(s) {
-		d.ref, d.next = d.next, newReference()
+		d.ref, d.next = d.next, reference{}
 	}
 	return nil
 }

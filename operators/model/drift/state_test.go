@@ -36,13 +36,15 @@ func TestConfidenceMap(t *testing.T) {
 // TestStateOfClasses: the state of a reference with class counts starts with the bytes of one without, and can be
 // restored.
 func TestStateOfClasses(t *testing.T) {
-	plain := State{ref: newReference(), next: newReference(), classes: classDrift{k: 3}}
+	plain := State{ref: reference{}, next: reference{}, classes: classDrift{k: 3}}
+	plain.ref.grow()
 	plain.ref.scores[0][3] = 12
 	before, err := plain.AppendState(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	full := State{ref: newReference(), next: newReference(), classes: classDrift{k: 3, at: 77}}
+	full := State{ref: reference{}, next: reference{}, classes: classDrift{k: 3, at: 77}}
+	full.ref.grow()
 	full.ref.scores[0][3] = 12
 	c, err := acc.NewClassCounts(3)
 	if err != nil {

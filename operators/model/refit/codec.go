@@ -41,7 +41,10 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	dst = append(dst, binenc.Flags(s.online != nil))
+	dst = append(dst, binenc.Flags(s.online != nil || s.packedOnline != nil))
+	if s.packedOnline != nil {
+		return append(dst, onlines.Unpack(s.packedOnline)...), nil
+	}
 	if s.online != nil {
 		return s.online.append(dst)
 	}

@@ -23,6 +23,9 @@ type online struct {
 	cells [onlineCells]oddsCell
 }
 
+// onlines packs those of new versions.
+var onlines stage.Packer
+
 type oddsCell struct {
 	n, hits int64
 	sum     float64 // Σ ℓ
@@ -41,6 +44,9 @@ var onlineReach = math.Log((1 - onlineClip) / onlineClip)
 func (s *State) stepOnline(in *stage.Pane) error {
 	if !s.stage.cfg.Online || len(in.Rows) == 0 {
 		return nil
+	}
+	if err := s.unpackOnline(); err != nil {
+		return err
 	}
 	if s.online == nil {
 		p, err := calibrator.NewOnlinePlatt(calibrator.OnlineSettings{Clip: onlineClip})
@@ -64,7 +70,33 @@ func (s *State) stepOnline(in *stage.Pane) error {
 			return err
 		}
 	}
+	if s.whole().IsNew() {
+		b, err := s.online.append(nil)
+		if err != nil {
+			return err
+		}
+		s.packedOnline, s.online = onlines.Pack(b), nil
+	}
 	return nil
+}
+
+// unpackOnline brings back the online scaling of a version that is new.
+func (s *State) unpackOnline() error {
+	if s.packedOnline == nil {
+		return nil
+	}
+	o, err := s.onlineNow()
+	s.online, s.packedOnline = o, nil
+	return err
+}
+
+// onlineNow is the online scaling, packed or not.
+func (s *State) onlineNow() (*online, error) {
+	if s.packedOnline == nil {
+		return s.online, nil
+	}
+	o, r := &online{}, binenc.NewReader(onlines.Unpack(s.packedOnline))
+	return o, o.restore(&r)
 }
 
 func (o *online) take(conf float64, hit bool) error {

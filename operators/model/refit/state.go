@@ -21,6 +21,8 @@ type State struct {
 	run     *run       // the current run
 	orders  [][16]byte // the latest orders that were carried out
 	online  *online
+	// packedOnline is the online scaling while the version is new; online is nil then.
+	packedOnline []byte
 }
 
 // publisher puts the calibrators of a version into force and monitors them.
@@ -49,7 +51,13 @@ func (p *publisher) Revision() int { return p.revision }
 func (s *State) Running() bool { return s.run != nil }
 
 // Online returns the online Platt scaling part of a snapshot; nil before the first row.
-func (s *State) Online() *record.Online { return s.online.shown() }
+func (s *State) Online() *record.Online {
+	o, err := s.onlineNow()
+	if err != nil {
+		panic("refit: " + err.Error()) // what this process has packed itself
+	}
+	return o.shown()
+}
 
 // Step processes all rows of a version at the end of a label pane. It tests the calibrator in force, continues the
 // current run, and decides whether to begin one.
@@ -238,6 +246,6 @@ func (s *State) Forget(why string, now int64) error {
 			return err
 		}
 	}
-	s.monitor, s.online, s.losses = nil, nil, nil
+	s.monitor, s.online, s.packedOnline, s.losses = nil, nil, nil, nil
 	return nil
 }

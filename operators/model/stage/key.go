@@ -25,7 +25,7 @@ type Key struct {
 	Alerts    []*Alert                                    // alarms, then rules
 	Estimator Estimator                                   // estimates from predictions without labels; nil = none
 	Corrector Corrector                                   // corrections for moved class shares; nil = none
-	Snapshots map[string][]byte                           // latest snapshot of every window, as published
+	Snapshots map[string][]byte                           // latest snapshot of every window, as published; packed while the key is new
 	Shows     []func(s *record.Snapshot, w *Window) error // what other stages add to a snapshot
 	// Ended are alerts that a restored checkpoint ended and that are not published yet.
 	Ended []Ended
