@@ -45,7 +45,7 @@ func (s *State) stepOnline(in *stage.Pane) error {
 	if !s.stage.cfg.Online || len(in.Rows) == 0 {
 		return nil
 	}
-	if err := s.unpackOnline(); err != nil {
+	if err := unpackOnline(s); err != nil {
 		return err
 	}
 	if s.online == nil {
@@ -81,17 +81,17 @@ func (s *State) stepOnline(in *stage.Pane) error {
 }
 
 // unpackOnline brings back the online scaling of a version that is new.
-func (s *State) unpackOnline() error {
+func unpackOnline(s *State) error {
 	if s.packedOnline == nil {
 		return nil
 	}
-	o, err := s.onlineNow()
+	o, err := onlineNow(s)
 	s.online, s.packedOnline = o, nil
 	return err
 }
 
 // onlineNow is the online scaling, packed or not.
-func (s *State) onlineNow() (*online, error) {
+func onlineNow(s *State) (*online, error) {
 	if s.packedOnline == nil {
 		return s.online, nil
 	}

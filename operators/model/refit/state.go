@@ -52,7 +52,7 @@ func (s *State) Running() bool { return s.run != nil }
 
 // Online returns the online Platt scaling part of a snapshot; nil before the first row.
 func (s *State) Online() *record.Online {
-	o, err := s.onlineNow()
+	o, err := onlineNow(s)
 	if err != nil {
 		panic("refit: " + err.Error()) // what this process has packed itself
 	}

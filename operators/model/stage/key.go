@@ -18,14 +18,15 @@ type Key struct {
 	Labelled  int64 // labelled rows so far
 	LateRows  int64
 	Recent    Recent
-	Sample    []acc.SampleRow                             // latest sampled rows, in the order of label panes
-	Added     int64                                       // rows added to Sample since this process started
-	Since     SinceInForce                                // sampled rows since the newest calibrator took force
-	Ledger    [32]byte                                    // hash chain of everything published for the key
-	Alerts    []*Alert                                    // alarms, then rules
-	Estimator Estimator                                   // estimates from predictions without labels; nil = none
-	Corrector Corrector                                   // corrections for moved class shares; nil = none
-	Snapshots map[string][]byte                           // latest snapshot of every window, as published; packed while the key is new
+	Sample    []acc.SampleRow // latest sampled rows, in the order of label panes
+	Added     int64           // rows added to Sample since this process started
+	Since     SinceInForce    // sampled rows since the newest calibrator took force
+	Ledger    [32]byte        // hash chain of everything published for the key
+	Alerts    []*Alert        // alarms, then rules
+	Estimator Estimator       // estimates from predictions without labels; nil = none
+	Corrector Corrector       // corrections for moved class shares; nil = none
+	// Snapshots are the latest of every window, as published; packed while the key is new.
+	Snapshots map[string][]byte
 	Shows     []func(s *record.Snapshot, w *Window) error // what other stages add to a snapshot
 	// Ended are alerts that a restored checkpoint ended and that are not published yet.
 	Ended []Ended

@@ -11,12 +11,12 @@ import (
 // so what a new key keeps is packed while nothing needs it.
 const NewRows = 100
 
-// IsNew reports whether the key is one whose state is packed: a model version with few labelled rows. Slices have a bound
-// of their own.
+// IsNew reports whether the key is one whose state is packed: a model version with few labelled rows. Slices have a
+// bound of their own.
 func (k *Key) IsNew() bool { return k.Slice == "" && k.Labelled < NewRows }
 
-// Packer keeps bytes of one kind in less memory. The first that it packs are what the others are compared with. The zero
-// value is ready. What is packed is for this process only.
+// Packer keeps bytes of one kind in less memory. The first that it packs are what the others are compared with. The
+// zero value is ready. What is packed is for this process only.
 type Packer struct {
 	once    sync.Once
 	like    []byte
