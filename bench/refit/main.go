@@ -20,7 +20,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.data, "data", "../shared/data", "`directory` of the shared data")
-	flag.StringVar(&o.set, "set", "both", "streams: tuned, runs, held or both (all of them)")
+	flag.StringVar(&o.set, "set", "both", "streams: tuned, runs, held, blocks, blocks-held or both (all of them)")
 	flag.StringVar(&o.only, "only", "", "streams whose name has this `text`")
 	flag.IntVar(&o.few, "few", 1000, "streams of a set")
 	flag.IntVar(&o.workers, "workers", 2, "streams at a time")
@@ -72,7 +72,19 @@ func run(o options) error {
 		}
 		sets = append(sets, set)
 	}
-	text := render(sets)
+	text := ""
+	if len(sets) > 0 {
+		text = render(sets)
+	}
+	for held, title := range []string{"tuned on", "held out"} {
+		if o.set == "both" || o.set == "blocks" && held == 0 || o.set == "blocks-held" && held == 1 {
+			all, err := measureBlocks(o, held == 1)
+			if err != nil {
+				return err
+			}
+			text += renderBlocks(title, all)
+		}
+	}
 	fmt.Print(text)
 	if os.Getenv("PLUMBLINE_DOCS") == "" {
 		return nil

@@ -92,7 +92,7 @@ func (s *State) Restore(in *binenc.Reader) error {
 func (s *State) check(k int) error {
 	if s.monitor != nil {
 		for _, b := range s.monitor.baselines {
-			if !calibrator.Fits(b.cal, k) {
+			if !calibrator.Fits(b.cal, k) || b.allowed != nil && len(b.allowed) != k {
 				return fmt.Errorf("calibrator revision %d before that in force is not one for K = %d", b.revision, k)
 			}
 		}
@@ -120,11 +120,10 @@ func (m *monitor) append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(m.baselines)))
 	for _, b := range m.baselines {
 		dst = binenc.AppendBytes(binenc.AppendUvarint(dst, uint64(b.revision)), b.encoded)
-		for _, l := range b.logR {
-			dst = binenc.AppendFloat64(dst, l)
-		}
+		dst = appendFloats(binenc.AppendUvarint(dst, uint64(len(b.allowed))), b.allowed...)
+		dst = appendFloats(appendFloats(dst, b.nll[:]...), b.acc[:]...)
 		dst = binenc.AppendVarint(binenc.AppendVarint(dst, b.rows), b.from)
-		dst = appendFloats(dst, b.w, b.inForce, b.itself)
+		dst = appendFloats(dst, b.w, b.inForce, b.itself, b.hits, b.itsHits)
 	}
 	return dst
 }
@@ -133,13 +132,23 @@ func (m *monitor) restore(in *binenc.Reader) error {
 	m.weight = in.Float64()
 	for range in.Count(100, keptBaselines+2) {
 		b := &baseline{revision: int(in.Int("revision", 0, 1<<40)), encoded: slices.Clone(in.Bytes(binenc.MaxBytes))}
-		for k := range b.logR {
-			if b.logR[k] = in.Float64(); math.IsNaN(b.logR[k]) {
-				in.Failf("log R is not a number")
+		if n := in.Count(8, 1<<24); n > 0 {
+			b.allowed = make([]float64, n)
+			for y := range b.allowed {
+				if b.allowed[y] = in.Float64(); !(b.allowed[y] >= 0 && b.allowed[y] <= 1) {
+					in.Failf("the accuracy of class %d may fall by %v, want 0 to 1", y, b.allowed[y])
+				}
+			}
+		}
+		for _, w := range []*wealth{&b.nll, &b.acc} {
+			for k := range w {
+				if w[k] = in.Float64(); math.IsNaN(w[k]) {
+					in.Failf("log R is not a number")
+				}
 			}
 		}
 		b.rows, b.from = in.Varint(), in.Varint()
-		readFloats(in, &b.w, &b.inForce, &b.itself)
+		readFloats(in, &b.w, &b.inForce, &b.itself, &b.hits, &b.itsHits)
 		if in.Err() != nil {
 			return in.Err()
 		}

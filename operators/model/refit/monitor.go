@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -33,19 +34,65 @@ type monitor struct {
 //
 // so R_t - t is a supermartingale over panes. On average there is at most one false rollback in 1/α label panes,
 // without an end in time. A calibrator that was better for a year and then becomes worse is found as fast as a new one;
-// evalue.Paired would first have to lose its wealth.
+// evalue.Paired would first have to lose its wealth. Where one of the two can change the predicted class, the same test
+// runs on accuracy: x_i = hit(baseline) - hit(in force) - a, where a is the allowed fall of the row's class, and
+// B = 1 + a. It takes back an accuracy that falls after tens of rows, not hundreds; a run of a class at whose cost the
+// others gained does not bring it about. m counts all tests.
 type baseline struct {
 	revision int // 0 = the identity
 	cal      calibrator.Calibrator
 	encoded  []byte
-	logR     [stakes]float64
+	nll, acc wealth
+	// allowed is, by class, how much less accurate than the baseline the calibrator in force may be: what is known of
+	// that since it was published, and classFalls. nil = none of the two can change a class.
+	allowed []float64
 	// Sums over the rows since there was last no evidence. Records show them, and the outlook uses them.
 	rows            int64
 	from            int64
 	w               float64
 	inForce, itself float64
+	// Weight of the rows that the calibrator in force and the baseline classify correctly.
+	hits, itsHits float64
 
 	known sampleLosses
+}
+
+// wealth is the logarithm of the R_k of a test.
+type wealth [stakes]float64
+
+// none is the wealth before the first pane.
+func (w *wealth) none() {
+	for k := range w {
+		w[k] = math.Inf(-1)
+	}
+}
+
+// open starts a pane: it adds the 1 to each R_k.
+func (w *wealth) open() {
+	for k, l := range w {
+		w[k] = max(l, 0) + math.Log1p(math.Exp(-math.Abs(l)))
+	}
+}
+
+// bet multiplies each R_k by the outcome of a row. stake is the outcome of the largest bet.
+func (w *wealth) bet(stake float64) {
+	for k := range w {
+		w[k] += math.Log1p(stake)
+		stake /= 2
+	}
+}
+
+// mean returns the logarithm of the mean of the R_k.
+func (w *wealth) mean() float64 {
+	top := slices.Max(w[:])
+	if math.IsInf(top, -1) {
+		return top
+	}
+	sum := 0.0
+	for _, l := range w {
+		sum += math.Exp(l - top)
+	}
+	return top + math.Log(sum/stakes)
 }
 
 // next returns the monitor of f. f replaces old (nil = the identity), and m is the monitor of old (nil = nothing is
@@ -68,11 +115,39 @@ func (m *monitor) next(old, f *stage.InForce, weight float64) *monitor {
 		}
 	}
 	for _, b := range n.baselines {
-		for k := range b.logR {
-			b.logR[k] = math.Inf(-1)
-		}
+		b.nll.none()
+		b.acc.none()
 	}
 	return n
+}
+
+// allow prepares the tests on accuracy of f, by the sampled rows of now.
+func (m *monitor) allow(f *stage.InForce, k *stage.Key) error {
+	sc, bound := stage.NewScorer(k.K), nllBound(k.K)
+	for _, b := range m.baselines {
+		if !changesClass(f.Cal.Method()) && !changesClass(b.cal.Method()) {
+			continue
+		}
+		falls := make([]fall, k.K)
+		for i := range k.Sample {
+			row := &k.Sample[i]
+			was, err := sc.Row(b.cal, row, bound)
+			if err != nil {
+				return err
+			}
+			now, err := sc.Row(f.Cal, row, bound)
+			if err != nil {
+				return err
+			}
+			falls[row.Y].add(was.Hit, now.Hit)
+		}
+		b.allowed = make([]float64, k.K)
+		for y := range falls {
+			d, _ := falls[y].mean()
+			b.allowed[y] = min(1, max(0, d)+classFalls)
+		}
+	}
+	return nil
 }
 
 // changed returns the baselines of f that were replaced at a change, newest first.
@@ -101,8 +176,11 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	if err := m.take(p.version.K, f, in); err != nil {
 		return false, err
 	}
-	need := math.Log(float64(len(m.baselines)) / cfg.rollbackAlpha())
-	best := m.best(need)
+	need := math.Log(float64(m.tests()) / cfg.rollbackAlpha())
+	if b := p.best(need, (*baseline).onAccuracy); b != nil {
+		return true, p.rollBack(b, b.acc.mean(), need, in.End)
+	}
+	best := p.best(need, (*baseline).onNLL)
 	if best == nil {
 		return false, nil
 	}
@@ -114,7 +192,24 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	if err != nil || low <= 0 {
 		return false, err
 	}
-	return true, p.rollBack(best, need, in.End)
+	return true, p.rollBack(best, best.nll.mean(), need, in.End)
+}
+
+// trusted reports whether a baseline may come back into force. One that can change classes needs rows that tell the
+// classes of later rows, as a candidate does.
+func (p *publisher) trusted(b *baseline) bool {
+	k := p.whole()
+	return !learnsClasses(b.cal.Method()) || unmixed(k.K, k.Sample) == ""
+}
+
+// tests is the number of tests that run.
+func (m *monitor) tests() (n int) {
+	for _, b := range m.baselines {
+		if n++; b.allowed != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // take tests f, the calibrator in force, on the rows of a pane that it calibrated.
@@ -142,78 +237,85 @@ func (m *monitor) take(k int, f *stage.InForce, in *stage.Pane) error {
 			if err != nil {
 				return err
 			}
-			b.bet(.9 / bound * min(unit, 1) * (now.NLL - was.NLL))
-			b.add(row.TS, w, now.NLL, was.NLL)
+			b.nll.bet(.9 / bound * min(unit, 1) * (now.NLL - was.NLL))
+			if b.allowed != nil {
+				a := b.allowed[row.Y]
+				b.acc.bet(.9 / (1 + a) * min(unit, 1) * (hit(was) - hit(now) - a))
+			}
+			b.add(row.TS, w, now, was)
 		}
 	}
 	return nil
 }
 
-// best returns the baseline with the most evidence among those with enough; nil if none has.
-func (m *monitor) best(need float64) (best *baseline) {
-	for _, b := range m.baselines {
-		if b.logMean() >= need && b.rows >= leastValidation && (best == nil || b.logMean() > best.logMean()) {
+func hit(r stage.RowScore) float64 {
+	if r.Hit {
+		return 1
+	}
+	return 0
+}
+
+// best returns the baseline with the most evidence among those with enough that may come back; nil if there is none.
+func (p *publisher) best(need float64, evidence func(*baseline) float64) (best *baseline) {
+	for _, b := range p.monitor.baselines {
+		if x := evidence(b); x >= need && (best == nil || x > evidence(best)) && p.trusted(b) {
 			best = b
 		}
 	}
 	return best
 }
 
-// open starts a pane: it adds the 1 to each R_k.
+// onNLL is the evidence that the baseline has the lower NLL.
+func (b *baseline) onNLL() float64 {
+	if b.rows < leastValidation {
+		return math.Inf(-1)
+	}
+	return b.nll.mean()
+}
+
+// onAccuracy is the evidence that the baseline is more accurate than allowed. It needs no least number of rows and no
+// outlook: an accuracy that falls so far is taken back first, and understood later.
+func (b *baseline) onAccuracy() float64 { return b.acc.mean() }
+
+// open starts a pane.
 func (b *baseline) open() {
-	if b.logMean() < math.Ln2 { // there is no evidence for it, so the sums start again
-		b.rows, b.from, b.w, b.inForce, b.itself = 0, 0, 0, 0, 0
+	if b.nll.mean() < math.Ln2 && b.acc.mean() < math.Ln2 { // there is no evidence for it, so the sums start again
+		b.rows, b.from, b.w, b.inForce, b.itself, b.hits, b.itsHits = 0, 0, 0, 0, 0, 0, 0
 	}
-	for k, l := range b.logR {
-		b.logR[k] = max(l, 0) + math.Log1p(math.Exp(-math.Abs(l)))
-	}
-}
-
-// bet multiplies each R_k by the outcome of a row. stake is the outcome of the largest bet.
-func (b *baseline) bet(stake float64) {
-	for k := range b.logR {
-		b.logR[k] += math.Log1p(stake)
-		stake /= 2
+	b.nll.open()
+	if b.allowed != nil {
+		b.acc.open()
 	}
 }
 
-// add adds a row of weight w to the sums.
-func (b *baseline) add(ts int64, w, now, was float64) {
+// add adds a row of weight w to the sums, as the calibrator in force and the baseline score it.
+func (b *baseline) add(ts int64, w float64, now, was stage.RowScore) {
 	if b.rows == 0 {
 		b.from = ts
 	}
 	b.rows++
 	b.from = min(b.from, ts)
 	b.w += w
-	b.inForce += w * now
-	b.itself += w * was
+	b.inForce += w * now.NLL
+	b.itself += w * was.NLL
+	b.hits += w * hit(now)
+	b.itsHits += w * hit(was)
 }
 
-// logMean returns the logarithm of the mean of the R_k.
-func (b *baseline) logMean() float64 {
-	top := math.Inf(-1)
-	for _, l := range b.logR {
-		top = max(top, l)
-	}
-	if math.IsInf(top, -1) {
-		return top
-	}
-	sum := 0.0
-	for _, l := range b.logR {
-		sum += math.Exp(l - top)
-	}
-	return top + math.Log(sum/stakes)
-}
-
-// rollBack puts a baseline back into force, as a new revision.
-func (p *publisher) rollBack(b *baseline, need float64, now int64) error {
+// rollBack puts a baseline back into force, as a new revision. logE is the evidence for it.
+func (p *publisher) rollBack(b *baseline, logE, need float64, now int64) error {
 	d := record.Calibrator{Reason: reasonRollback, Restores: &b.revision, Method: b.cal.Method(),
 		Evidence: record.Evidence{TestRows: int(b.rows), NLLInForce: stage.FiniteOrZero(b.inForce / b.w),
 			NLLNew: stage.FiniteOrZero(b.itself / b.w), NLLDiff: stage.FiniteOrZero((b.itself - b.inForce) / b.w),
-			LogE: b.logMean(), LogENeeded: need, Alpha: p.stage.cfg.rollbackAlpha(), NLLBound: nllBound(p.version.K),
+			LogE: logE, LogENeeded: need, Alpha: p.stage.cfg.rollbackAlpha(), NLLBound: nllBound(p.version.K),
 			FitTo: record.At(b.from), TestTo: record.At(now)}}
-	d.Outcome = fmt.Sprintf("published: rollback to %s, NLL %.5f → %.5f on the latest %d rows",
-		revisionName(b.revision), d.Evidence.NLLInForce, d.Evidence.NLLNew, b.rows)
+	what := fmt.Sprintf("NLL %.5f → %.5f", d.Evidence.NLLInForce, d.Evidence.NLLNew)
+	if b.allowed != nil {
+		d.Evidence.AccInForce, d.Evidence.AccNew = b.hits/b.w, b.itsHits/b.w
+		what = fmt.Sprintf("accuracy %.4f → %.4f, ", d.Evidence.AccInForce, d.Evidence.AccNew) + what
+	}
+	d.Outcome = fmt.Sprintf("published: rollback to %s, %s on the latest %d rows", revisionName(b.revision), what,
+		b.rows)
 	return p.putInForce(&d, b.cal, b.encoded, now)
 }
 

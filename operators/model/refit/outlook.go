@@ -35,12 +35,17 @@ const (
 type gainSum struct{ wx, w float64 }
 
 // steadiest returns, of the candidates that may be published, the one with the best outlook; -1 if no outlook is
-// positive.
+// positive. It passes over those that are unsafe.
 func (s *State) steadiest() (int, error) {
 	r, best, most := s.run, -1, 0.0
 	var o *outlook
 	for i, c := range r.candidates {
 		if r.verdict(c, &s.stage.cfg) != "" {
+			continue
+		}
+		if why, err := s.unsafe(c); err != nil {
+			return -1, err
+		} else if why != "" {
 			continue
 		}
 		if o == nil {
@@ -65,6 +70,9 @@ func (s *State) steadiest() (int, error) {
 func (s *State) unsure(c *candidate) (string, error) {
 	if s.run.verdict(c, &s.stage.cfg) != "" {
 		return "", nil
+	}
+	if why, err := s.unsafe(c); why != "" || err != nil {
+		return why, err
 	}
 	o, err := s.newOutlook()
 	if err != nil {

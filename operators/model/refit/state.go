@@ -160,19 +160,27 @@ func (s *State) begin(rows []acc.SampleRow, reason string, in *stage.Pane) error
 		}
 	}
 	f := v.Newest()
+	methods := candidateMethods(cfg.Method, v.K, len(fit), f != nil && !isIdentity(f.Cal))
+	why := unmixed(v.K, fit, held)
+	if why != "" {
+		methods = slices.DeleteFunc(methods, learnsClasses)
+	}
 	s.run = &run{
 		reason:  reason,
 		base:    v.InForceRevision(),
 		started: in.End,
 		due:     in.Index + max(cfg.Delay, 1),
 		seed:    s.whole().Seed("refit", in.Index),
-		methods: candidateMethods(cfg.Method, v.K, len(fit), f != nil && !isIdentity(f.Cal)),
+		methods: methods,
 		fit:     fit,
 		held:    held,
 		fitRows: int64(len(fit)),
 		fitFrom: fit[0].TS,
 		fitTo:   fit[len(fit)-1].TS,
 		weight:  maxWeight(rows),
+	}
+	if len(methods) == 0 {
+		return s.end(cfg.Method+": "+why, in.End)
 	}
 	s.stage.jobOf(s)
 	return nil
