@@ -227,8 +227,8 @@ func everyThousand(s *stream) (out []change, err error) {
 func renderBlocks(title string, all []blockResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n| streams in blocks of classes, %s: mean of %d nets | published | lower accuracy | most "+
-		"| NLL raw | served | a temperature every 1,000 rows | accuracy raw | served |\n|---|---|---|---|---|---|---|---|---|\n",
-		title, blockNetsOfSet)
+		"| NLL raw | served | a temperature every 1,000 rows | accuracy raw | served |\n"+
+		"|---|---|---|---|---|---|---|---|---|\n", title, blockNetsOfSet)
 	published, hurt, worst := 0, 0, math.Inf(-1)
 	var kinds []string
 	byKind := map[string][]blockResult{}
