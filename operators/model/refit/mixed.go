@@ -130,14 +130,14 @@ func (s *State) unsafe(c *candidate) (string, error) {
 			}
 		}
 	}
-	return s.loses(c, after)
+	return loses(s.version, &s.stage.cfg, c, after)
 }
 
 // loses says where a candidate is less accurate than the calibrator in force. Over all rows the fall must be shown to
 // be at most max_accuracy_drop; over the rows of one class it must not be shown to be more than classFalls. Both are
 // shown at level alpha by the paired difference, that of a class with alpha split over the classes.
-func (s *State) loses(c *candidate, rows []acc.SampleRow) (string, error) {
-	k, cfg, current := s.version.K, &s.stage.cfg, inForce(s.version)
+func loses(v *stage.Version, cfg *Config, c *candidate, rows []acc.SampleRow) (string, error) {
+	k, current := v.K, inForce(v)
 	sc, bound := stage.NewScorer(k), nllBound(k)
 	var all fall
 	classes := make([]fall, k)

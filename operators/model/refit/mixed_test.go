@@ -168,7 +168,7 @@ func TestCandidatesThatLoseAccuracy(t *testing.T) {
 		}
 	}
 	cal, _ := biased(t, 3, 0, 1.5)
-	why, err := x.loses(&candidate{fitResult: fitResult{cal: cal}}, rows)
+	why, err := loses(x.version, &x.stage.cfg, &candidate{fitResult: fitResult{cal: cal}}, rows)
 	if err != nil || !strings.HasPrefix(why, "accuracy may fall") && !strings.HasPrefix(why, "accuracy of class") {
 		t.Errorf("a class that loses all: %q, %v", why, err)
 	}

@@ -177,10 +177,10 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 		return false, err
 	}
 	need := math.Log(float64(m.tests()) / cfg.rollbackAlpha())
-	if b := p.best(need, (*baseline).onAccuracy); b != nil {
+	if b := m.best(p.whole(), need, (*baseline).onAccuracy); b != nil {
 		return true, p.rollBack(b, b.acc.mean(), need, in.End)
 	}
-	best := p.best(need, (*baseline).onNLL)
+	best := m.best(p.whole(), need, (*baseline).onNLL)
 	if best == nil {
 		return false, nil
 	}
@@ -197,8 +197,7 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 
 // trusted reports whether a baseline may come back into force. One that can change classes needs rows that tell the
 // classes of later rows, as a candidate does.
-func (p *publisher) trusted(b *baseline) bool {
-	k := p.whole()
+func (b *baseline) trusted(k *stage.Key) bool {
 	return !learnsClasses(b.cal.Method()) || unmixed(k.K, k.Sample) == ""
 }
 
@@ -256,9 +255,9 @@ func hit(r stage.RowScore) float64 {
 }
 
 // best returns the baseline with the most evidence among those with enough that may come back; nil if there is none.
-func (p *publisher) best(need float64, evidence func(*baseline) float64) (best *baseline) {
-	for _, b := range p.monitor.baselines {
-		if x := evidence(b); x >= need && (best == nil || x > evidence(best)) && p.trusted(b) {
+func (m *monitor) best(k *stage.Key, need float64, evidence func(*baseline) float64) (best *baseline) {
+	for _, b := range m.baselines {
+		if x := evidence(b); x >= need && (best == nil || x > evidence(best)) && b.trusted(k) {
 			best = b
 		}
 	}
