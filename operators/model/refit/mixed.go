@@ -116,21 +116,21 @@ func sum(c *[mixedParts]float64) (s float64) {
 }
 
 // unsafe says why a candidate that can change classes may not be published although it has all evidence; "" = it may.
-func (s *State) unsafe(c *candidate) (string, error) {
+func (r *run) unsafe(c *candidate, k *stage.Key, cfg *Config) (string, error) {
 	if !changesClass(c.method) {
 		return "", nil
 	}
-	rows := rowsSince(s.whole().Sample, s.run.fitFrom) // perhaps without the oldest
+	rows := rowsSince(k.Sample, r.fitFrom) // perhaps without the oldest
 	slices.SortFunc(rows, stage.CompareRows)
-	after := rowsSince(rows, s.run.fitTo+1)
+	after := rowsSince(rows, r.fitTo+1)
 	if learnsClasses(c.method) {
 		for _, part := range [][]acc.SampleRow{rows, after} {
-			if why := unmixed(s.version.K, part); why != "" {
+			if why := unmixed(k.K, part); why != "" {
 				return why, nil
 			}
 		}
 	}
-	return loses(s.version, &s.stage.cfg, c, after)
+	return loses(k.Version, cfg, c, after)
 }
 
 // loses says where a candidate is less accurate than the calibrator in force. Over all rows the fall must be shown to

@@ -148,12 +148,13 @@ func TestCandidatesThatLoseAccuracy(t *testing.T) {
 		}
 		cal, encoded := biased(t, 3, 1, c.b)
 		x.run = &run{fitFrom: batchtest.Start, fitTo: batchtest.Start + 1999}
-		why, err := x.unsafe(&candidate{fitResult: fitResult{method: "vector", cal: cal, encoded: encoded}})
+		why, err := x.run.unsafe(&candidate{fitResult: fitResult{method: "vector", cal: cal, encoded: encoded}},
+			x.key, &x.stage.cfg)
 		if err != nil || !strings.HasPrefix(why, c.want) || c.want == "" && why != "" {
 			t.Errorf("%s: %q, %v; want %q", c.name, why, err, c.want)
 		}
 		keeps := &candidate{fitResult: fitResult{method: "temperature", cal: cal}}
-		if why, err := x.unsafe(keeps); why != "" || err != nil {
+		if why, err := x.run.unsafe(keeps, x.key, &x.stage.cfg); why != "" || err != nil {
 			t.Errorf("%s: a temperature: %q, %v", c.name, why, err)
 		}
 	}

@@ -43,7 +43,7 @@ func (s *State) steadiest() (int, error) {
 		if r.verdict(c, &s.stage.cfg) != "" {
 			continue
 		}
-		if why, err := s.unsafe(c); err != nil {
+		if why, err := r.unsafe(c, s.whole(), &s.stage.cfg); err != nil {
 			return -1, err
 		} else if why != "" {
 			continue
@@ -71,7 +71,7 @@ func (s *State) unsure(c *candidate) (string, error) {
 	if s.run.verdict(c, &s.stage.cfg) != "" {
 		return "", nil
 	}
-	if why, err := s.unsafe(c); why != "" || err != nil {
+	if why, err := s.run.unsafe(c, s.whole(), &s.stage.cfg); why != "" || err != nil {
 		return why, err
 	}
 	o, err := s.newOutlook()
