@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -254,44 +255,64 @@ func (w *growthWorkers) drain(rows int64) growthView {
 	return v
 }
 
-// scale orders more shards, and kills a process meanwhile.
-func (w *growthWorkers) scale(to int, r *rand.Rand) (took time.Duration, said string) {
+// scaled is what an order took, from when it was given.
+type scaled struct {
+	from, to    int
+	ended, done time.Duration // all shards have sealed their states, and all new ones have begun
+	kills       int
+}
+
+// scale orders more shards, and kills processes meanwhile.
+func (w *growthWorkers) scale(from, to int, r *rand.Rand) scaled {
 	w.t.Helper()
-	began := time.Now()
+	out := scaled{from: from, to: to}
 	cmd := exec.Command(binary, "scale", "-c", w.s.file, "--partitions", fmt.Sprint(to), "--by", "ann", "--why",
 		"a test")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
+	said, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
 		w.t.Fatal(err)
 	}
-	kills := testsize.Pick(1, 4)
+	began := time.Now()
 	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	for {
+	go func() {
+		for lines := bufio.NewScanner(said); lines.Scan(); {
+			if strings.Contains(lines.Text(), "shards begin") && out.ended == 0 {
+				out.ended = time.Since(began)
+			}
+			w.t.Logf("%5.1f s: %s", time.Since(began).Seconds(), lines.Text())
+		}
+		out.done = time.Since(began)
+		done <- cmd.Wait()
+	}()
+	kills := testsize.Pick(1, 3)
+	for time.Since(began) < time.Minute {
 		select {
 		case err := <-done:
 			if err != nil {
-				w.t.Fatalf("scale: %v\n%s", err, out.String())
+				w.t.Fatalf("scale: %v", err)
 			}
-			return time.Since(began), out.String()
+			return out
 		case <-time.After(time.Duration(200+r.IntN(1500)) * time.Millisecond):
-		case <-time.After(60 * time.Second):
-			_ = cmd.Process.Kill()
-			w.t.Fatalf("scale has not ended\n%s", w.p[0].tail())
 		}
-		if time.Since(began) > 60*time.Second {
-			_ = cmd.Process.Kill()
-			w.t.Fatalf("scale has not ended\n%s", w.p[0].tail())
-		}
-		if kills > 0 {
-			kills--
+		if out.kills < kills {
+			out.kills++
 			i := 1 + r.IntN(len(w.p)-1)
 			w.p[i].kill()
 			w.start(i)
 		}
 	}
+	_ = cmd.Process.Kill()
+	w.t.Fatalf("scale has not ended\n%s", w.p[0].tail())
+	return out
 }
+
+// growthTable has the lines of all stores.
+var growthTable = "| checkpoints in | rows sent | shards | kills | all have ended | all have begun " +
+	"| published after the end |\n" +
+	"|---|---|---|---|---|---|---|\n"
 
 // growOnline has a live stream of 4 partitions get 12, then 16, with kill -9 in between, and compares all that is
 // published with a deployment that has 4 and reads the same rows undisturbed.
@@ -312,13 +333,12 @@ func growOnline(t *testing.T, a *attack, store string) {
 	var live sync.WaitGroup
 	live.Go(func() { g.live(ctx) })
 	r := rand.New(rand.NewPCG(1, uint64(len(store))))
-	time.Sleep(3 * time.Second)
-	var took []string
-	for _, to := range []int{12, 16} {
-		d, said := w.scale(to, r)
-		t.Logf("to %d: %s\n%s", to, d, said)
-		took = append(took, fmt.Sprintf("%d: %.1f s", to, d.Seconds()))
-		time.Sleep(3 * time.Second)
+	pause := testsize.Pick(3*time.Second, 15*time.Second)
+	time.Sleep(pause)
+	var took []scaled
+	for i, to := range []int{12, 16} {
+		took = append(took, w.scale([]int{partitions, 12}[i], to, r))
+		time.Sleep(pause)
 	}
 	stop()
 	live.Wait()
@@ -335,7 +355,11 @@ func growOnline(t *testing.T, a *attack, store string) {
 	if n, detail := pipeline.Unaccounted(v.counts); n != 0 || v.counts["late"] != 0 || v.counts["waiting"] != 0 {
 		t.Errorf("counts %v: %s", v.counts, detail)
 	}
-	a.Note = fmt.Sprintf("%d rows; from the order to its end: %s", total, strings.Join(took, ", "))
+	for _, o := range took {
+		growthTable += fmt.Sprintf("| %s | %d | %d → %d | %d | %.1f s | %.1f s | %s |\n", store, total, o.from, o.to,
+			o.kills, o.ended.Seconds(), o.done.Seconds(), a.Lag)
+		a.Note += fmt.Sprintf("%d → %d in %.1f s; ", o.from, o.to, o.done.Seconds())
+	}
 	for _, p := range w.p {
 		p.stop()
 	}
@@ -363,7 +387,9 @@ func growOnline(t *testing.T, a *attack, store string) {
 	if len(got) != len(wanted) || len(wanted) < 20 {
 		t.Errorf("%d records by key and window, want %d", len(got), len(wanted))
 	}
-	a.Exact = !t.Failed()
+	if a.Exact = !t.Failed(); a.Exact {
+		writeSection(t, "growth", growthTable)
+	}
 }
 
 // allPublished is what a deployment has published, by topic and key: of snapshots the last, of the rest all.

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// TestScale has a deployment get more shards twice, between parts of a stream, with rows that wait, and compares the
+// state with that of one that has the first number. Topics are keyed, or split from the start.
+func TestScale(t *testing.T) {
+	testsize.Slow(t)
+	rows := batchtest.Rows(11, batchtest.Options{N: 600, MaxLag: 20 * batchtest.Second, Unlabelled: .1, Sharpness: 2,
+		Regions: 2})
+	for _, suffix := range []string{"", "-unkeyed"} {
+		t.Run("topics"+suffix, func(t *testing.T) {
+			want := runScaled(t, suffix, rows, nil)
+			got := runScaled(t, suffix, rows, []string{"3", "5"})
+			if !maps.Equal(got.Models, want.Models) || len(want.Models) == 0 {
+				t.Errorf("state hash %v, want %v", got.Models, want.Models)
+			}
+			for _, name := range []string{"predictions", "labels", "joined", "late", "duplicates", "orphans"} {
+				if got.Counts[name] != want.Counts[name] {
+					t.Errorf("%s: %v, want %v", name, got.Counts[name], want.Counts[name])
+				}
+			}
+			if got.Unaccounted != 0 {
+				t.Errorf("%d rows are not accounted for", got.Unaccounted)
+			}
+		})
+	}
+}
+
+// runScaled sends parts of a stream, and before each but the first has the shards become as many as numbers say.
+func runScaled(t *testing.T, suffix string, rows []batchtest.Row, numbers []string) *engine.ProcessStatus {
+	const partitions = 2
+	brokers := kafkatest.Start(t)
+	path, cfg := repartitionConfig(t, brokers, partitions)
+	if suffix == "" {
+		cfg.Topics.LogitsUnkeyed, cfg.Topics.LabelsUnkeyed = "", ""
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(string(b),
+			"topics: {logits_unkeyed: plumbline.logits-unkeyed, labels_unkeyed: plumbline.labels-unkeyed}", "", 1)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(want string, args ...string) {
+		t.Helper()
+		args = append([]string{"scale", "-c", path, "--by", "ann", "--why", "a test", "--partitions"}, args...)
+		if code, _, stderr := runCommand(t, args...); code == exitDone || !strings.Contains(stderr, want) {
+			t.Errorf("%v: code %d, %s; want %q", args, code, stderr, want)
+		}
+	}
+	refused("no process of group plumbline has run yet", "3")
+	rt := engine.New(cfg, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(ctx, engine.Stages{Shards: true, Models: true, Repartition: true}) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	place := func(_ int, r *batchtest.Row) int { return pipeline.PartitionOf([]byte(r.ID), partitions) }
+	third := len(rows) / 3
+	var st *engine.ProcessStatus
+	for part := range 3 {
+		if part > 0 && numbers != nil {
+			n := numbers[part-1]
+			code, out, stderr := runCommand(t, "scale", "-c", path, "--partitions", n, "--by", "ann", "--why", "a test")
+			if code != exitDone || !strings.Contains(out, "there are "+n+" shards") {
+				t.Fatalf("scale: %d %s %s", code, out, stderr)
+			}
+		}
+		of := rows[part*third : (part+1)*third]
+		// Labels of one part come after predictions of the next: nothing is promised before the end.
+		until := rows[0].TS - 1
+		if part == 2 {
+			until = rows[len(rows)-1].TS + 100*batchtest.Second
+		}
+		sendRows(t, brokers, suffix, partitions, of, until, place)
+		if part == 2 && numbers != nil && suffix == "" { // partitions that nobody writes to hold all back but for this
+			sendRows(t, brokers, suffix, 5, nil, until, place)
+		}
+		if part == 2 {
+			st = drainedAt(t, rt, until)
+		} else {
+			drained(t, rt)
+		}
+	}
+	if numbers != nil {
+		refused("they cannot become 2", "2")
+		refused("5000 shards, at most 4096", "5000")
+		refused("must be how many", "0")
+	}
+	return st
+}
