@@ -242,7 +242,9 @@ func TestFailingTaskInBrowser(t *testing.T) {
 		"failing": []any{map[string]any{"task": "shard", "partition": 3, "since": "2024-03-05T11:22:33Z", "at": at,
 			"cause": "panic: <b>no</b>", "next_try": "2024-03-05T11:23:33Z"}},
 		"skipped": []any{map[string]any{"task": map[string]any{"task": "shard", "partition": 1}, "at": at,
-			"cause": "panic: index", "when": "2024-03-05T11:20:00Z"}}}
+			"cause": "panic: index", "when": "2024-03-05T11:20:00Z"}},
+		"scale": map[string]any{"from": 4, "to": 12, "step": "shards end", "by": "ann", "why": "growth",
+			"since": "2024-03-05T11:22:00Z", "waits_for_shards": []int{2, 3}}}
 	srv := httptest.NewServer(scripted(New(Deps{History: synthetic(), Status: func() any { return status }}), steps+`
 const box = document.getElementById("trouble");
 await wait(() => !box.hidden);
@@ -250,7 +252,8 @@ note("box", box.textContent);`))
 	defer srv.Close()
 	dom := chromium(t, srv.URL+link, "--dump-dom")
 	for _, want := range []string{"box=A task fails", "shard 3 fails since 2024-03-05T11:22:33Z at plumbline.logits " +
-		"partition 3 offset 812: panic: &lt;b&gt;no&lt;/b&gt;. Next try at", "shard 1 skipped a record at"} {
+		"partition 3 offset 812: panic: &lt;b&gt;no&lt;/b&gt;. Next try at", "shard 1 skipped a record at",
+		"by ann: growth. shards end; waits for shards: 2, 3."} {
 		if !strings.Contains(dom, want) {
 			_, notes, _ := strings.Cut(dom, "<pre>")
 			t.Errorf("the page lacks %q: %.600s", want, notes)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
@@ -103,6 +104,16 @@ func runScaled(t *testing.T, suffix string, rows []batchtest.Row, numbers []stri
 		}
 	}
 	if numbers != nil {
+		lost := cfg // with all that is known of it
+		lost.Checkpoints.Dir = t.TempDir()
+		r := &engine.KafkaRun{Engine: engine.New(lost, slog.New(slog.DiscardHandler))}
+		var err error
+		if r.Client, r.Dialer, err = kafkaclient.New(lost.Kafka); err == nil {
+			_, err = r.Prepare(context.Background())
+		}
+		if err != nil || r.Shards() != 5 {
+			t.Errorf("without its state the deployment has %d shards, %v; want 5", r.Shards(), err)
+		}
 		refused("they cannot become 2", "2")
 		refused("5000 shards, at most 4096", "5000")
 		refused("must be how many", "0")

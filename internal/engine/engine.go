@@ -187,20 +187,16 @@ func declaredClasses(c *config.Config) map[string]int {
 func (rt *Engine) watermark(inputs int) *pipeline.Watermark {
 	w := pipeline.NewWatermark(inputs, int64(rt.Config.EventTime.AllowedLateness))
 	w.Tolerance = int64(rt.Config.EventTime.MaxAhead)
+	var plan scale.Plan
 	if rt.book != nil {
-		if plan, _ := rt.book.Now(); plan.Split || plan.To != 0 {
-			return w
-		}
+		plan, _ = rt.book.Now()
 	}
-	topics := []string{pipeline.Logits: rt.Config.Topics.LogitsUnkeyed, pipeline.Labels: rt.Config.Topics.LabelsUnkeyed}
-	for in, topic := range topics {
-		switch {
-		case in >= inputs:
-		case topic == "":
-			w.Leave(pipeline.Input(in))
-		default:
-			w.Only(pipeline.Input(in), topic)
-		}
+	split, direct := plan.Sources(&rt.Config)
+	for in, topic := range split {
+		w.Only(in, topic)
+	}
+	for in := range direct {
+		w.Leave(in)
 	}
 	return w
 }

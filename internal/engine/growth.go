@@ -21,7 +21,16 @@ import (
 // openBook reads of how many shards the deployment is one; first is how many where nobody has said.
 func (r *KafkaRun) openBook(ctx context.Context, first int) error {
 	r.book = &scale.Book{Store: r.store, Group: r.Config.Group, Log: r.Log, First: first}
-	return r.book.Load(ctx)
+	if err := r.book.Load(ctx); err != nil {
+		return err
+	}
+	return r.book.Recover(ctx, scale.Topics{Config: &r.Config, Client: r.Client})
+}
+
+// Shards is how many shards the deployment has.
+func (rt *Engine) Shards() int {
+	plan, _ := rt.book.Now()
+	return plan.Of
 }
 
 // growing is a run whose number of shards may change.

@@ -110,3 +110,40 @@ func (t Topics) Widen(ctx context.Context, plan Plan, tell func(string)) error {
 	}
 	return nil
 }
+
+// Recover finds the number of shards again where the plan is lost with the states: shards have read a topic of
+// plumbline's own.
+func (b *Book) Recover(ctx context.Context, t Topics) error {
+	b.mu.Lock()
+	ordered := b.number > 0
+	b.mu.Unlock()
+	if ordered {
+		return nil
+	}
+	meta, err := t.Client.Metadata(ctx, &kafka.MetadataRequest{})
+	if err != nil {
+		return fmt.Errorf("metadata of all topics: %w", err)
+	}
+	of := 0
+	for _, topic := range meta.Topics {
+		n := len(topic.Partitions)
+		if topic.Name != Topic(t.Config, t.Config.Topics.Logits, n) || n <= of {
+			continue
+		}
+		_, end, err := kafkaio.Bounds(ctx, t.Client, topic.Name, 0)
+		if err != nil {
+			return err
+		}
+		if end > 0 { // one that was made for an order that was never given has nothing
+			of = n
+		}
+	}
+	if of == 0 {
+		return nil
+	}
+	b.Log.Warn("the number of shards is known by the topic that they read: the state is lost", "shards", of)
+	if err = b.Save(ctx, Plan{Of: of, Split: true}); errors.Is(err, pipeline.ErrFenced) {
+		return nil
+	}
+	return err
+}

@@ -9,7 +9,7 @@ export function drawStatus(root, value) {
 
 let known; // rows ahead of the time, by model, when the page was opened: what is over is no trouble
 
-/** drawTrouble says which tasks fail, which records were skipped and whose clock is ahead; it is hidden where none is. */
+/** drawTrouble says which tasks fail, which records were skipped, whose clock is ahead, and whom a change of the number of shards waits for; it is hidden where none is. */
 export function drawTrouble(root, process) {
   const ahead = process?.counts?.ahead_by_model || {};
   if (process) known ??= ahead;
@@ -17,11 +17,13 @@ export function drawTrouble(root, process) {
   const place = (p) => `${p.topic} partition ${p.partition} offset ${p.offset}`;
   const failing = (process?.failing || []).map((f) => `${f.task} ${f.partition} fails since ${f.since}${f.at ? ` at ${place(f.at)}` : ""}: ${f.cause}. Next try at ${f.next_try}.`);
   const skipped = (process?.skipped || []).map((s) => `${s.task.task} ${s.task.partition} skipped a record at ${s.when}, ${place(s.at)}, which ended it again and again: ${s.cause}.`);
-  const lines = [...failing, ...skipped, ...early];
+  const scale = process?.scale;
+  const change = scale ? [`From ${scale.from} to ${scale.to} shards since ${scale.since}, by ${scale.by}: ${scale.why}. ${scale.step}; waits for shards: ${(scale.waits_for_shards || []).join(", ") || "none"}.`] : [];
+  const lines = [...failing, ...skipped, ...early, ...change];
   root.hidden = lines.length === 0;
   if (root.dataset.said === lines.join("\n")) return; // screen readers hear it once
   root.dataset.said = lines.join("\n");
-  root.replaceChildren(el("strong", {}, failing.length ? "A task fails" : skipped.length ? "A record was skipped" : "A clock is ahead"), ...lines.map((l) => el("p", {}, l)));
+  root.replaceChildren(el("strong", {}, failing.length ? "A task fails" : skipped.length ? "A record was skipped" : early.length ? "A clock is ahead" : "The number of shards changes"), ...lines.map((l) => el("p", {}, l)));
 }
 
 function flatten(name, v, rows) {
