@@ -91,7 +91,7 @@ func (info *CheckpointInfo) section(name string, body []byte) error {
 		}
 		return r.Err()
 	case "watermark":
-		var w Watermark
+		w := NewWatermark(0, 0)
 		if err := w.RestoreState(body); err != nil {
 			return err
 		}
