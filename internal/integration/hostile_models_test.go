@@ -3,14 +3,16 @@
 package integration
 
 import (
-	"bytes"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 func init() {
@@ -110,15 +112,15 @@ func wrongClasses(t *testing.T, a *attack) {
 	a.Input = "the first message of a version in each partition has K = 5, its model 10"
 	a.Before = "the model had K = 5 for ever; its own rows were refused"
 	want := goodHash(t)
-	s := configure(t, oneDay)
+	s := configureEdited(t, oneDay, "http:\n", "http:\n  control: true\n")
 	p := run(t, s)
 	good := goodStream(t, s)
-	wrong := func(n int) []byte {
-		c := arrowio.Columns{Model: "good", Version: "1", K: 5}
+	message := func(k, n int, ts time.Time) []byte {
+		c := arrowio.Columns{Model: "good", Version: "1", K: k, Logits: make([]float32, n*k)}
 		for i := range n {
-			c.IDs = append(c.IDs, fmt.Sprint("wrong-", i))
-			c.TS = append(c.TS, start.UnixNano())
-			c.Logits = append(c.Logits, 0, 5, 0, 0, 0)
+			c.IDs = append(c.IDs, fmt.Sprint("attack-", k, i))
+			c.TS = append(c.TS, ts.UnixNano())
+			c.Logits[i*k+1] = 5
 		}
 		value, err := arrowio.EncodePredictions(c)
 		if err != nil {
@@ -129,7 +131,7 @@ func wrongClasses(t *testing.T, a *attack) {
 	const rows = 500
 	values := make([][]byte, partitions)
 	for i := range values {
-		values[i] = wrong(rows)
+		values[i] = message(5, rows, start)
 	}
 	s.attackWith(t, "logits", values...)
 	kafkatest.Write(t, brokers, good[:len(good)/2]...)
@@ -149,6 +151,12 @@ func wrongClasses(t *testing.T, a *attack) {
 	if v := list.Models[0].Versions[0]; v.Classes != 10 || !v.Settled || v.Others[5] == 0 {
 		t.Errorf("the version is %+v", v)
 	}
+	orderClasses(t, p, s, func() {
+		for i := range values {
+			values[i] = message(10, rows, start.Add(time.Minute))
+		}
+		s.attackWith(t, "logits", values...)
+	}, 2*rows*partitions)
 	p.stop()
 	details := map[string]bool{}
 	for _, m := range kafkatest.ReadAll(t, brokers, s.topic("deadletter")) {
@@ -159,12 +167,32 @@ func wrongClasses(t *testing.T, a *attack) {
 			}
 		}
 	}
-	found := false
-	for d := range details {
-		found = found || bytes.Contains([]byte(d), []byte("K = 5, expected K = 10 as "))
-	}
-	if !found {
-		t.Errorf("no dead letter says which K is expected: %v", details)
+	for _, want := range []string{"K = 5, expected K = 10 as ", "K = 10, expected K = 5 as ordered by "} {
+		found := false
+		for d := range details {
+			found = found || strings.Contains(d, want)
+		}
+		if !found {
+			t.Errorf("no dead letter says %q: %v", want, details)
+		}
 	}
 	a.Note = fmt.Sprintf("%d predictions of K = 5 dropped", list.Models[0].Versions[0].Others[5])
+}
+
+// orderClasses gives the good model 5 classes by an order, which all shards follow: they refuse messages of 10.
+func orderClasses(t *testing.T, p *process, s settings, send func(), refused int64) {
+	t.Helper()
+	runOK(t, "models", "set-classes", "good", "1", "5", "--why", "an attacker's", "-c", s.file)
+	p.wait(time.Minute, "follow an order", func() bool {
+		var decided struct{ Calibrators []record.Calibrator }
+		err := p.get("/api/v1/calibrators?model=good", &decided)
+		return err == nil && slices.ContainsFunc(decided.Calibrators, func(c record.Calibrator) bool {
+			return c.Classes == 5 && c.By != ""
+		})
+	})
+	send()
+	p.wait(time.Minute, "refuse what was ordered", func() bool {
+		st, err := p.status()
+		return err == nil && st.Counts.Rejected["classes"] >= refused
+	})
 }
