@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -377,6 +378,9 @@ func TestShardsBecomeMore(t *testing.T) {
 	s.join.Dir, s.join.MemoryBytes, s.join.Remember, s.join.SegmentBytes = t.TempDir(), 4000, 1000, 2000
 	rows := batchtest.Rows(1, batchtest.Options{N: 1500, MaxLag: 60 * second, Unlabelled: .1, Sharpness: 2, Regions: 2,
 		Versions: []string{"a", "b"}, Weights: true, Served: true})
+	rows = append(rows, batchtest.Rows(2, batchtest.Options{N: 500, MaxLag: 60 * second, Model: "other", Regions: 2,
+		Step: 3 * second / 10})...)
+	slices.SortStableFunc(rows, func(a, b batchtest.Row) int { return cmp.Compare(a.TS, b.TS) })
 	first, last := rows[0].TS, rows[len(rows)-1].TS
 	at := [4]int64{first, first + (last-first)/3, first + (last-first)*2/3, last + 3600*second}
 	want := newWorld(t, s, worldtest.Stream(t, rows, 4, 16), 1).run(worldtest.AnyOrder)
