@@ -191,3 +191,60 @@ func TestPartsHaveFewHeaders(t *testing.T) {
 		}
 	}
 }
+
+// TestRepartitionLeavesOutWhatWasTaken: after a change of the number of shards the rows that come are those that the
+// shards before had not taken, whatever each had of a message in several parts, and whatever the shards before them.
+func TestRepartitionLeavesOutWhatWasTaken(t *testing.T) {
+	var ids []string
+	for i := range 600 {
+		ids = append(ids, fmt.Sprint("a rather long name of a prediction ", i))
+	}
+	value, err := arrowio.EncodeLabels("m", "1", ids, nil, make([]int32, len(ids)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := pipeline.Record{Input: pipeline.Labels, Offset: 7, Value: value, Time: 1}
+	split := func(targets int, keyed bool, fence *pipeline.Fence) []pipeline.Message {
+		counts := pipeline.NewCounts()
+		return repartition.New(repartition.Config{Input: pipeline.Labels, Topic: "y", Of: 1, Targets: targets,
+			Keyed: keyed, Fence: fence, Decode: arrowio.Options{MaxMessageBytes: len(value) / 5}}, 7,
+			pipeline.NewOut(counts), counts).Take(r)
+	}
+	seen := map[arrowio.ID]int{}
+	note := func(m pipeline.Message) {
+		bs, err := arrowio.NewDecoder(arrowio.Options{}).Decode(m.Value, arrowio.Origin{Time: 1}, arrowio.Labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range bs[0].IDs {
+			seen[id]++
+		}
+	}
+	// take lets each shard have some parts of what it is sent: none, the first, or all.
+	take := func(ms []pipeline.Message, shards int) (f pipeline.Filter) {
+		for range shards {
+			f.Taken = append(f.Taken, pipeline.Mark{Offset: 6})
+		}
+		parts := map[int32]int32{}
+		for _, m := range ms {
+			p := m.Partition
+			if part := parts[p]; part < p%3 {
+				note(m)
+				f.Taken[p] = pipeline.Mark{Offset: 7, Part: part}
+			}
+			parts[p]++
+		}
+		return f
+	}
+	first := take(split(2, true, nil), 2)
+	first.Keyed = true
+	second := take(split(3, false, &pipeline.Fence{Filters: []pipeline.Filter{first}}), 3)
+	for _, m := range split(5, false, &pipeline.Fence{Filters: []pipeline.Filter{second, first}}) {
+		note(m)
+	}
+	for _, id := range ids {
+		if n := seen[arrowio.HashID(id)]; n != 1 {
+			t.Fatalf("%s came %d times", id, n)
+		}
+	}
+}
