@@ -101,6 +101,7 @@ func (t *Stage) Close(c *stage.Closing) error {
 	}
 	for _, k := range c.Keys {
 		for _, a := range k.State.(*State).alarms {
+			a.fired = nil // what it says is in the alert
 			if err := a.pack(k.Key); err != nil {
 				return fmt.Errorf("slice %q: %w", k.Slice, err)
 			}

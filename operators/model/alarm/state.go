@@ -10,7 +10,7 @@ var packer stage.Packer
 
 // pack keeps the tests of a key that is new in less memory until they are used.
 func (a *keyAlarm) pack(k *stage.Key) error {
-	if a.tests == nil || a.curve != nil || !k.IsNew() || a.alert.State == stage.Firing {
+	if a.tests == nil || a.curve != nil || !k.IsNew() {
 		return nil
 	}
 	b, err := a.tests.AppendBinary(nil)
