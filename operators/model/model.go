@@ -311,7 +311,7 @@ func (t *Task) setShards(of int) {
 	}
 	// There are more shards from here on. Each says anew what it has closed.
 	for i := range t.shards {
-		t.shards[i].closed, t.shards[i].idle = minPane, false
+		t.shards[i].closed, t.shards[i].idle, t.shards[i].models = minPane, false, nil
 	}
 	for len(t.shards) < of {
 		t.shards = append(t.shards, progress{closed: minPane})
