@@ -34,7 +34,6 @@ func hostilePanes(t testing.TB, s *setup) map[string]*pipeline.PaneMessage {
 		"other statistics":               {Cells: cell(4, other)},
 		"no set":                         {Cells: cell(4, []byte("x"))},
 		"other pane length":              {Length: 1, Cells: cell(4, body)},
-		"other number of shards":         {Of: 3, Cells: cell(4, body)},
 	}
 }
 
