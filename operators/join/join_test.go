@@ -322,7 +322,7 @@ func TestRejectedRows(t *testing.T) {
 	nan[0].Scores = []float32{1, float32(math.NaN()), 0, 0}
 	range_[0].Label = 4
 	s := defaultSetup()
-	in := worldtest.Lanes{batchtest.Predictions(t, rows[:10], 10), batchtest.Labels(t, rows[:10], 10)}
+	in := worldtest.Lanes{batchtest.Predictions(t, rows[:10], 4), batchtest.Labels(t, rows[:10], 10)}
 	for _, r := range [][]batchtest.Row{nan, wide} {
 		in[0] = append(in[0], batchtest.Predictions(t, r, 1)...)
 	}
@@ -355,8 +355,8 @@ func TestRejectedRows(t *testing.T) {
 		if h["plumbline-reason"] == "" || h["plumbline-topic"] == "" || h["plumbline-offset"] == "" {
 			t.Errorf("dead letter with headers %v", h)
 		}
-		if string(m.Value) == "nonsense" && (string(m.Key) != "k" || h["h"] != "v" || h["plumbline-offset"] != "3") {
-			t.Errorf("key %q, headers %v; want those of the message, and offset 3", m.Key, h)
+		if string(m.Value) == "nonsense" && (string(m.Key) != "k" || h["h"] != "v" || h["plumbline-offset"] != "5") {
+			t.Errorf("key %q, headers %v; want those of the message, and offset 5", m.Key, h)
 		}
 	}
 }
