@@ -251,8 +251,8 @@ func (g *summaryGrid) divide(fine bool) {
 	g.conf = make([]int64, 2*int(g.parts[cellCount-1])+2)
 }
 
-// part returns the part of a key: 2·part of its cell + outcome.
-func (g *summaryGrid) part(key uint16) uint16 { return 2*g.parts[key/2] + key&1 }
+// portion returns the part of a key: 2·part of its cell + outcome.
+func (g *summaryGrid) portion(key uint16) uint16 { return 2*g.parts[key/2] + key&1 }
 
 func (g *summaryGrid) at(key uint16) *entry {
 	if g.sums == nil {
@@ -269,7 +269,7 @@ func (g *summaryGrid) add(key uint16, e *entry) {
 	if g.parts == nil {
 		d[gWC] += e[gWC]
 	} else {
-		g.conf[g.part(key)] += e[gWC]
+		g.conf[g.portion(key)] += e[gWC]
 	}
 	g.n, g.w = g.n+e[gN], g.w+e[gW]
 }
@@ -313,8 +313,8 @@ func (g *summaryGrid) grid() Grid {
 		if e == (entry{}) {
 			continue
 		}
-		if g.parts != nil && last.enters(g.part(key)) {
-			e[gWC] = g.conf[g.part(key)]
+		if g.parts != nil && last.enters(g.portion(key)) {
+			e[gWC] = g.conf[g.portion(key)]
 		}
 		t.keys, t.ents = append(t.keys, key), append(t.ents, e)
 	}

@@ -165,7 +165,7 @@ func (g *summaryGrid) append(dst []byte) []byte {
 		if !plain {
 			dst = binenc.AppendVarint(dst, e[gW]-e[gN]<<fixBits)
 		}
-		if part := g.part(key); last.enters(part) {
+		if part := g.portion(key); last.enters(part) {
 			dst = binenc.AppendVarint(dst, g.conf[part]-predictWC(int(key/2), e[gW]))
 		}
 		prev = key
@@ -201,7 +201,7 @@ func (g *summaryGrid) read(r *binenc.Reader, fine bool, cells []cellRows) []cell
 		if r.Err() != nil {
 			return cells
 		}
-		if fine || last.enters(g.part(uint16(key))) {
+		if fine || last.enters(g.portion(uint16(key))) {
 			e[gWC] = r.Varint() + predictWC(int(key/2), e[gW])
 		}
 		g.add(uint16(key), &e)
