@@ -306,7 +306,7 @@ func (q *quota) room(now time.Time) int {
 func (o *Out) skipped(r *Record, reason string) {
 	q := &o.quota
 	q.skipped++
-	if q.logged == q.since {
+	if q.logged.Equal(q.since) {
 		return
 	}
 	q.logged = q.since

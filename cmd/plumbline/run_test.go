@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/segmentio/kafka-go"
 
@@ -18,9 +17,6 @@ import (
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
-
-// drainPatience bounds the wait for a run that has read everything; it takes a few seconds.
-const drainPatience = 40 * time.Second
 
 // start runs an engine until stop, which waits for its last checkpoint.
 func start(t *testing.T, cfg config.Config, which engine.Stages) (rt *engine.Engine, stop func()) {

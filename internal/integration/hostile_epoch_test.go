@@ -223,7 +223,7 @@ func (w *epochWorld) waiting(labels bool, but int) {
 		row := len(w.rows.Label) - 1 - i
 		c.Logits = append(c.Logits, w.rows.Scores[row*10:row*10+10]...)
 		p := pipeline.PartitionOf([]byte(id), partitions)
-		classes[p] = append(classes[p], int32(w.rows.Label[row]))
+		classes[p] = append(classes[p], w.rows.Label[row])
 	}
 	var msgs []kafka.Message
 	for p, c := range by {
@@ -258,18 +258,17 @@ func (w *epochWorld) closeAt(at time.Time) {
 
 // send sends what a scenario's parts are.
 func (w *epochWorld) send(part int, late bool, but int) {
-	switch {
-	case part == 0:
+	if part == 0 {
 		w.part(0)
 		w.waiting(false, 0)
 		w.closeAt(start.Add(epochPart / 2))
-	default:
-		if late {
-			w.waiting(true, but)
-		}
-		w.part(1)
-		w.closeAt(start.Add(2 * epochPart))
+		return
 	}
+	if late {
+		w.waiting(true, but)
+	}
+	w.part(1)
+	w.closeAt(start.Add(2 * epochPart))
 }
 
 // drained waits until a process has taken what was sent since it started.

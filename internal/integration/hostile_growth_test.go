@@ -63,8 +63,7 @@ type growthStream struct {
 	mu    sync.Mutex
 	sent  int // rows
 	due   []int
-	slots [][]int // of labels, by tick
-	knows [3]int  // partitions, by producer
+	knows [3]int // partitions, by producer
 }
 
 func newGrowthStream(t *testing.T, s settings) *growthStream {
@@ -134,7 +133,7 @@ func (g *growthStream) messages(rows []int, labels bool) (out []kafka.Message) {
 			c.IDs, c.TS = append(c.IDs, fmt.Sprintf("r%d", i)), append(c.TS, at.UnixNano())
 			c.Logits = append(c.Logits, g.rows.Scores[of*10:of*10+10]...)
 			c.Slices[0].Values = append(c.Slices[0].Values, []string{"phone", "car"}[i%2])
-			classes = append(classes, int32(g.rows.Label[of]))
+			classes = append(classes, g.rows.Label[of])
 			m.Time = at
 		}
 		var err error

@@ -37,7 +37,7 @@ type partitionAnswer struct {
 }
 
 // ApiKey implements protocol.Message.
-func (f *partitionAnswer) ApiKey() protocol.ApiKey { return protocol.Fetch } //nolint:revive // kafka-go's name
+func (f *partitionAnswer) ApiKey() protocol.ApiKey { return protocol.Fetch }
 
 // settled is the end of what can be read.
 func (f *partitionAnswer) settled() int64 {

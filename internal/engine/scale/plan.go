@@ -103,18 +103,16 @@ func (b *Book) Load(ctx context.Context) error {
 		return fmt.Errorf("read %s: %w", b.key(), err)
 	}
 	plan, number := Plan{Of: b.First}, uint64(0)
-	for i, st := range stored {
-		if i == 0 {
-			number = st.Number
-		}
+	if len(stored) > 0 { // an older plan than the first is not what the tasks are of
+		st := stored[0]
+		number = st.Number
 		data, err := st.Read()
 		if err == nil {
 			plan, err = decode(data)
 		}
-		if err != nil { // an older plan is not what the tasks are of
+		if err != nil {
 			return fmt.Errorf("%s cannot be read: %w", st.Name, err)
 		}
-		break
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -12,8 +11,6 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
-
-const second = int64(time.Second)
 
 func newKey(k int) *stage.Key {
 	return &stage.Key{Version: &stage.Version{Model: "m", Name: "v", K: k}, K: k}
