@@ -79,6 +79,8 @@ func (o *oddStream) refused(reason string, rows int64) {
 
 // fill makes the stream: everything that a topic may hold and nobody promised not to send.
 func (o *oddStream) fill() {
+	o.predictions("first", 1, 10, nil) // three messages that agree settle the number of classes
+	o.predictions("second", 1, 10, nil)
 	o.predictions("good", 4, 10, nil)
 	o.predictions("good", 4, 10, nil) // sent twice
 	o.duplicates += 4
