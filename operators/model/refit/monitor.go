@@ -44,7 +44,7 @@ type baseline struct {
 	encoded  []byte
 	nll, acc wealth
 	// allowed is, by class, how much less accurate than the baseline the calibrator in force may be: what is known of
-	// that since it was published, and classFalls. nil = none of the two can change a class.
+	// that since it was published, and classMargin. nil = none of the two can change a class.
 	allowed []float64
 	// Sums over the rows since there was last no evidence. Records show them, and the outlook uses them.
 	rows            int64
@@ -144,7 +144,7 @@ func (m *monitor) allow(f *stage.InForce, k *stage.Key) error {
 		b.allowed = make([]float64, k.K)
 		for y := range falls {
 			d, _ := falls[y].mean()
-			b.allowed[y] = min(1, max(0, d)+classFalls)
+			b.allowed[y] = min(1, max(0, d)+classMargin)
 		}
 	}
 	return nil
