@@ -144,7 +144,7 @@ func (c *Counts) All() map[string]int64 {
 // CheckpointSection is the counts' part of a checkpoint.
 func (c *Counts) CheckpointSection() Section { return Section{Name: "counts", Version: 1, State: c} }
 
-// AppendState implements State.
+// AppendState appends uvarint n, in ascending order of names string name (`name` or `name:reason`), varint count.
 func (c *Counts) AppendState(dst []byte) ([]byte, error) {
 	n := c.All()
 	dst = binenc.AppendUvarint(dst, uint64(len(n)))

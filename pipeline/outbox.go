@@ -91,7 +91,8 @@ func (o *Outbox) Pending() []Message { return o.pending }
 // Clear forgets the pending messages: they have been written.
 func (o *Outbox) Clear() { o.pending = nil }
 
-// AppendState appends the sequence numbers and the pending messages.
+// AppendState appends uvarint panes partitions, each uvarint seq of the last message; u8 whether the last punctuation
+// said idle; uvarint pending messages, each uvarint partition, bytes key, bytes pane message.
 func (o *Outbox) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(o.seq)))
 	for _, s := range o.seq {
@@ -212,7 +213,8 @@ func (l *Life) tell() *record.Loss {
 	return l.Loss
 }
 
-// AppendState implements State.
+// AppendState appends fixed64 epoch, u8 flags (1: there is a loss, 2: its end is known, 4: it was told), the loss as
+// bytes of JSON.
 func (l *Life) AppendState(dst []byte) ([]byte, error) {
 	dst = append(binenc.AppendFixed64(dst, l.Epoch), binenc.Flags(l.Loss != nil, l.known, l.told))
 	if l.Loss != nil {

@@ -334,6 +334,7 @@ type offsets []int64
 
 func offsetsSection(o *offsets) Section { return Section{Name: "offsets", Version: 1, State: o} }
 
+// AppendState appends uvarint inputs, each varint first offset not taken (−1 = start of the log).
 func (o *offsets) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(*o)))
 	for _, v := range *o {

@@ -192,7 +192,11 @@ func minus(t Time, d int64) Time {
 	return t - d
 }
 
-// AppendState implements State. Idleness is not saved: an input proves it anew.
+// AppendState appends uvarint inputs, each varint newest event time of a good row, varint newest control record (ns;
+// −2⁶³ = none); varint watermark; 2 varint first open label panes of the shard and of silent models, 2 varint panes of
+// control records by input; uvarint models, each string name, 5 varint: newest event time and the shard's pane then, by
+// input, and the first open label pane; then the sources of the repartition stage, with the position and the clock of
+// each. Idleness is not saved: an input proves it anew.
 func (w *Watermark) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(w.in)))
 	for _, m := range w.in {

@@ -9,7 +9,16 @@ import (
 
 const classWiseVersion = 1
 
-// AppendBinary appends the encoding (docs/format.md, ClassWise).
+// AppendBinary appends the encoding: u8 version, uvarint K, uvarint M, the total, K times uvarint Σ w·p of the class's
+// bin 0, uvarint n, n entries in ascending order of their keys:
+//
+//	key = class·(M+1) + bin   uvarint, difference from the key before
+//	N, Σw                     total
+//	Σ w·p                     varint Σ w·p − ⌊Σw · (2·bin+1) / 2M⌋; for bin M the plain sum, which is 0
+//	Σ w·1[y = class]          uvarint of the 64 bits turned by 32
+//
+// Bins are (b/M, (b+1)/M]. Bin 0 has only its Σ w·p: its N and Σw are the totals less those of the class's other
+// entries. Bin M stands for the probability 0, which is in no bin.
 func (c *ClassWise) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, classWiseVersion)
 	b = binenc.AppendUvarint(b, uint64(c.k))

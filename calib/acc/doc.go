@@ -28,8 +28,11 @@
 //
 // All sums are integers, multiples of 2^-32: a row's value is rounded once, to nearest, ties to even, and added
 // without rounding. Addition is then commutative and associative, so every order and split of the same rows gives
-// the same state, and since the encodings are canonical, the same bytes (docs/format.md). A mean is off by at most
+// the same state, and since the encodings are canonical, the same bytes. A mean is off by at most
 // 2^-33 = 1.2e-10.
+//
+// Encodings are described at each AppendBinary, in the primitives of internal/binenc. "total" is uvarint N,
+// varint Σw − N·2^32; a "block" is the uvarint length of an encoding and the encoding.
 //
 // A row has a weight w, 0 < w < 2^31, 1 unless it was sampled; the sum of the weights of an accumulator stays
 // below 2^31. What does not fit is [ErrOverflow], and nothing is changed.

@@ -90,7 +90,20 @@ func (g *Grid) Clone() *Grid { return &Grid{g.t.clone(), g.n, g.w} }
 
 const gridVersion = 1
 
-// AppendBinary appends the encoding (docs/format.md, Grid).
+// AppendBinary appends the encoding: u8 version, uvarint n, n entries in ascending order of their keys:
+//
+//	key = 2·cell + outcome (1 correct, 0 wrong or unlabelled)   uvarint, difference from the key before
+//	N ≥ 1                                                       uvarint
+//	Σw                                                          varint Σw − N·2³²
+//	Σ w·c                                                       varint Σ w·c − ⌊Σw · min(cell, 7200) / 7200⌋
+//	Σ w·c²                                                      varint Σ w·c² − ⌊(Σ w·c)² / Σw⌋ (− 0 where Σw = 0)
+//
+// ⌊·⌋ is exact, in 128 bits. Cells, by their confidences:
+//
+//	2j, j = 0 … 3599          exactly the float64 j/3600
+//	2j + 1, j = 0 … 3598      the open interval (j/3600, (j+1)/3600)
+//	7199 + i, i = 0 … 63      above 3599/3600 with 1 − c in (2^(−(i+1)/2)/3600, 2^(−i/2)/3600]; the last down to 0, excluded
+//	7263                      exactly 1
 func (g *Grid) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, gridVersion)
 	b = binenc.AppendUvarint(b, uint64(len(g.t.keys)))

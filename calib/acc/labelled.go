@@ -61,7 +61,7 @@ func (s *Seen) Clone() *Seen {
 
 const seenVersion = 1
 
-// AppendBinary appends the encoding (docs/format.md, Seen).
+// AppendBinary appends the encoding: u8 version, then the blocks of the grids of msp, margin, negent.
 func (s *Seen) AppendBinary(b []byte) ([]byte, error) {
 	return appendParts(append(b, seenVersion), &s.MSP, &s.Margin, &s.NegEnt)
 }
@@ -244,7 +244,8 @@ func (l *Labelled) Clone() *Labelled {
 
 const labelledVersion = 1
 
-// AppendBinary appends the encoding (docs/format.md, Labelled).
+// AppendBinary appends the encoding: u8 version, then the blocks of the grids of msp, margin, negent and served, of the
+// soft bins, the class-wise bins, the scores, the lags and the sample.
 func (l *Labelled) AppendBinary(b []byte) ([]byte, error) {
 	return appendParts(append(b, labelledVersion),
 		&l.MSP, &l.Margin, &l.NegEnt, &l.Served, l.Soft, l.ClassWise, &l.Scores, &l.Lag, l.Sample)

@@ -206,7 +206,8 @@ func (l *Lag) Clone() *Lag {
 
 const lagVersion = 1
 
-// AppendBinary appends the encoding (docs/format.md, Lag).
+// AppendBinary appends the encoding: u8 version, uvarint n, n times (uvarint cell, difference from the one before,
+// uvarint rows ≥ 1), i128 Σ lag in ns. Cell 0: lag ≤ 0. Cell 1: below 1 ms. Cell 2 + 4o + q: from 2^(o+q/4) ms.
 func (l *Lag) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, lagVersion)
 	used := 0

@@ -131,7 +131,7 @@ func (s *Scores) Clone() *Scores {
 
 const scoresVersion = 1
 
-// AppendBinary appends the encoding (docs/format.md, Scores).
+// AppendBinary appends the encoding: u8 version, the total, uvarint Σ w·a, uvarint Σ w·c, i128 Σw², Σ w·NLL, Σ w·Brier.
 func (s *Scores) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, scoresVersion)
 	b = appendTotal(b, s.n, s.w)

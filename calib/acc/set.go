@@ -328,7 +328,10 @@ const (
 	hasClasses  = 4 // readers before it refuse it by its number
 )
 
-// AppendBinary appends the encoding (docs/format.md, Set). A part without rows is left out.
+// AppendBinary appends the encoding: u8 version; uvarint K, M, soft bins M; f64 T; uvarint sample capacity; fixed64 seed;
+// u8 parts; block(Seen) if parts & 1, block(Labelled) if parts & 2, block(ClassCounts) if parts & 4. A part without rows
+// is left out. All parts of Labelled but served and sample have the same N and Σw, all grids of Seen too; a reader refuses
+// others.
 func (s *Set) AppendBinary(b []byte) ([]byte, error) {
 	var parts byte
 	if s.Seen != nil && !s.Seen.empty() {
@@ -438,7 +441,7 @@ func (s *Set) SeenRows() (n int64, confidence float64) {
 }
 
 // Memory returns the bytes of memory that the set holds, which grow with the cells that its rows have touched
-// (docs/format.md, Size). A set keeps them when it is reset.
+// (docs/format.md, Accumulators). A set keeps them when it is reset.
 func (s *Set) Memory() int {
 	n := int(unsafe.Sizeof(*s))
 	if s.Seen != nil {

@@ -240,7 +240,8 @@ func (b *SoftBins) Clone() *SoftBins {
 
 const softVersion = 1
 
-// AppendBinary appends the encoding (docs/format.md, SoftBins).
+// AppendBinary appends the encoding: u8 version, uvarint M, f64 T, the total, then for bins 0 … M−1 uvarint S, Σ w·u·c,
+// Σ w·u·a, Σ w·u·c².
 func (b *SoftBins) AppendBinary(dst []byte) ([]byte, error) {
 	dst = append(dst, softVersion)
 	dst = binenc.AppendUvarint(dst, uint64(b.m))

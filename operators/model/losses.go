@@ -133,7 +133,7 @@ func (s *losses) touching(start, end int64) *record.Lost {
 	return out
 }
 
-// AppendState implements pipeline.State.
+// AppendState appends u8 whether the task began in the middle of the topic, bytes JSON array of losses.
 func (s *losses) AppendState(dst []byte) ([]byte, error) {
 	b, err := json.Marshal(s.all)
 	if err != nil {

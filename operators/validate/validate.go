@@ -209,7 +209,10 @@ func (v *Operator) take(from pipeline.Operator, _ func(arrowio.ID) bool) error {
 // State implements pipeline.Operator.
 func (v *Operator) State() pipeline.State { return v }
 
-// AppendState implements pipeline.State.
+// AppendState appends varint time of the newest record, varint new versions that may come (in minutes of
+// versions.new_per_minute, ns); uvarint n, ascending string model, string version, varint time of its newest record,
+// uvarint K (0 = undecided), string how it was learnt, uvarint votes, each uvarint K, uvarint messages, varint offset of
+// the last, string how learnt.
 func (v *Operator) AppendState(dst []byte) ([]byte, error) { return v.known.append(dst), nil }
 
 // RestoreState implements pipeline.State. What was settled for all shards is asked for again.

@@ -10,7 +10,7 @@ import (
 )
 
 // digestRows returns the SHA-256 of the rows that a run is fitted on: `uvarint` n, then each row as sampled rows are
-// encoded in a checkpoint (docs/format.md, Sections of a model task), by prediction time, then id. Two fits with equal
+// encoded in a checkpoint (docs/format.md, Sections), by prediction time, then id. Two fits with equal
 // digests had the same ids, times, weights, labels and scores, bit for bit.
 func digestRows(rows []acc.SampleRow) string {
 	h := sha256.New()
