@@ -109,10 +109,10 @@ func (j *takeLog) until(in Input, offset int64) {
 }
 
 // cut returns the journal encoded, and begins the next one, which follows the checkpoint number: `PLBO`, u8 version,
-// uvarint checkpoint that it follows (0 = none), uvarint inputs that were idle there (a bit each), uvarint events, each
-// uvarint input·5 + kind (0: records taken, varint offset after the last, less that of the event before; 1: the input is
-// idle; 2: the end of reading; 3: a record skipped, as 0; 4: the next record's timestamp was in the future), fixed32
-// CRC32C of all before.
+// uvarint checkpoint that it follows (0 = none), uvarint inputs that were idle there (a bit each), uvarint events,
+// each uvarint input·5 + kind (0: records taken, varint offset after the last, less that of the event before; 1: the
+// input is idle; 2: the end of reading; 3: a record skipped, as 0; 4: the next record's timestamp was in the future),
+// fixed32 CRC32C of all before.
 func (j *takeLog) cut(number, idle uint64) []byte {
 	j.flush()
 	dst := append([]byte(journalMagic), journalVersion)

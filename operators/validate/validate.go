@@ -211,8 +211,8 @@ func (v *Operator) State() pipeline.State { return v }
 
 // AppendState appends varint time of the newest record, varint new versions that may come (in minutes of
 // versions.new_per_minute, ns); uvarint n, ascending string model, string version, varint time of its newest record,
-// uvarint K (0 = undecided), string how it was learnt, uvarint votes, each uvarint K, uvarint messages, varint offset of
-// the last, string how learnt.
+// uvarint K (0 = undecided), string how it was learnt, uvarint votes, each uvarint K, uvarint messages, varint offset
+// of the last, string how learnt.
 func (v *Operator) AppendState(dst []byte) ([]byte, error) { return v.known.append(dst), nil }
 
 // RestoreState implements pipeline.State. What was settled for all shards is asked for again.
