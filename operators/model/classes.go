@@ -345,8 +345,8 @@ func (t *stepper) orderClasses(o *pipeline.Order, pane int64) error {
 // classesState is the checkpoint section with who has claimed the versions' K.
 type classesState struct{ t *Task }
 
-// AppendState appends by model and version whether K stands, panes and rows of it, predictions dropped by K, and of each
-// other K panes, rows and cells that are held.
+// AppendState appends by model and version whether K stands, panes and rows of it, predictions dropped by K, and of
+// each other K panes, rows and cells that are held.
 func (s classesState) AppendState(dst []byte) ([]byte, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.t.models)) {
 		m := s.t.models[name]
