@@ -249,13 +249,13 @@ func (c *ClassCounts) Clone() *ClassCounts {
 
 const classCountsVersion = 1
 
-// AppendBinary appends the encoding: u8 version, uvarint K, the total of predictions, the total of labelled rows, uvarint
-// n, n cells, uvarint m ≤ [MaxPairs], m pairs, both in ascending order of their keys.
+// AppendBinary appends the encoding: u8 version, uvarint K, the total of predictions, the total of labelled rows,
+// uvarint n, n cells, uvarint m ≤ [MaxPairs], m pairs, both in ascending order of their keys.
 //
 //   - Cell: key = symbol (uvarint, difference), the total of predictions, the total of labelled rows whose label is the
 //     class.
-//   - Pair: key = symbol·K + label, label ≠ class (uvarint, difference), the total of labelled rows, N ≥ 1. Of more pairs
-//     those with the least SplitMix64 hash of the key are kept, which is exact under merging.
+//   - Pair: key = symbol·K + label, label ≠ class (uvarint, difference), the total of labelled rows, N ≥ 1. Of more
+//     pairs those with the least SplitMix64 hash of the key are kept, which is exact under merging.
 func (c *ClassCounts) AppendBinary(b []byte) ([]byte, error) {
 	c.fold()
 	b = append(b, classCountsVersion)

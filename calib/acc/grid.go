@@ -102,7 +102,7 @@ const gridVersion = 1
 //
 //	2j, j = 0 … 3599          exactly the float64 j/3600
 //	2j + 1, j = 0 … 3598      the open interval (j/3600, (j+1)/3600)
-//	7199 + i, i = 0 … 63      above 3599/3600 with 1 − c in (2^(−(i+1)/2)/3600, 2^(−i/2)/3600]; the last down to 0, excluded
+//	7199 + i, i = 0 … 63      above 3599/3600 with 1 − c in (2^(−(i+1)/2)/3600, 2^(−i/2)/3600]; i = 63 down to 0, open
 //	7263                      exactly 1
 func (g *Grid) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, gridVersion)

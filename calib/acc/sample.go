@@ -211,9 +211,10 @@ func (s *Sample) Clone() *Sample {
 
 const sampleVersion = 1
 
-// AppendBinary appends the encoding: u8 version, uvarint K, uvarint capacity, fixed64 seed, uvarint n ≤ capacity, then n
-// rows ascending by (hash, id, ts, label ts, label, bits of the weight, bits of the scores): id (16 bytes); ts in ns
-// (varint, difference from the row before, from 0); label ts − ts (varint); weight (f32); label (varint); K scores (f32).
+// AppendBinary appends the encoding: u8 version, uvarint K, uvarint capacity, fixed64 seed, uvarint n ≤ capacity,
+// then n rows ascending by (hash, id, ts, label ts, label, bits of the weight, bits of the scores): id (16 bytes);
+// ts in ns (varint, difference from the row before, from 0); label ts − ts (varint); weight (f32); label (varint);
+// K scores (f32).
 //
 // hash = m(m(m(seed + 0x9E3779B97F4A7C15) ⊕ id[0:8]) ⊕ id[8:16]), little endian, m the finaliser of SplitMix64.
 func (s *Sample) AppendBinary(b []byte) ([]byte, error) {

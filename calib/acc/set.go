@@ -328,10 +328,10 @@ const (
 	hasClasses  = 4 // readers before it refuse it by its number
 )
 
-// AppendBinary appends the encoding: u8 version; uvarint K, M, soft bins M; f64 T; uvarint sample capacity; fixed64 seed;
-// u8 parts; block(Seen) if parts & 1, block(Labelled) if parts & 2, block(ClassCounts) if parts & 4. A part without rows
-// is left out. All parts of Labelled but served and sample have the same N and Σw, all grids of Seen too; a reader refuses
-// others.
+// AppendBinary appends the encoding: u8 version; uvarint K, M, soft bins M; f64 T; uvarint sample capacity; fixed64
+// seed; u8 parts; block(Seen) if parts & 1, block(Labelled) if parts & 2, block(ClassCounts) if parts & 4. A part
+// without rows is left out. All parts of Labelled but served and sample have the same N and Σw, all grids of Seen
+// too; a reader refuses others.
 func (s *Set) AppendBinary(b []byte) ([]byte, error) {
 	var parts byte
 	if s.Seen != nil && !s.Seen.empty() {

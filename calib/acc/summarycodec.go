@@ -11,16 +11,16 @@ import (
 // isFine, beside which parts there are, marks what a fine summary has packed.
 const isFine = 1 << 7
 
-// append appends the summary, nothing where it has no rows: u8 parts as in [Set], the total of predictions, the total of
-// labelled rows; of labelled rows the blocks of Scores and Lag, grids msp and served, soft bins, class-wise bins; of
-// predictions the cells; block(ClassCounts).
+// append appends the summary, nothing where it has no rows: u8 parts as in [Set], the total of predictions, the
+// total of labelled rows; of labelled rows the blocks of Scores and Lag, grids msp and served, soft bins,
+// class-wise bins; of predictions the cells; block(ClassCounts).
 //
-// A grid has uvarint n, u8 1 where all weights are 1, and n entries as in [Grid] without Σ w·c², and without Σw where all
-// weights are 1. Σ w·c is that of all entries, by outcome, between two edges of 30 bins or fewer, at the first of them;
-// parts & 128: each entry has its own. The cells of predictions are what they have more than the labelled rows, signed,
-// then Σ w·c of all, then twice uvarint which of 60 bins have rows, uvarint rows: margin, negent. Soft bins: uvarint wrong
-// and correct Σ w·u; Σ w·u·c and Σ w·u·c² as differences from what the sums before say. Class-wise: K varint gaps
-// Σ w·(p − hit) of bin 0, then by key Σw turned by 32 and the gap.
+// A grid has uvarint n, u8 1 where all weights are 1, and n entries as in [Grid] without Σ w·c², and without Σw
+// where all weights are 1. Σ w·c is that of all entries, by outcome, between two edges of 30 bins or fewer, at the
+// first of them; parts & 128: each entry has its own. The cells of predictions are what they have more than the
+// labelled rows, signed, then Σ w·c of all, then twice uvarint which of 60 bins have rows, uvarint rows: margin,
+// negent. Soft bins: uvarint wrong and correct Σ w·u; Σ w·u·c and Σ w·u·c² as differences from what the sums before
+// say. Class-wise: K varint gaps Σ w·(p − hit) of bin 0, then by key Σw turned by 32 and the gap.
 func (s *Summary) append(dst []byte) ([]byte, error) {
 	var parts byte
 	if s.seen.n > 0 {
