@@ -21,15 +21,15 @@ const (
 type CheckpointConfig struct {
 	// directory: checkpoints.dir; topic: topics.checkpoints, compacted, for processes that share no directory.
 	Store string `yaml:"store" default:"directory" enum:"directory|topic"`
-	// Directory, kept over restarts; on storage that all processes of the group share.
+	// Directory, kept over restarts and shared by all processes of the group.
 	Dir string `yaml:"dir" default:"./state" required:"true"`
 	// Wall clock between checkpoints; outputs become visible at checkpoints.
 	Interval time.Duration `yaml:"interval" default:"5s" min:"10ms"`
-	// A shard that has taken so many rows takes a checkpoint before the interval is over; 0: by time only.
+	// A shard that has taken this many rows takes a checkpoint earlier; 0: by time only.
 	Rows int64 `yaml:"rows" min:"0" max:"1_000_000_000_000"`
 	// Checkpoints kept. The previous one is used if the newest is damaged.
 	Keep int `yaml:"keep" default:"2" min:"2" max:"100"`
-	// Times in a row that a record may end its task, by a defect or the end of the process, before the record is
-	// skipped with a dead letter; 0: never skipped.
+	// Times in a row that a record may end its task or process before it is skipped with a dead letter; 0: never
+	// skipped.
 	SkipAfter int `yaml:"skip_after" default:"3" min:"0" max:"1_000_000"`
 }

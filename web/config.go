@@ -15,15 +15,15 @@ type Config struct {
 	// Address to listen on; empty: off.
 	Listen string `yaml:"listen" default:"127.0.0.1:8080" format:"listen"`
 	// Names that requests may use for this server, beside addresses, localhost, the name in listen and the machine's;
-	// "*" is every name. A page of another site could otherwise read ours under a name of its own.
+	// "*": every name, which lets pages of other sites read this one.
 	Hosts []string `yaml:"hosts"`
 	// File with TLS and users in the format of Prometheus exporters; empty: plain HTTP for everyone who can connect.
 	WebConfig string `yaml:"web_config_file"`
-	// Slices of a model version and window in /metrics: those that fire, then the worst. The API has all.
+	// Slices of a model version and window in /metrics: those that fire, then the worst.
 	Slices int `yaml:"metrics_slices" default:"20" min:"1" max:"10_000"`
-	// Serve Go profiles at /debug/pprof/ too. They describe the process to everyone who can reach the port.
+	// Serve Go profiles at /debug/pprof/ to everyone who can reach the port.
 	Pprof bool `yaml:"pprof"`
-	// Accept pause and resume, orders about calibrators and heads, and the cancelling of trainings over HTTP. Unless
-	// listen is a loopback address, web_config_file must name the users, or ask for client certificates.
+	// Accept orders over HTTP: pause, calibrators, heads, trainings. Unless listen is a loopback address,
+	// web_config_file must name users or ask for client certificates.
 	Control bool `yaml:"control"`
 }

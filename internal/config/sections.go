@@ -38,7 +38,7 @@ type Config struct {
 	Topics Topics `yaml:"topics"`
 	// Prefix of the names of consumer groups and checkpoints.
 	Group string `yaml:"group" default:"plumbline" required:"true" format:"name"`
-	// Models with a fixed number of classes. Other models have the number on which their first messages agree.
+	// Models with a fixed number of classes.
 	Models []Model `yaml:"models"`
 	// Bounds on model versions, so that no producer can use up the memory of the others' models.
 	Versions Versions `yaml:"versions"`
@@ -50,37 +50,32 @@ type Config struct {
 	Join join.Config `yaml:"join"`
 	// Accumulators and metrics.
 	Stats stats.Config `yaml:"stats"`
-	// Bounded sample of labelled rows, chosen by the hash of the id.
+	// Bounded sample of labelled rows, chosen by the hash of the id, for refits and estimates.
 	Sample stats.SampleConfig `yaml:"sample"`
-	// Windows of the snapshots. A list here replaces the default list.
+	// Windows of the snapshots.
 	Windows []window.Config `yaml:"windows"`
-	// Anytime-valid alarm on calibration error, for every model version and slice. It is tested at every pane, and
-	// the rate of false alarms stays within the bound.
+	// Alarm on calibration error and accuracy, for every model version and slice, with a bounded rate of false alarms.
 	Alarm alarm.Config `yaml:"alarm"`
-	// Statistics of predictions before their labels come, in snapshots of windows by time: distances of confidence
-	// scores from a reference, estimates of accuracy.
+	// Statistics before labels, in snapshots of windows by time: distances of confidence scores from a reference,
+	// estimates of accuracy.
 	Unlabelled drift.Config `yaml:"unlabelled"`
-	// Alerts on a value that stays beyond a threshold, with hysteresis. A list here replaces the default list.
+	// Alerts on a value that stays beyond a threshold (docs/operations.md, Rules).
 	Rules []rule.Config `yaml:"rules"`
-	// When and how calibrators are refitted. A candidate is published only if it is better on rows that come after
-	// those it was fitted on. Times are event time.
+	// When and how calibrators are refitted. Times are event time.
 	Refit refit.Config `yaml:"refit"`
 	// Stream of calibrated probabilities.
 	Calibrated apply.Config `yaml:"calibrated"`
 	// Labelled rows with features, as Arrow files for fine-tuning (docs/operations.md, The archive).
 	Archive archive.Config `yaml:"archive"`
-	// When a model version needs a new head: if a refit did not restore calibration, or if accuracy or AURC is worse
-	// than in the reference rows. Times are event time.
+	// When a model version needs a new head (docs/train.md). Times are event time.
 	Trigger finetune.TriggerConfig `yaml:"trigger"`
-	// How a new head proves itself on the features in the stream before it serves.
+	// How a new head is tested in the stream before it serves.
 	Heads proving.Config `yaml:"heads"`
-	// `plumbline trainer`, which trains the heads that topics.finetune asks for. Times are wall clock.
+	// Settings of `plumbline trainer`. Times are wall clock.
 	Trainer service.Config `yaml:"trainer"`
-	// Receivers of alerts. The processes that run model tasks share the work. Without alertmanagers and webhooks nobody
-	// is notified.
+	// Receivers of alerts. Without alertmanagers and webhooks nobody is notified.
 	Notify notify.Config `yaml:"notify"`
-	// Database of every decision, calibrator, alert and head with its evidence, for the page, the API and `plumbline
-	// history`. It is filled from the topics; a deleted database is filled again.
+	// Database of every decision, filled from topics.decisions (docs/operations.md, The history).
 	History registry.Config `yaml:"history"`
 	// Where and how often state is saved.
 	Checkpoints pipeline.CheckpointConfig `yaml:"checkpoints"`
@@ -88,8 +83,8 @@ type Config struct {
 	HTTP web.Config `yaml:"http"`
 	// What those who read the archive and dead letters can learn.
 	Privacy Privacy `yaml:"privacy"`
-	// Wall clock time for the last checkpoints after SIGTERM. When it is over, the process ends with exit code 1, and
-	// the records since the previous checkpoints are read again.
+	// Wall clock time for the last checkpoints after SIGTERM. After it the process ends with exit code 1, and the
+	// records since the checkpoints before are read again.
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" default:"25s" min:"1s"`
 }
 
@@ -97,7 +92,7 @@ type Config struct {
 type Topics struct {
 	// Predictions: Arrow IPC streams.
 	Logits string `yaml:"logits" default:"plumbline.logits" required:"true" format:"topic"`
-	// Late labels, partitioned like the logits; empty: labels come with the logits.
+	// Late labels, partitioned like the logits; empty: all labels come with the logits.
 	Labels string `yaml:"labels" default:"plumbline.labels" format:"topic"`
 	// Increments from shards to model tasks.
 	Panes string `yaml:"panes" default:"plumbline.panes" required:"true" format:"topic"`
@@ -107,10 +102,9 @@ type Topics struct {
 	Calibrators string `yaml:"calibrators" default:"plumbline.calibrators" required:"true" format:"topic"`
 	// Alerts, JSON, compacted.
 	Alerts string `yaml:"alerts" default:"plumbline.alerts" required:"true" format:"topic"`
-	// Every decision, calibrator, alert and head with its evidence, JSON, kept for ever. The history is rebuilt from
-	// it. Empty: not written.
+	// Every decision with its evidence, JSON, kept for ever: the source of the history. Empty: not written.
 	Decisions string `yaml:"decisions" default:"plumbline.decisions" format:"topic"`
-	// Requests for new heads, JSON; used if trigger.enabled is true.
+	// Requests for heads, JSON; used if trigger.enabled is true.
 	Finetune string `yaml:"finetune" default:"plumbline.finetune" format:"topic"`
 	// Heads, jobs, verdicts and orders, JSON, compacted; used if trigger.enabled or heads.shadow is true.
 	Heads string `yaml:"heads" default:"plumbline.heads" format:"topic"`
@@ -120,10 +114,10 @@ type Topics struct {
 	DeadLetter string `yaml:"deadletter" default:"plumbline.deadletter" required:"true" format:"topic"`
 	// Checkpoints, compacted; used if checkpoints.store is topic.
 	Checkpoints string `yaml:"checkpoints" default:"plumbline.checkpoints" format:"topic"`
-	// Predictions of producers that cannot split batches by id, such as plumbline.logits-unkeyed. The repartition
-	// stage sends them to topics.logits. Empty: none.
+	// Predictions of producers that cannot split batches by id: the repartition stage sends them to topics.logits.
+	// Empty: none.
 	LogitsUnkeyed string `yaml:"logits_unkeyed" format:"topic"`
-	// Labels of such producers. The repartition stage sends them to topics.labels. Empty: none.
+	// Their labels, for topics.labels. Empty: none.
 	LabelsUnkeyed string `yaml:"labels_unkeyed" format:"topic"`
 }
 
@@ -131,25 +125,25 @@ type Topics struct {
 type Model struct {
 	// Name of the model, as in the messages.
 	Name string `yaml:"name" required:"true"`
-	// Number of classes K, 2 or more; 0: the number on which the first messages agree.
+	// Number of classes K, 2 or more; 0, or a model that is not listed: the number on which its first messages agree.
 	Classes int `yaml:"classes" min:"0" max:"1_000_000"`
 }
 
 // Versions bounds model versions.
 type Versions struct {
 	// Model versions that a shard, and a model task, know at a time. Beyond it a new one takes the place of the one
-	// that is silent longest, if that is an hour or more; otherwise its rows are rejected (models). 0: no bound.
+	// silent for longest, if that is an hour or more; else its rows are rejected (models). 0: no bound.
 	Max int `yaml:"max" default:"1000" min:"0" max:"1_000_000"`
 	// New model versions of a shard in a minute, by the records' timestamps; those of ten minutes may come at once.
-	// The rows of others are rejected (models). 0: no bound.
+	// Rows of others are rejected (models). 0: no bound.
 	NewPerMinute int `yaml:"new_per_minute" default:"30" min:"0" max:"1_000_000"`
 }
 
 // Privacy keeps ids from being guessed.
 type Privacy struct {
 	// File with a secret of 16 bytes or more, the same for all processes of the group. Archived ids are then hashes
-	// that only its holder can make (HMAC-SHA-256, 16 bytes); otherwise whoever guesses an id can make its hash. Dead
-	// letters quote no value and no header, and have the hash in place of a key.
+	// that need the secret (HMAC-SHA-256, 16 bytes), and dead letters quote no value and no header, and have the hash
+	// in place of a key.
 	IDKeyFile string `yaml:"id_key_file"`
 }
 
@@ -159,14 +153,13 @@ type EventTime struct {
 	Pane time.Duration `yaml:"pane" default:"10s" min:"100ms"`
 	// A row that is later than the newest row by at most this still counts in its own pane.
 	AllowedLateness time.Duration `yaml:"allowed_lateness" default:"10s"`
-	// A row is rejected and counted if its event time is further than this ahead of its Kafka timestamp, or that
-	// timestamp ahead of the clock. A model of several in a shard is waited for so long. 0: no row is rejected, and
-	// models share one watermark.
+	// A row is rejected if its event time is further than this ahead of its Kafka timestamp, or that timestamp ahead of
+	// the clock. Also how long a shard waits for a silent model. 0: no row is rejected, and models share one watermark.
 	MaxAhead time.Duration `yaml:"max_ahead" default:"5m"`
-	// Wall clock time: an input without messages for this long does not hold back the watermark; 0: it always does.
+	// Wall clock time after which an input without messages no longer holds back the watermark; 0: it always does.
 	IdleTimeout time.Duration `yaml:"idle_timeout" default:"1m"`
-	// A model version is forgotten if it has no rows for this long while another version of the model has some: its
-	// statistics end, and its calibrator stays in force. A pause of the whole model counts as a day at most. A version
-	// whose labels may still come by join.wait is not forgotten. 0: never.
+	// A model version is forgotten after this long without rows while another version of the model has some: its
+	// statistics end, its calibrator stays in force. A version whose labels may still come by join.wait is kept. 0:
+	// never.
 	ForgetAfter time.Duration `yaml:"forget_after" default:"720h"`
 }

@@ -45,10 +45,16 @@ func item(b *strings.Builder, f Field, root reflect.Value) {
 	case allowed == "":
 		allowed = typeName(f.Type)
 	}
-	if allowed != "" && allowed != anyTime {
-		allowed = " (" + strings.ReplaceAll(allowed, " to ", "…") + ")"
+	fmt.Fprintf(b, "- `%s`%s %s\n", key, bracketed(allowed), f.Meaning)
+}
+
+// bracketed is what a key allows, in brackets and short: (1…5), (>0…300), (fan, grill).
+func bracketed(allowed string) string {
+	if allowed == "" || allowed == anyTime {
+		return ""
 	}
-	fmt.Fprintf(b, "- `%s`%s %s\n", key, allowed, f.Meaning)
+	allowed = strings.TrimPrefix(allowed, "one of ")
+	return " (" + strings.NewReplacer("above ", ">", " and at most ", "…", " to ", "…").Replace(allowed) + ")"
 }
 
 // at returns the value at path. It is invalid if the path leads through a list.

@@ -23,11 +23,10 @@ const (
 
 // Config is the directory of labelled rows with features.
 type Config struct {
-	// Directory of the files, on storage that all processes of the group share, or one each; empty: no archive, and
-	// features do not wait for labels.
+	// Directory of the files, shared by all processes, or one each; empty: no archive.
 	Directory string `yaml:"directory"`
-	// float16: half the memory and disk, at three significant digits; rows with a feature beyond ±65504 are left out
-	// and counted. float32: as they come.
+	// float16: half the memory and disk, three significant digits; rows with a feature beyond ±65504 are left out and
+	// counted.
 	Features string `yaml:"features" default:"float16" enum:"float16|float32"`
 	// Write the logits or probabilities too.
 	Logits bool `yaml:"logits" default:"true"`
@@ -37,17 +36,16 @@ type Config struct {
 	RollBytes int64 `yaml:"roll_bytes" default:"256MiB" min:"1KiB" max:"1TiB"`
 	// A file is complete so much event time after its first label.
 	RollTime time.Duration `yaml:"roll_time" default:"10m" min:"1s"`
-	// Most bytes of the directory. The files of the oldest labels are deleted first. 0: no bound.
+	// Most bytes of the directory; the oldest labels go first. 0: no bound.
 	MaxBytes int64 `yaml:"max_bytes" default:"100GiB" min:"0" max:"1PiB"`
-	// A file is deleted when its newest label is so much event time older than the newest of its model version; 0:
-	// never.
+	// A file is deleted when its newest label is this much older, in event time, than the newest of its model version;
+	// 0: never.
 	MaxAge time.Duration `yaml:"max_age" default:"720h"`
-	// Most bytes of rows in memory a shard, of all files that are open.
+	// Most bytes of rows in memory, by shard.
 	MemoryBytes int `yaml:"memory_bytes" default:"32MiB" min:"1KiB" max:"1TiB"`
 	// Complete files of a shard that could not be written to the directory before when_full holds; 0: no bound.
 	PendingBytes int64 `yaml:"pending_bytes" default:"1GiB" min:"0" max:"1PiB"`
-	// What happens without room on disk. wait: the shard stands still and loses nothing; drop: rows are left out of
-	// the archive and counted.
+	// Without room on disk. wait: the shard stops and loses nothing; drop: rows are left out and counted.
 	WhenFull string `yaml:"when_full" default:"wait" enum:"wait|drop"`
 }
 

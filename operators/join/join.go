@@ -20,17 +20,15 @@ func (Config) Declaration() string { return configSource }
 type Config struct {
 	// Event time that a prediction waits.
 	Wait time.Duration `yaml:"wait" default:"1h"`
-	// Waiting rows of a shard. When full, the oldest goes out and is counted. One on disk takes about 20 bytes of
-	// memory.
+	// Waiting rows of a shard. When full, the oldest goes out and is counted.
 	MaxRows int `yaml:"max_rows" default:"10_000_000" min:"1" max:"1_000_000_000"`
-	// About the most memory of a shard for the latest of them, 160 bytes and the scores each. The others are on disk.
-	// 0: all are in memory.
+	// About the most memory of a shard for the latest of them; the others are on disk. 0: all are in memory.
 	MemoryBytes int `yaml:"memory_bytes" default:"32MiB" min:"0" max:"1TiB"`
-	// Directory for those on disk, of no use after a restart; up to the size of all rows that come within join.wait.
-	// Empty: work in checkpoints.dir; a local directory is better where that is on a network.
+	// Directory for those on disk, of no use after a restart. Empty: work in checkpoints.dir; where that is on a
+	// network, name a local directory.
 	Dir string `yaml:"dir"`
-	// Joined rows of a shard, also those that brought their label, whose ids are known until join.wait is over (45
-	// bytes each). Repeats of them and further labels are counted and change nothing. 0: a repeat counts as new.
+	// Labelled rows of a shard whose ids are known until join.wait is over (45 bytes each). Repeats of them and further
+	// labels are counted and change nothing. 0: a repeat counts as new.
 	Remember int `yaml:"remember" default:"1_000_000" min:"0" max:"1_000_000_000"`
 }
 

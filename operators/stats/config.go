@@ -18,9 +18,9 @@ func (SampleConfig) Declaration() string { return configSource }
 
 // Config is the section stats: accumulators and metrics.
 type Config struct {
-	// Bins of the reliability diagram and of ECE; divides 3600.
+	// Bins of the reliability diagram and of ECE.
 	Bins int `yaml:"bins" default:"15" min:"1" max:"3600"`
-	// Numbers of bins of further ECEs; each divides 3600.
+	// Numbers of bins of further ECEs.
 	ExtraBins []int `yaml:"extra_bins" min:"1" max:"3600"`
 	// Soft bins of SB-ECE.
 	SoftBins int `yaml:"soft_bins" default:"15" min:"1" max:"1000"`
@@ -36,11 +36,11 @@ type Config struct {
 type SampleConfig struct {
 	// Most rows of one cell (key, label pane, prediction pane).
 	RowsPerCell int `yaml:"rows_per_cell" default:"1024" min:"1" max:"1_000_000"`
-	// Most bytes of one cell; at most kafka.message_max_bytes.
+	// Most bytes of one cell.
 	BytesPerCell int `yaml:"bytes_per_cell" default:"256KiB" min:"0" max:"1GiB"`
-	// Latest sampled rows that a model task keeps of a model version; at least refit.max_rows.
+	// Latest sampled rows that a model task keeps of a model version.
 	Rows int `yaml:"rows" default:"8192" min:"1" max:"10_000_000"`
-	// Latest sampled rows that it keeps of a slice, for estimates before labels; at most as many as rows.
+	// Latest sampled rows that it keeps of a slice; at most as many as rows.
 	SliceRows int `yaml:"slice_rows" default:"512" min:"200" max:"10_000_000"`
 }
 

@@ -20,16 +20,15 @@ type Config struct {
 	Brokers []string `yaml:"brokers" default:"127.0.0.1:9092" required:"true" format:"address"`
 	// Name in the logs and quotas of the brokers.
 	ClientID string `yaml:"client_id" default:"plumbline" required:"true"`
-	// Most bytes fetched per partition and request; at least message_max_bytes.
+	// Most bytes fetched per partition and request.
 	FetchMax int `yaml:"fetch_max_bytes" default:"8MiB" min:"1KiB" max:"1GiB"`
 	// Largest message that is decoded or produced; larger ones go to the dead-letter topic.
 	MessageMax int `yaml:"message_max_bytes" default:"8MiB" min:"1KiB" max:"1GiB"`
-	// Most bytes of a value that its dead letter quotes; 0: none. The message is found by its topic, partition and
-	// offset.
+	// Most bytes of a value that its dead letter quotes; 0: none.
 	DeadLetter int `yaml:"dead_letter_bytes" default:"64KiB" min:"0" max:"1MiB"`
-	// Session of the consumer groups. A broker that hears nothing from a process for so long gives its partitions to
-	// others. Longer for slow machines; the broker allows group.min.session.timeout.ms, 6s, to
-	// group.max.session.timeout.ms, 30m.
+	// Session of the consumer groups: a broker that hears nothing from a process for this long gives its partitions to
+	// others. Raise it on slow machines. The broker's own bounds are group.min.session.timeout.ms (6s) and
+	// group.max.session.timeout.ms (30m).
 	Session time.Duration `yaml:"session_timeout" default:"10s" min:"6s"`
 	// Encryption to the brokers.
 	TLS TLS `yaml:"tls"`
@@ -47,7 +46,7 @@ type TLS struct {
 	Enabled bool `yaml:"enabled"`
 	// PEM file of the authorities to trust; empty: the system's.
 	CAFile string `yaml:"ca_file"`
-	// PEM file of the certificate to show the brokers; empty: none.
+	// PEM file of the client certificate; empty: none.
 	CertFile string `yaml:"cert_file"`
 	// PEM file of its private key.
 	KeyFile string `yaml:"key_file"`
@@ -62,13 +61,13 @@ const (
 
 // SASL is authentication by password. The password comes from a file or an environment variable, never from the YAML.
 type SASL struct {
-	// PLAIN shows the broker the password: use it with TLS only.
+	// PLAIN sends the password: use it with TLS only.
 	Mechanism string `yaml:"mechanism" default:"PLAIN" enum:"PLAIN|SCRAM-SHA-256|SCRAM-SHA-512"`
 	// User name; empty: no authentication.
 	Username string `yaml:"username"`
 	// Environment variable that holds the password.
 	PasswordEnv string `yaml:"password_env"`
-	// File that holds the password; a line feed at its end is not part of it.
+	// File that holds the password; a final line feed is ignored.
 	PasswordFile string `yaml:"password_file"`
 }
 

@@ -24,15 +24,14 @@ type Config struct {
 	Alertmanagers []string `yaml:"alertmanagers" format:"url"`
 	// Labels added to every alert for Alertmanager, name=value.
 	Labels []string `yaml:"labels" format:"label"`
-	// Wall clock between repeats of firing alerts. Alertmanager forgets an alert without a repeat for four times as
-	// long.
+	// Wall clock between repeats of firing alerts; Alertmanager forgets an alert after four times as long.
 	Resend time.Duration `yaml:"resend" default:"1m" min:"1s"`
 	// Wall clock of one request.
 	Timeout time.Duration `yaml:"timeout" default:"10s" min:"100ms"`
-	// Wall clock for which a request to a webhook that does not answer is repeated. After it, each change is tried
-	// once until the webhook answers.
+	// Wall clock for which a request to a webhook that does not answer is repeated. Then each change is tried once,
+	// until the webhook answers.
 	RetryFor time.Duration `yaml:"retry_for" default:"15m"`
-	// Addresses that receive each change at least once, by the Standard Webhooks specification (docs/http.md).
+	// Receivers of each change (docs/http.md).
 	Webhooks []WebhookConfig `yaml:"webhooks"`
 }
 
@@ -46,8 +45,8 @@ type WebhookConfig struct {
 	SecretEnv string `yaml:"secret_env"`
 	// File that holds the key; neither secret_env nor secret_file: not signed.
 	SecretFile string `yaml:"secret_file"`
-	// Alert states that are sent; empty: firing and resolved. An alert that another alert inhibits counts as inhibited,
-	// whatever its state.
+	// Alert states that are sent; empty: firing and resolved. An inhibited alert counts as inhibited, whatever its
+	// state.
 	States []string `yaml:"states" enum:"pending|firing|resolved|inhibited"`
 }
 

@@ -25,8 +25,7 @@ const (
 type Config struct {
 	// file: a file of each process; postgres: a server that all processes may share; off: none.
 	Store string `yaml:"store" default:"file" enum:"file|postgres|off"`
-	// The file: one for each machine, on a local disk; empty: history-GROUP@HOST.db in join.dir, or in work in
-	// checkpoints.dir.
+	// The file: one for each machine, on a local disk; empty: history-GROUP@HOST.db in join.dir.
 	Path string `yaml:"path"`
 	// Environment variable that holds the address of PostgreSQL:
 	// postgres://user:password@host/database?sslmode=verify-full.
@@ -35,7 +34,7 @@ type Config struct {
 	DSNFile string `yaml:"dsn_file"`
 	// Newest entries of a model that are kept; 0: no bound.
 	Rows int64 `yaml:"rows" default:"100_000" min:"0" max:"1_000_000_000"`
-	// An entry is deleted when it is so much event time older than the newest of its model; 0: never.
+	// An entry is deleted when it is this much older than the newest of its model; 0: never.
 	MaxAge time.Duration `yaml:"max_age"`
 	// Wall clock of one transaction or query.
 	Timeout time.Duration `yaml:"timeout" default:"10s" min:"100ms"`

@@ -15,32 +15,30 @@ func (Config) Declaration() string { return configSource }
 
 // Config is the process that trains heads, `plumbline trainer`. Times are wall clock.
 type Config struct {
-	// Name of the process in records; each has its own. Empty: the host's name.
+	// Name of the process; each has its own. Empty: the host's name.
 	Name string `yaml:"name" format:"name"`
-	// Directory of jobs: requests, checkpoints, results. Trainers that share it take over each other's jobs.
+	// Directory of jobs. Trainers that share it continue each other's jobs.
 	Dir string `yaml:"dir" default:"./trainer" required:"true"`
-	// Directory of archived rows to train on; empty: that of the section archive, or files.
+	// Directory of archived rows; empty: archive.directory, or files.
 	Archive string `yaml:"archive"`
-	// Longest wait for the archive to have all rows of a request: its files are complete after archive.roll_time.
+	// Longest wait for the archive to have all rows of a request.
 	Settle time.Duration `yaml:"settle" default:"15m"`
-	// Files and directories to train on where there is no archive: Arrow, Parquet, CSV or npz with features, label and
-	// ts. Files that name a model and version are used where they match the request's model and its version without
-	// +headN.
+	// Files and directories to train on without an archive: Arrow, Parquet, CSV or npz with features, label and ts.
+	// Files that name a model and version must match the request's, without +headN.
 	Files []string `yaml:"files"`
-	// The heads that serve: trainings start from them and are compared with them.
+	// The heads that serve, from which trainings start.
 	Heads []ServingHead `yaml:"heads"`
-	// What computes. auto: cuda where there is a device, otherwise go.
+	// What computes. auto: cuda if there is a device, else go.
 	Backend string `yaml:"backend" default:"auto" enum:"auto|cuda|gorgonia|go"`
 	// Number of the CUDA device; a process uses one.
 	Device int `yaml:"device" min:"0" max:"1023"`
 	// Command that trains in place of the recipes (docs/train.md); empty: none.
 	Command []string `yaml:"command" blank:"true"`
-	// A training uses so many newest rows of the request's range; 0: all.
+	// Most rows of a training, the newest of the request's range; 0: all.
 	MaxRows int `yaml:"max_rows" default:"1_000_000" min:"0" max:"1_000_000_000"`
-	// Features of at most so many bytes are held in memory. More stay in their files and are read during the
-	// training.
+	// Most bytes of features in memory; larger sets stay in their files.
 	MemoryBytes int `yaml:"memory_bytes" default:"1GiB" min:"0" max:"1PiB"`
-	// Of each class at most this many times the training rows of the rarest class are kept; 0: all. At least 1.
+	// Keep of each class at most this many times the training rows of the rarest; 0: all. At least 1.
 	Balance float64 `yaml:"balance" min:"0" max:"1_000_000_000"`
 	// Newest share of the rows, used for validation.
 	Validation float64 `yaml:"validation" default:"0.2" above:"0" max:"0.9"`
@@ -50,10 +48,10 @@ type Config struct {
 	Timeout time.Duration `yaml:"timeout" default:"6h" min:"1s"`
 	// Time between the heartbeats of a job.
 	Heartbeat time.Duration `yaml:"heartbeat" default:"5s" min:"100ms"`
-	// Another trainer takes over a job without a heartbeat for so long; at least twice heartbeat.
+	// A job without a heartbeat for this long is taken over; at least twice heartbeat.
 	LostAfter time.Duration `yaml:"lost_after" default:"1m" min:"200ms"`
-	// Heads up to so many bytes are in their record. Larger ones are read from trainer.dir, which shards must then
-	// share. At most half of kafka.message_max_bytes.
+	// Larger heads are not in their record: shards read them from trainer.dir, which they must share. At most half of
+	// kafka.message_max_bytes.
 	InlineBytes int `yaml:"inline_bytes" default:"4MiB" min:"0" max:"512MiB"`
 	// Directories of finished jobs that are kept.
 	Keep int `yaml:"keep" default:"20" min:"1" max:"100_000"`
@@ -63,7 +61,7 @@ type Config struct {
 type ServingHead struct {
 	// Model name.
 	Model string `yaml:"model" required:"true"`
-	// Version; empty: every one that has no entry of its own and comes from no head of topics.heads.
+	// Version; empty: every one without an entry or a head of topics.heads.
 	Version string `yaml:"version"`
 	// Its .safetensors file.
 	File string `yaml:"file" required:"true"`

@@ -19,42 +19,40 @@ type Config struct {
 	// Run the alarm.
 	Enabled bool `yaml:"enabled" default:"true"`
 	// What the alarm tests. raw: the model's own confidence; calibrated: the output of the calibrator in force;
-	// accuracy: a fall of the model's accuracy, whether or not its confidence falls too. The alarm on raw is inhibited
-	// while a calibrator is in force and calibrated is tested.
+	// accuracy: a fall of the model's accuracy.
 	Signals []string `yaml:"signals" default:"raw,calibrated,accuracy" required:"true" enum:"raw|calibrated|accuracy"`
 	// Tolerance of the ECE: the alarm fires on proof that it was exceeded.
 	EpsilonECE float64 `yaml:"epsilon_ece" default:"0.02" above:"0" max:"0.5"`
 	// Tolerance of every single bin, in the alarm's second test.
 	EpsilonBin float64 `yaml:"epsilon_bin" default:"0.05" above:"0" max:"0.5"`
 	// Tolerance of accuracy: the alarm fires on proof that accuracy was lower than that of the reference by more than
-	// this. The reference is the first reference_rows rows unless reference is rolling.
+	// this.
 	EpsilonAccuracy float64 `yaml:"epsilon_accuracy" default:"0.02" above:"0" max:"0.5"`
-	// Bins of both tests; divides 3600.
+	// Bins of both tests.
 	Bins int `yaml:"bins" default:"15" min:"2" max:"60"`
 	// Least mean event time between false alarms of a model version; its signals share it equally.
 	FalseAlarmEvery time.Duration `yaml:"false_alarm_every" default:"8760h" min:"1s"`
-	// Severity label of the alert: info, warning or critical.
+	// Severity label of the alert.
 	Severity string `yaml:"severity" default:"critical" enum:"info|warning|critical"`
 	// Severity label of the alert on accuracy.
 	AccuracySeverity string `yaml:"accuracy_severity" default:"warning" enum:"info|warning|critical"`
-	// Largest weight of a row; larger weights break the bound on false alarms. If g predictions share one outcome, give
-	// each the weight 1/g.
+	// Largest weight of a row; larger ones break the bound on false alarms.
 	MaxWeight float64 `yaml:"max_weight" default:"1" above:"0" max:"1_000_000_000"`
 	// 0: a row counts when its label comes. Otherwise it counts this long after its prediction: set it to the longest
-	// label delay where the delay depends on whether the model was right.
+	// label delay where labels come sooner for wrong predictions.
 	Matured time.Duration `yaml:"matured"`
-	// none: test the error itself. pinned: test its change against the curve of the first reference_rows rows. rolling:
-	// test its change against the reference_rows rows before.
+	// none: test the error itself. pinned: test its change from the first reference_rows rows. rolling: test its change
+	// from the reference_rows rows before. Accuracy is always compared: none means pinned.
 	Reference string `yaml:"reference" default:"none" enum:"none|pinned|rolling"`
-	// Labelled rows of the reference curve and of the reference accuracy; every slice has its own reference.
+	// Labelled rows of the reference; every slice has its own.
 	ReferenceRows int64 `yaml:"reference_rows" default:"10_000" min:"100" max:"1_000_000_000"`
-	// The tolerance of a bin, and of accuracy, is widened by this many standard errors of the reference.
+	// The tolerances are widened by this many standard errors of the reference.
 	Slack float64 `yaml:"slack" default:"1" min:"0" max:"10"`
 	// Test every slice too.
 	Slices bool `yaml:"slices" default:"true"`
 	// Largest expected share of false alarms among the slices of a model version that alarm (e-BH).
 	FDR float64 `yaml:"fdr" default:"0.05" above:"0" max:"0.5"`
-	// Fewest rows since the alarm that can show that the error is back inside the tolerance.
+	// Rows since the alarm that are needed to show that the error is back inside the tolerance.
 	ClearRows int64 `yaml:"clear_rows" default:"1000" min:"1" max:"1_000_000_000"`
 	// Event time for which the rows must show this without interruption.
 	ClearFor time.Duration `yaml:"clear_for" default:"30s"`

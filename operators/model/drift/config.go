@@ -18,12 +18,12 @@ type Config struct {
 	Reference string `yaml:"reference" default:"pinned" enum:"pinned|rolling"`
 	// Number of predictions, and of labelled rows, in the reference.
 	ReferenceRows int64 `yaml:"reference_rows" default:"10_000" min:"100" max:"1_000_000_000"`
-	// Level of the thresholds of distances: the share of windows above them if nothing changes.
+	// Share of windows above the thresholds of distances if nothing changes.
 	Alpha float64 `yaml:"alpha" default:"0.001" above:"0" max:"0.5"`
 	// Compute them for every slice too.
 	Slices bool `yaml:"slices" default:"true"`
-	// Count rows by predicted class, for distances of class shares and estimates under label shift. none: never; model:
-	// for model versions; slices: for every slice too.
+	// Count rows by predicted class, for distances of class shares and estimates under label shift: none; for each
+	// model version; for every slice too.
 	Classes string `yaml:"classes" default:"model" enum:"none|model|slices"`
 }
 

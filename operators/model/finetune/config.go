@@ -19,24 +19,23 @@ type TriggerConfig struct {
 	Enabled bool `yaml:"enabled"`
 	// How to train: a recipe of `plumbline train`.
 	Recipe string `yaml:"recipe" default:"auto" required:"true"`
-	// The trigger decides on the latest label panes with at least this many sampled rows, with the output of the
-	// calibrators in force.
+	// The trigger decides on the latest label panes with at least this many sampled rows.
 	Rows int64 `yaml:"rows" default:"2000" min:"10" max:"1_000_000_000"`
 	// With fewer rows the trigger does not decide; at most rows.
 	MinRows int64 `yaml:"min_rows" default:"1000" min:"10" max:"1_000_000_000"`
 	// Number of first sampled rows of a model version that are the reference.
 	ReferenceRows int64 `yaml:"reference_rows" default:"4000" min:"10" max:"1_000_000_000"`
-	// A head is requested if the excess ECE of the rows since recalibration was last tried is above this.
+	// Excess ECE since calibration was last tried, above which a head is requested.
 	MaxECE float64 `yaml:"max_ece" default:"0.03" above:"0" max:"1"`
-	// A head is requested if accuracy is lower than that of the reference by more than this.
+	// Drop of accuracy from the reference above which a head is requested.
 	MaxAccuracyDrop float64 `yaml:"max_accuracy_drop" default:"0.03" above:"0" max:"1"`
-	// A head is requested if AURC is higher than that of the reference by more than this.
+	// Rise of AURC from the reference above which a head is requested.
 	MaxAURCRise float64 `yaml:"max_aurc_rise" default:"0.03" above:"0" max:"1"`
-	// The drop or rise must also be at least this many standard errors of accuracy.
+	// The drop or rise must also be this many standard errors.
 	Z float64 `yaml:"z" default:"3" min:"0" max:"10"`
 	// The cause must last this long.
 	For time.Duration `yaml:"for" default:"5m"`
-	// So many sampled rows must have come since it began, to train on.
+	// Sampled rows that must have come since it began, to train on.
 	DataRows int64 `yaml:"data_rows" default:"2000" min:"10" max:"1_000_000_000"`
 	// Time between requests for a model version.
 	Cooldown time.Duration `yaml:"cooldown" default:"6h"`
@@ -44,8 +43,8 @@ type TriggerConfig struct {
 	Budget int `yaml:"budget" default:"7" min:"1" max:"1000"`
 	// Period of the budget.
 	BudgetPeriod time.Duration `yaml:"budget_period" default:"168h" min:"1s"`
-	// Time from a request to the first rows that its head runs on. It must be longer than training takes. Otherwise the
-	// shadow begins when the head is there, and a replay with the head differs.
+	// Time from a request to the first rows that its head runs on; longer than archive.roll_time and training take, or
+	// a replay differs.
 	ShadowAfter time.Duration `yaml:"shadow_after" default:"30m"`
 	// Time from a request after which it counts as failed if its head has not run.
 	Deadline time.Duration `yaml:"deadline" default:"24h" min:"1s"`

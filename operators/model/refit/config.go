@@ -17,54 +17,50 @@ func (Config) Declaration() string { return configSource }
 
 // Config says when and how calibrators are refitted. Times are event time.
 type Config struct {
-	// Calibrator to fit; auto: several of them, chosen by classes and rows; none: never refit.
+	// Calibrator to fit; auto: several, chosen by classes and rows; none: never refit.
 	Method string `yaml:"method" default:"auto"`
 	// Event time between refits; 0: not by period, otherwise at least event_time.pane.
 	Period time.Duration `yaml:"period" default:"1h"`
 	// Refit when the alarm or a rule fires.
 	OnAlarm bool `yaml:"on_alarm" default:"true"`
-	// A refit on alarm waits for this many sampled rows since the start of the alarm; at most max_rows.
+	// A refit on alarm waits for this many sampled rows since the start of the alarm.
 	FreshRows int `yaml:"fresh_rows" default:"1000" min:"0" max:"10_000_000"`
-	// Smallest number of sampled rows for a refit; at most max_rows.
+	// Smallest number of sampled rows for a refit.
 	MinRows int `yaml:"min_rows" default:"500" min:"10" max:"10_000_000"`
 	// Latest sampled rows that a refit uses.
 	MaxRows int `yaml:"max_rows" default:"5000" min:"10" max:"10_000_000"`
 	// Newest share of these rows, never fitted on: candidates are first scored on it.
 	TestShare float64 `yaml:"test_share" default:"0.3" min:"0.05" max:"0.9"`
-	// Label panes after which a fit is due. Its result is used only then, and a model whose fit takes longer waits.
+	// Label panes after which a fit is due: its result is used then, and a model whose fit takes longer waits.
 	Delay int64 `yaml:"delay" default:"1" min:"1" max:"10_000"`
 	// Fits at a time in this process; 0: half of the processors. No result depends on it.
 	Workers int `yaml:"workers" min:"0" max:"1024"`
-	// A candidate is published if the anytime-valid paired test on NLL rejects "not better" at this level, split over
-	// the candidates.
+	// Level of the test that a candidate must pass, split over the candidates.
 	Alpha float64 `yaml:"alpha" default:"0.01" above:"0" max:"0.5"`
-	// A validation without a result after this many rows ends without a change; 0: it ends with the next refit.
+	// A validation without a result after this many rows ends without a change; 0: no bound.
 	ValidationRows int `yaml:"validation_rows" default:"10_000" min:"0" max:"1_000_000_000"`
-	// A validation without a result after this event time ends too; 0: it ends with the next refit.
+	// A validation without a result after this time ends too; 0: no bound.
 	ValidationFor time.Duration `yaml:"validation_for"`
-	// Published only if NLL falls by at least this many nats: a smaller difference is not worth a publication.
+	// Published only if NLL falls by at least this many nats.
 	MinNLLGain float64 `yaml:"min_nll_gain" default:"0.001" min:"0" max:"10"`
 	// Published only if ECE rises by at most this.
 	MaxECERise float64 `yaml:"max_ece_rise" default:"0.005" min:"0" max:"1"`
 	// Published only if accuracy drops by at most this.
 	MaxAccuracyDrop float64 `yaml:"max_accuracy_drop" default:"0.005" min:"0" max:"1"`
-	// Event time for which a candidate is only scored, at least.
+	// Shortest time for which a candidate is scored but not served.
 	ShadowFor time.Duration `yaml:"shadow_for"`
-	// Share of the ids that get a candidate before all others; 0: no canary.
+	// Share of the ids that get a candidate first; 0: no canary.
 	CanaryShare float64 `yaml:"canary_share" min:"0" max:"0.9"`
-	// Event time for which only these ids have it.
+	// Time for which only these ids have it.
 	CanaryFor time.Duration `yaml:"canary_for" default:"10m"`
-	// The rollback monitor tests the calibrator in force against the one before it, the latest three that a change
-	// replaced, and the identity, and rolls back if one of them is better. Smallest mean number of label panes between
-	// false rollbacks; 0: no rollback.
+	// Smallest mean number of label panes between false rollbacks; 0: no rollback.
 	RollbackPanes int64 `yaml:"rollback_panes" default:"1_000_000" min:"0" max:"1_000_000_000_000"`
 	// Event time between refits on alarm.
 	Cooldown time.Duration `yaml:"cooldown" default:"2m"`
 	// Run online Platt scaling with calibeating on top of the calibrator in force; snapshots show its metrics.
 	Online bool `yaml:"online"`
-	// What to do when predictions show that class shares have moved and the test of label shift passes. off: nothing.
-	// candidate: class weights on the calibrator in force are validated like a refit's candidate, once labels come.
-	// at_once: they come into force before labels. They may change the top class of a row.
+	// What to do when class shares have moved. off: nothing. candidate: class weights are validated like a refit's
+	// candidate, once labels come. at_once: they come into force before labels. They may change the top class of a row.
 	LabelShift string `yaml:"label_shift" default:"off" enum:"off|candidate|at_once"`
 }
 

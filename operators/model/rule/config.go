@@ -21,49 +21,43 @@ type Config struct {
 	Name string `yaml:"name" required:"true" format:"name"`
 	// calibrated: the output of the calibrator in force; raw: the model's own confidence.
 	Signal string `yaml:"signal" default:"calibrated" enum:"calibrated|raw"`
-	// The rule window: the latest label panes with at least this many rows. These are labelled rows, or predictions if
-	// the value is one of predictions.
+	// The rule window: the latest label panes with at least this many rows, labelled ones or predictions, as the value
+	// needs.
 	Rows int64 `yaml:"rows" default:"2000" min:"1" max:"1_000_000_000"`
 	// With fewer rows the rule does not decide; at most rows.
 	MinRows int64 `yaml:"min_rows" default:"500" min:"1" max:"1_000_000_000"`
 	// Labelled rows of the key before the rule may fire.
 	WarmupRows int64 `yaml:"warmup_rows" default:"2000" min:"0" max:"1_000_000_000"`
 	// The rule is pending while the value is above this and significant; with side below, while it is below this. At
-	// most 1, except for measure nll of kind threshold.
+	// most 1 but for nll.
 	Fire float64 `yaml:"fire" default:"0.05" above:"0" max:"1000"`
-	// The rule resolves when the value is below this; less than fire. With side below, when it is above this; more than
-	// fire.
+	// The rule resolves when the value is back on the other side of this.
 	Clear float64 `yaml:"clear" default:"0.03" min:"0" max:"1000"`
 	// Event time for which the value must be beyond fire before the rule fires.
 	For time.Duration `yaml:"for" default:"30s"`
 	// Event time for which the value must be beyond clear before the rule resolves.
 	ClearFor time.Duration `yaml:"clear_for" default:"30s"`
-	// Severity label of the alert: info, warning or critical.
+	// Severity label of the alert.
 	Severity string `yaml:"severity" default:"warning" enum:"info|warning|critical"`
 	// Evaluate the rule on every slice too.
 	Slices bool `yaml:"slices" default:"false"`
-	// The value. excess: ECE minus the ECE that a calibrated model would show with as many rows. reference: how much
-	// worse the measure is than in a reference window. distance: distance of a confidence score's distribution from the
-	// reference, before labels. estimate: the measure, estimated before labels. threshold: the measure itself.
+	// The value: excess ECE; the change of a measure from a reference; the distance of a score's distribution from the
+	// reference; a measure estimated before labels; a measure itself.
 	Kind string `yaml:"kind" default:"excess"`
-	// Kind excess: ece. reference: ece (debiased), smece, accuracy, nll, curve (largest change of a bin). distance: ks,
-	// psi, wasserstein, js. estimate: accuracy (its fall), ece, miss (estimate minus truth, once labels come).
-	// threshold: accuracy, nll, ece (debiased), smece, confidence (mean), coverage (share of predictions with a label
-	// at the age).
+	// What is measured; docs/operations.md says what goes with which kind.
 	Measure string `yaml:"measure" default:"ece"`
-	// Kind distance: the confidence score; class: the shares of the predicted classes, with the measures psi and js.
+	// Kind distance: the confidence score; class: the shares of the predicted classes.
 	Score string `yaml:"score" default:"msp" enum:"msp|margin|negent|class"`
 	// Kinds reference and distance. pinned: the first reference_rows rows; rolling: the reference_rows rows before
 	// the window.
 	Reference string `yaml:"reference" default:"pinned" enum:"pinned|rolling"`
 	// Rows of the reference.
 	ReferenceRows int64 `yaml:"reference_rows" default:"5000" min:"100" max:"1_000_000_000"`
-	// Kind distance: the value is significant only above the threshold that it exceeds with this probability if nothing
-	// has changed.
+	// Kind distance: probability of a significant distance if nothing has changed.
 	Alpha float64 `yaml:"alpha" default:"0.0001" above:"0" max:"0.5"`
-	// Kind threshold: the side of fire on which the rule fires: above for errors, below for accuracy and coverage.
+	// Kind threshold: the side of fire on which the rule fires.
 	Side string `yaml:"side" default:"above" enum:"above|below"`
-	// Kind threshold: the rule fires only if the whole 95 % interval of the value is beyond fire.
+	// Kind threshold: the whole 95 % interval must be beyond fire.
 	Interval bool `yaml:"interval" default:"false"`
 	// Measure coverage: smallest age of the predictions; 0: join.wait.
 	Age time.Duration `yaml:"age" default:"0s"`

@@ -16,12 +16,12 @@ func (Config) Declaration() string { return configSource }
 
 // Config lists the cohort columns and limits their values.
 type Config struct {
-	// Text columns whose values are cohorts.
+	// Text columns whose values are cohorts, such as region.
 	Columns []string `yaml:"columns"`
 	// Values of a column, by model version, that have statistics of their own: those with the most predictions. The
-	// rest are pooled as ~other and counted.
+	// rest are pooled as ~other.
 	MaxKeys int `yaml:"max_keys" default:"1000" min:"1" max:"1_000_000"`
-	// Half-life, in event time, of the counts of predictions that choose the values.
+	// Half-life, in event time, of the counts that choose them.
 	HalfLife time.Duration `yaml:"half_life" default:"1h" min:"1m"`
 }
 
