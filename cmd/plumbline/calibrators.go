@@ -63,9 +63,9 @@ func newDecisionCommand(action, short string) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.version, "model-version", "", "`version` of the model, where it has several")
 	flags.StringVar(&f.why, "why", "", "`reason`, kept with the decision")
-	flags.StringVar(&f.by, "by", userName(), "`name` of who decides, where no --user says so")
+	flags.StringVar(&f.by, "by", userName(), "`name` of who decides, without --user")
 	flags.DurationVar(&f.wait, "wait", 0,
-		"wait so long for what the model task makes of it, and fail where that is a refusal; 0: not")
+		"wait this long for the result; fail if it is a refusal")
 	if action == pipeline.ActionPin || action == pipeline.ActionRollback {
 		flags.IntVar(&f.revision, "revision", 0, "`revision` to put in force")
 	}

@@ -27,12 +27,12 @@ func newDemoCommand() *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&o.Length, "for", time.Minute, "`length` of the run on a machine that keeps up, 20s to 1h")
-	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the model, of the order of the images and of how they are changed")
+	flags.DurationVar(&o.Length, "for", time.Minute, "`length` of the run, 20s to 1h")
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of model, order and changes of the images")
 	flags.BoolVar(&o.Headless, "headless", false, "serve no page")
-	flags.StringVar(&o.Listen, "listen", "127.0.0.1:8080", "`address` of the page; where it is taken, a free port")
+	flags.StringVar(&o.Listen, "listen", "127.0.0.1:8080", "`address` of the page; if it is taken, a free port")
 	flags.StringVar(&o.Dir, "dir", "",
-		"empty `directory` for broker, checkpoints and log, which is kept; default: a temporary one")
+		"empty `directory` for broker, checkpoints and log; it is kept (default: a temporary one)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("config") {
 			return usageErrorf("--config: the demo has a configuration of its own")

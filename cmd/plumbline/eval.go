@@ -45,18 +45,18 @@ func (f *evalFlags) add(cmd *cobra.Command) {
 	flags.Float64Var(&opt.SoftTemperature, "soft-temperature", 0.01, "temperature T of the soft bins")
 	flags.Float64Var(&opt.Norm, "norm", 2, "norm `p` of SB-ECE")
 	flags.StringVar(&opt.CSF, "csf", metric.MSP,
-		"confidence that aurc, eaurc, auroc and fpr95 rank by: msp, margin or negent")
+		"score that aurc, eaurc, auroc and fpr95 rank by: msp, margin or negent")
 	flags.BoolVar(&opt.Uncertainty, "uncertainty", false,
-		"also the interval and the null expectation of every calibration error")
+		"add interval and null expectation of every calibration error")
 	flags.IntVar(&opt.Resamples, "resamples", 1000, "resamples of intervals and null expectations")
 	flags.Uint64Var(&opt.Seed, "seed", 0, "seed of the resampling")
-	flags.BoolVar(&f.noWeights, "no-weights", false, "every row counts once, whatever the column weight says")
-	flags.StringVar(&f.calibrator, "calibrator", "", "evaluate what this `file` of plumbline fit makes of the scores")
+	flags.BoolVar(&f.noWeights, "no-weights", false, "ignore the column weight")
+	flags.StringVar(&f.calibrator, "calibrator", "", "apply this calibrator `file` first")
 	flags.StringVar(&f.by, "by", "",
-		"text `column` (Arrow, Parquet, CSV): also a report for each of its values")
-	flags.StringVar(&f.plot, "plot", "", "draw the reports into this `file`, .png or .svg")
+		"text `column` (Arrow, Parquet, CSV): add a report for each of its values")
+	flags.StringVar(&f.plot, "plot", "", "draw the reports into this .png or .svg `file`")
 	flags.BoolVar(&opt.Detail, "detail", false,
-		"with --json: also the reliability diagram, the soft-bin sums and the binned CDF")
+		"with --json: add reliability diagram, soft-bin sums, binned CDF")
 }
 
 func runEval(cmd *cobra.Command, files []string, f evalFlags) error {

@@ -14,7 +14,7 @@ import (
 type inputFlags struct{ array, labels string }
 
 func (f *inputFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.array, "array", "", "scores `array` of npz files, where FILE does not name it")
+	cmd.Flags().StringVar(&f.array, "array", "", "scores `array` of npz files")
 	cmd.Flags().StringVar(&f.labels, "labels", "", "labels `array` of npz files")
 }
 
@@ -49,21 +49,21 @@ func addFeedFlags(cmd *cobra.Command) *feedFlags {
 	f.add(cmd)
 	flags.StringVar(&f.model, "model", "", "model `name`; default: the file's, else the file's name and array")
 	flags.StringVar(&f.version, "version", "", "model `version`; default: the file's, else 0")
-	flags.Float64Var(&f.eventRate, "event-rate", 100, "rows per second of event time; 0: the files' own times")
+	flags.Float64Var(&f.eventRate, "event-rate", 100, "rows per second of event time; 0: the files' times")
 	flags.StringVar(&f.start, "start", "", "event `time` of the first row, RFC 3339; default: so that the last is now")
 	flags.StringVar(&f.labelDelay, "label-delay", "0s",
-		"event time from a row to its label, `MIN-MAX` such as 0s-5m, uniform")
+		"event time from a row to its label, uniform in `MIN-MAX` such as 0s-5m")
 	flags.BoolVar(&f.noLabels, "no-labels", false, "send no labels")
-	flags.BoolVar(&f.inlineLabels, "inline-labels", false, "send labels in the logits messages, without delay")
-	flags.IntVar(&f.batch, "batch", 256, "rows of a message at most")
+	flags.BoolVar(&f.inlineLabels, "inline-labels", false, "send labels with the logits")
+	flags.IntVar(&f.batch, "batch", 256, "most rows of a message")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of order and delays")
 	flags.BoolVar(&f.shuffle, "shuffle", false, "send the rows of each file in random order")
 	flags.IntVar(&f.repeat, "repeat", 1, "passes over each file")
-	flags.Int64Var(&f.skip, "skip", 0, "rows to pass over; they keep their numbers and times")
+	flags.Int64Var(&f.skip, "skip", 0, "rows to skip; they keep their numbers and times")
 	flags.Int64Var(&f.limit, "limit", 0, "rows to send; 0: all")
 	flags.StringVar(&f.idPrefix, "id-prefix", "",
-		"`prefix` of ids of rows without one; different streams need different ones (default: row)")
-	flags.BoolVar(&f.end, "end", true, "close the stream with a watermark, so that all windows complete")
+		"`prefix` of ids of rows without one, another one for each stream (default: row)")
+	flags.BoolVar(&f.end, "end", true, "end with a watermark, so that all windows complete")
 	return f
 }
 

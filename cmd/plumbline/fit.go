@@ -50,23 +50,23 @@ func (f *fitFlags) add(cmd *cobra.Command) {
 	f.inputFlags.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.choice.Method, "method", "m", "temperature",
-		"`name` of a method, several with commas between, or all")
+		"`name` of a method, several separated by commas, or all")
 	flags.StringVar(&f.choice.Skip, "skip", "",
-		"with --method all: `names` of methods to leave out, with commas between")
+		"with --method all: `names` to leave out, separated by commas")
 	flags.StringVar(&f.choice.LossScaling, "loss-scaling", "off",
-		"class-wise loss scaling of the methods that it can wrap: off, on or both")
+		"class-wise loss scaling, of methods that it can wrap: off, on or both")
 	flags.StringVar(&f.holdout, "holdout", "",
-		"score on the rows of this `file`, or on this share of FILE, such as 0.3, kept out of the fit")
+		"score on this `file`, or on this share of FILE, such as 0.3, kept out of the fit")
 	flags.StringVar(&f.holdoutLabels, "holdout-labels", "", "labels `array` of the npz file of --holdout")
 	flags.IntVar(&f.folds, "folds", 0,
-		"score by cross-validation with so many folds; the calibrator is then fitted on all rows")
-	flags.BoolVar(&f.refit, "refit", false, "write the calibrator fitted on all rows of FILE, those held out too")
+		"score by cross-validation with this many folds; then fit on all rows")
+	flags.BoolVar(&f.refit, "refit", false, "fit the written calibrator on held-out rows too")
 	flags.IntVar(&f.metricBins, "metric-bins", 15, "bins of the ECE of held-out rows")
-	flags.BoolVar(&f.noWeights, "no-weights", false, "every row counts once, whatever the column weight says")
+	flags.BoolVar(&f.noWeights, "no-weights", false, "ignore the column weight")
 	flags.Uint64Var(&f.opt.Seed, "seed", 0, "seed of the split, of methods that draw, and of ECE intervals")
 	flags.StringVarP(&f.out, "output", "o", "",
-		"write the calibrator to this `file` (JSON); - is stdout, and the report goes to stderr")
-	flags.BoolVar(&f.force, "force", false, "replace the file of -o if it is there")
+		"write the calibrator to this `file`; -: to stdout, and the report to stderr")
+	flags.BoolVar(&f.force, "force", false, "replace the file of -o")
 	for _, s := range offline.Settings {
 		usage := s.Owner() + ": " + s.Usage
 		switch v := s.Value(&f.opt).(type) {

@@ -75,7 +75,7 @@ func newOrderCommand(action, short, kind string) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&by, "by", "", "`name` of who decides; the user's by default")
-	cmd.Flags().StringVar(&why, "why", "", "`reason`, for those who read it later")
+	cmd.Flags().StringVar(&why, "why", "", "`reason`, kept with the decision")
 	return cmd
 }
 

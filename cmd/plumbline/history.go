@@ -46,7 +46,7 @@ func newHistoryCommand() *cobra.Command {
 	flags.StringVar(&f.since, "since", "", "`time` of the oldest entry (RFC 3339)")
 	flags.StringVar(&f.until, "until", "", "`time` that all entries are before (RFC 3339)")
 	flags.IntVar(&f.limit, "limit", 50, "newest so many; 0: all")
-	flags.BoolVar(&f.record, "records", false, "with the records and their evidence in the text too")
+	flags.BoolVar(&f.record, "records", false, "also print the records with their evidence")
 	flags.BoolVar(&f.direct, "database", false, "read the configured database, without a running process")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) }
 	return cmd

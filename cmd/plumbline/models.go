@@ -64,8 +64,8 @@ func newModelsList() *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&search, "search", "", "only those with this `text` in model or version")
-	cmd.Flags().IntVar(&limit, "limit", limit, "at most so many, those with the most labelled rows")
+	cmd.Flags().StringVar(&search, "search", "", "`text` in model or version")
+	cmd.Flags().IntVar(&limit, "limit", limit, "most versions, those with the most labelled rows")
 	return cmd
 }
 
@@ -115,6 +115,6 @@ func newSetClasses() *cobra.Command {
 	f.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.why, "why", "", "`reason`, kept with the decision")
-	flags.StringVar(&f.by, "by", userName(), "`name` of who decides, where no --user says so")
+	flags.StringVar(&f.by, "by", userName(), "`name` of who decides, without --user")
 	return cmd
 }

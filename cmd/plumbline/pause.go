@@ -22,8 +22,7 @@ type controlFlags struct {
 }
 
 func (f *controlFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.urls, "url", nil, "`address` of a process, such as http://host:8080; "+
-		"may be repeated (default: http.listen of the configuration)")
+	cmd.Flags().StringArrayVar(&f.urls, "url", nil, "`address` of a process, such as http://host:8080; may be repeated (default: http.listen)")
 	cmd.Flags().StringVar(&f.user, "user", "", "user `name` of http.web_config_file")
 	cmd.Flags().StringVar(&f.passwordFile, "password-file", "", "`file` with the password")
 	cmd.Flags().StringVar(&f.ca, "ca-file", "", "PEM `file` of the authorities to trust")
@@ -42,9 +41,9 @@ func newPauseCommand() *cobra.Command {
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&why, "why", "", "`reason`, shown in the status")
-	cmd.Flags().StringVar(&by, "by", userName(), "`name` of who asks, where no --user says so")
+	cmd.Flags().StringVar(&by, "by", userName(), "`name` of who asks, without --user")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0,
-		"wait so long until everything that was read is in checkpoints; 0: not")
+		"wait this long until all that was read is in checkpoints")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return f.each(cmd, "pause", url.Values{"by": {by}, "why": {why}})
 	}

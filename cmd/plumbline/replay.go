@@ -30,7 +30,7 @@ func newReplayCommand() *cobra.Command {
 	flags.BoolVar(&f.topic, "topic", false, "read the configured logits and labels topics instead of files")
 	flags.StringVar(&f.from, "from", "earliest", "`position` to start at: earliest, an offset or a time (RFC 3339)")
 	flags.StringVar(&f.to, "to", "latest", "`position` to stop before: latest, an offset or a time (RFC 3339)")
-	flags.IntVar(&f.shards, "shards", 1, "shards that files are split over by id; the hash does not depend on it")
+	flags.IntVar(&f.shards, "shards", 1, "shards over which files are split by id; the hash does not depend on it")
 	return cmd
 }
 

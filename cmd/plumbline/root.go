@@ -82,8 +82,7 @@ func newRootCommand() *cobra.Command {
 func bounded(cmd *cobra.Command) {
 	var most string
 	cmd.Flags().StringVar(&most, "max-memory", "",
-		"give up where files take more `memory` than this, as 4GiB; 0 for no bound "+
-			"(default three quarters of the machine's)")
+		"stop if files take more `memory`, such as 4GiB; 0: no bound (default three quarters of the machine's)")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		const parts, of = 3, 4

@@ -30,7 +30,7 @@ func newRunCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&stages, "stages", "all",
-		"`stages` to run: all, or some of shards, models and repartition, with commas")
+		"`stages` to run: all, or some of shards,models,repartition")
 	return cmd
 }
 

@@ -30,7 +30,7 @@ func newStateCommand() *cobra.Command {
 	flags := again.Flags()
 	flags.StringVar(&o.Task, "task", "", "`task`: shards/N, models/N or all")
 	flags.StringVar(&o.From, "from", reset.FromCommitted,
-		"`where` to begin: committed, where the lost state stood, or earliest, at the first record")
+		"`where` to begin: committed (where the lost state stood) or earliest")
 	flags.StringVar(&o.By, "by", userName(), "`name` of who decides")
 	flags.StringVar(&o.Why, "why", "", "`reason`, kept in the history")
 	flags.BoolVar(&accept, "accept-loss", false, "do it")

@@ -74,9 +74,9 @@ func newScaleCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runScale(cmd, o) },
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&o.Partitions, "partitions", 0, "`number` of shards and partitions that are to be")
+	flags.IntVar(&o.Partitions, "partitions", 0, "new `number` of shards and partitions")
 	flags.StringVar(&o.By, "by", userName(), "`name` of who decides")
-	flags.StringVar(&o.Why, "why", "", "`reason`, shown while it is done")
+	flags.StringVar(&o.Why, "why", "", "`reason`, shown meanwhile")
 	return cmd
 }
 

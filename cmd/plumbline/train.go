@@ -47,24 +47,23 @@ func (f *trainFlags) add(cmd *cobra.Command) {
 	flags, o := cmd.Flags(), &f.o
 	flags.StringVar(&f.array, "array", "", "features `array` of npz files, where FILE does not name it")
 	flags.StringVar(&f.labels, "labels", "", "labels `array` of npz files")
-	flags.StringVar(&o.Data.Head, "head", "", "the current head: a .safetensors `file`, or an .npz with its arrays")
+	flags.StringVar(&o.Data.Head, "head", "", "the current head: a .safetensors or .npz `file`")
 	flags.StringVar(&f.headArrays, "head-arrays", "W,b",
-		"weight (K×D) and bias `arrays` of --head, where that is an .npz")
+		"weight (K×D) and bias `arrays` of an .npz --head")
 	flags.StringVar(&f.recipe, "recipe", recipe.Auto, "`name` of a recipe, or a .json file with its settings")
-	flags.StringVar(&o.Backend, "backend", backends.Go, "what trains: go, cuda, which falls back to go where there is "+
-		"no device, or gorgonia in plumbline-train")
+	flags.StringVar(&o.Backend, "backend", backends.Go, "go, cuda (falls back to go), or gorgonia in plumbline-train")
 	flags.StringVar(&o.BLAS, "blas", "auto",
-		"matrix products: auto (OpenBLAS where it is installed), openblas or gonum")
-	flags.IntVar(&o.Threads, "threads", 0, "threads of OpenBLAS; 0 is as many as Go uses")
+		"matrix products: auto (OpenBLAS if installed), openblas or gonum")
+	flags.IntVar(&o.Threads, "threads", 0, "threads of OpenBLAS; 0: as many as Go uses")
 	flags.BoolVar(&o.Temper, "temper", false,
-		"divide the logits of the new head by the best temperature of the validation rows; auto always does")
+		"divide the new head's logits by the best temperature of the validation rows; auto always does")
 	flags.IntVar(&o.MetricBins, "metric-bins", 15, "bins of the ECE")
 	flags.StringVar(&o.Checkpoint, "checkpoint", "",
-		"write everything that --resume needs to this `file` after every epoch")
-	flags.BoolVar(&o.Resume, "resume", false, "go on from the file of --checkpoint, with the same bits")
+		"save to this `file` after every epoch, for --resume")
+	flags.BoolVar(&o.Resume, "resume", false, "continue from the file of --checkpoint")
 	flags.StringVarP(&o.Output, "output", "o", "",
 		"write head.safetensors, head.onnx, report.json and curves.png to this `directory`")
-	flags.BoolVar(&o.Force, "force", false, "replace files of -o and --checkpoint that are there")
+	flags.BoolVar(&o.Force, "force", false, "replace files of -o and --checkpoint")
 	f.split.add(cmd)
 	f.set.add(cmd)
 }
@@ -140,23 +139,22 @@ type trainSplitFlags struct {
 func (s *trainSplitFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.order, "split", "time",
-		"rows are divided by time (the newest validate and are held out) or random")
+		"divide rows by time (the newest validate) or random")
 	flags.StringVar(&s.validation, "validation", "0.2",
-		"share of the rows that validates, after those held out, or a `file`")
+		"share of the rows that validates, or a `file`")
 	flags.StringVar(&s.holdout, "holdout", "",
-		"score on the rows of this `file`, or on this share of FILE, such as 0.3, which nothing else sees")
+		"score on this `file`, or on this share of FILE, such as 0.3, which nothing else sees")
 	flags.StringVar(&s.holdoutLabels, "holdout-labels", "",
 		"labels `array` of the npz files of --holdout and --validation; else that of --labels")
-	flags.IntVar(&s.maxRows, "max-rows", 0, "train on so many rows at most, the newest; 0 is all")
+	flags.IntVar(&s.maxRows, "max-rows", 0, "most rows to train on, the newest; 0: all")
 	flags.Float64Var(&s.balance, "balance", 0,
-		"keep of a class at most so many times the training rows of the rarest; 0 keeps all")
-	flags.StringVar(&s.memory, "memory", "1GiB", "features of at most this `size` are held in memory; more stay in "+
-		"their files and are read as the training goes")
+		"keep of a class at most this many times the training rows of the rarest; 0: all")
+	flags.StringVar(&s.memory, "memory", "1GiB", "most features in memory, by `size`; larger sets stay in their files")
 	flags.StringVar(&s.model, "model", "",
-		"model whose rows are taken, where FILE is a directory with those of several")
+		"model, where FILE is a directory with several")
 	flags.StringVar(&s.version, "version", "", "version of it")
 	flags.IntVar(&s.classes, "classes", 0,
-		"number of classes, where neither --head nor logits say it; 0 is the highest label and one")
+		"number of classes, without --head and logits; 0: highest label + 1")
 }
 
 // shareOrFile reads a share between 0 and 1, or else takes the text for a file.

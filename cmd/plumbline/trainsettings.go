@@ -32,9 +32,9 @@ type trainSettings struct {
 func (s *trainSettings) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.Loss, "loss", "",
-		"loss as `text`, such as 'ce + 0.5*sbece' (docs/train.md); alone, it is that of the recipe ce")
+		"loss as `text`, such as 'ce + 0.5*sbece' (docs/train.md), for the recipe ce")
 	flags.StringVar(&s.Head, "from", "", "train from this `head`: current, linear (fresh) or bottleneck (fresh)")
-	flags.IntVar(&s.Width, "width", 0, "hidden units of a bottleneck; 0 is the number of features, at most 512")
+	flags.IntVar(&s.Width, "width", 0, "hidden units of a bottleneck; 0: the number of features, at most 512")
 	flags.IntVar(&s.Epochs, "epochs", 0, "passes over the training rows (recipes: 40)")
 	flags.IntVar(&s.Batch, "batch", 0, "rows of a mini-batch (recipes: 128)")
 	flags.Float64Var(&s.LR, "rate", 0, "learning rate at its highest (recipes: 0.03 to 0.3)")
@@ -43,12 +43,12 @@ func (s *trainSettings) add(cmd *cobra.Command) {
 	flags.Float64Var(&s.Momentum, "momentum", 0, "of stochastic gradient descent (recipes: 0.9)")
 	flags.BoolVar(&s.Nesterov, "nesterov", false, "Nesterov's momentum")
 	flags.Float64Var(&s.WeightDecay, "weight-decay", 0, "of all parameters (recipes: 5e-4)")
-	flags.BoolVar(&s.Decoupled, "decoupled", false, "weight decay off the weights, not through the momentum")
+	flags.BoolVar(&s.Decoupled, "decoupled", false, "decay weights directly, not through the momentum")
 	flags.Float64Var(&s.Mixup, "mixup", 0, "α of mixup of features, up to 1")
 	flags.StringVar(&s.CDF, "cdf", "", "whose confidences the loss au counts: batch (each mini-batch's) or rows "+
 		"(the current head's on all training rows)")
-	flags.IntVar(&s.Patience, "patience", 0, "stop after so many epochs without a lower validation NLL")
-	flags.BoolVar(&s.KeepLast, "keep-last", false, "take the last epoch, not that of the lowest validation NLL")
+	flags.IntVar(&s.Patience, "patience", 0, "stop after this many epochs without a lower validation NLL")
+	flags.BoolVar(&s.KeepLast, "keep-last", false, "take the last epoch, not the one of lowest validation NLL")
 	flags.BoolVar(&s.Tempered, "tempered", false, "compare epochs by the NLL after the best temperature")
 	flags.StringVar(&s.interleave.Loss, "interleave", "",
 		"second loss as `text`, trained on rows of its own after every epoch")

@@ -65,7 +65,7 @@ var Settings = []Setting{
 	{
 		Flag: "kappa", Methods: odir, Hi: anyFinite, Open: true,
 		Value: func(o *calibrator.Options) any { return &o.ODIR.Diagonal },
-		Usage: "penalty of the diagonal's spread (default K/2n·100, or none where --lambda and --mu are set)",
+		Usage: "penalty of the diagonal's spread (default K/2n·100; none with --lambda and --mu)",
 	},
 	{
 		Flag: "knots", Methods: []string{"spline"}, Lo: 2, Hi: calibrator.MaxSplineKnots,
@@ -75,12 +75,12 @@ var Settings = []Setting{
 	{
 		Flag: "residual", Methods: []string{"spline"},
 		Value: func(o *calibrator.Options) any { return &o.Residual },
-		Usage: "fit what is left of the accuracy after the confidence",
+		Usage: "fit accuracy less confidence",
 	},
 	{
 		Flag: "top", Methods: parameterised, Lo: 1, Hi: calibrator.MaxTop,
 		Value: func(o *calibrator.Options) any { return &o.Parameterised.Top },
-		Usage: "how many of the largest logits the network sees (default 10)",
+		Usage: "number of largest logits in the input (default 10)",
 	},
 	{
 		Flag: "hidden", Methods: parameterised, Lo: 1, Hi: calibrator.MaxHidden,
@@ -90,12 +90,12 @@ var Settings = []Setting{
 	{
 		Flag: "steps", Methods: parameterised, Lo: 1, Hi: 100_000,
 		Value: func(o *calibrator.Options) any { return &o.Parameterised.Steps },
-		Usage: "iterations at most (default 500)",
+		Usage: "most iterations (default 500)",
 	},
 	{
 		Flag: "ridge", Methods: parameterised, Hi: anyFinite, Open: true,
 		Value: func(o *calibrator.Options) any { return &o.Parameterised.Ridge },
-		Usage: "weight, in rows, of the distance from one temperature (default 10)",
+		Usage: "penalty, in rows, of the distance from one temperature (default 10)",
 	},
 	{
 		Flag: "mse", Methods: parameterised,
@@ -105,7 +105,7 @@ var Settings = []Setting{
 	{
 		Flag: "accuracy", Methods: []string{"metacal_accuracy"}, Hi: 1, Open: true,
 		Value: func(o *calibrator.Options) any { return &o.Accuracy },
-		Usage: "accuracy wanted of the rows that are kept (default: half the error)",
+		Usage: "accuracy of the kept rows (default: half the error)",
 	},
 	{
 		Flag: "miscoverage", Methods: []string{"metacal_miscoverage"}, Hi: 1, Open: true,
@@ -115,12 +115,12 @@ var Settings = []Setting{
 	{
 		Flag: "delta", Methods: metacal, Hi: 1, Open: true,
 		Value: func(o *calibrator.Options) any { return &o.MetaCal.Delta },
-		Usage: "keep to the target with probability 1 - delta (default: on average)",
+		Usage: "meet the target with this error probability (default: on average)",
 	},
 	{
 		Flag: "rank-every", Methods: metacal, Lo: 1, Hi: 1_000_000,
 		Value: func(o *calibrator.Options) any { return &o.MetaCal.RankEvery },
-		Usage: "one row in so many sets the threshold; 1: all, and they fit too (default 10, or fewer of few rows)",
+		Usage: "one row in this many sets the threshold; 1: all rows do both (default 10, fewer for few rows)",
 	},
 	{
 		Flag: "alpha", Lo: 0.1, Hi: 100,
