@@ -22,7 +22,8 @@ type controlFlags struct {
 }
 
 func (f *controlFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.urls, "url", nil, "`address` of a process, such as http://host:8080; may be repeated (default: http.listen)")
+	cmd.Flags().StringArrayVar(&f.urls, "url", nil,
+		"`address` of a process, such as http://host:8080; may be repeated (default: http.listen)")
 	cmd.Flags().StringVar(&f.user, "user", "", "user `name` of http.web_config_file")
 	cmd.Flags().StringVar(&f.passwordFile, "password-file", "", "`file` with the password")
 	cmd.Flags().StringVar(&f.ca, "ca-file", "", "PEM `file` of the authorities to trust")
