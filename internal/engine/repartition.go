@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 
 	"github.com/segmentio/kafka-go"
@@ -67,9 +68,13 @@ func (r *KafkaRun) split(ctx context.Context, plan scale.Plan) error {
 		group := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{topic},
 			Watch: true, Log: r.Log,
 			Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
+		stage := splitterOf(input)
+		r.await(stage)
+		group.Has = r.has(stage, math.MaxInt)
 		g.Go(func() error {
+			defer r.leave(stage)
 			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
-				task := attempts.ID{Task: "repartition-" + input.String(), Partition: p}
+				task := attempts.ID{Task: stage, Partition: p}
 				return r.attempts.Run(ctx, task, func(ctx context.Context, guard *attempts.Guard) error {
 					return r.repartition(ctx, relayed{plan, input, topic, id, p, guard}, sink, commit)
 				})
@@ -131,7 +136,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	}
 	convert := repartition.New(split, next, newOut(r.Engine, counts, hashed), counts)
 	status := &pipeline.RelayStatus{Partition: p}
-	name := taskName("repartition-"+u.input.String(), p)
+	name := taskName(splitterOf(u.input), p)
 	r.add(name, status)
 	r.reads(name, src)
 	defer r.remove(name)

@@ -79,6 +79,9 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	}
 	r.topics = topics
 	askLimits(ctx, r)
+	r.ends = func(ctx context.Context, marks []kafkaio.Mark) (bool, error) {
+		return kafkaio.AtEnd(ctx, r.Client, marks)
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	r.following.Store(true)
 	if err := rt.ServeHTTP(ctx, g); err != nil {
@@ -113,6 +116,7 @@ func askLimits(ctx context.Context, r *KafkaRun) {
 
 // runStages joins the groups of the stages. Shards wait until the heads that they run have been read.
 func (r *KafkaRun) runStages(ctx context.Context, g *errgroup.Group, which Stages, tuned <-chan struct{}) error {
+	r.awaitStages(which)
 	if which.Repartition || which.Shards {
 		g.Go(func() error { return r.runSplitters(ctx, which) })
 	}
@@ -131,6 +135,31 @@ func (r *KafkaRun) runStages(ctx context.Context, g *errgroup.Group, which Stage
 		g.Go(func() error { return r.runModels(ctx) })
 	}
 	return nil
+}
+
+// Names of stages whose tasks a group gives.
+const (
+	stageShards = "shard"
+	stageModels = "model"
+)
+
+func splitterOf(in pipeline.Input) string { return "repartition-" + in.String() }
+
+// awaitStages says which stages this process takes part in, before it joins their groups.
+func (r *KafkaRun) awaitStages(which Stages) {
+	plan, _ := r.book.Now()
+	if which.Repartition || which.Shards && plan.Split {
+		split, _ := plan.Sources(&r.Config)
+		for in := range split {
+			r.await(splitterOf(in))
+		}
+	}
+	if which.Shards {
+		r.await(stageShards)
+	}
+	if which.Models {
+		r.await(stageModels)
+	}
 }
 
 // WaitFor waits for the end of g, and for no longer than the configured time once ctx is done.
@@ -239,16 +268,17 @@ func (r *KafkaRun) runShards(ctx context.Context) error {
 		g := kafkaio.Group{ID: r.Config.Group + "-shards" + plan.Suffix(), Brokers: r.Config.Kafka.Brokers,
 			Dialer: r.Dialer, Topics: names, Log: r.Log,
 			Silent: r.heardNothing("shards"), Client: r.Client, Session: r.Config.Kafka.Session,
+			Has:     r.has(stageShards, plan.Of),
 			Members: filepath.Join(r.workDir(), "members")}
 		return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
-			return growing{r}.runShard(ctx, p, r.source(taskName("shard", p), topics, p, commit))
+			return growing{r}.runShard(ctx, p, r.source(taskName(stageShards, p), topics, p, commit))
 		})
 	})
 }
 
 // shard runs one shard until ctx is done or an error. Where the shards are to end it seals its state.
 func (r *KafkaRun) shard(ctx context.Context, guard *attempts.Guard, p int, open pipeline.Open) error {
-	name := taskName("shard", p)
+	name := taskName(stageShards, p)
 	defer r.remove(name)
 	plan, _ := r.book.Now()
 	ctx, stop := context.WithCancel(ctx)
@@ -278,23 +308,24 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 	g := kafkaio.Group{ID: r.Config.Group + "-models", Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer,
 		Topics: []string{r.Config.Topics.Panes}, Log: r.Log,
 		Silent: r.heardNothing("models"), Client: r.Client, Session: r.Config.Kafka.Session,
+		Has:     r.has(stageModels, r.panes),
 		Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
 		if p >= r.panes { // watchTopology names it
 			<-ctx.Done()
 			return nil
 		}
-		id := attempts.ID{Task: "model", Partition: p}
+		id := attempts.ID{Task: stageModels, Partition: p}
 		return r.attempts.Run(ctx, id, func(ctx context.Context, guard *attempts.Guard) error {
 			topics := map[pipeline.Input]string{pipeline.Panes: r.Config.Topics.Panes}
-			return r.model(ctx, guard, p, r.source(taskName("model", p), topics, p, commit))
+			return r.model(ctx, guard, p, r.source(taskName(stageModels, p), topics, p, commit))
 		})
 	})
 }
 
 // model runs one model task until ctx is done or an error.
 func (r *KafkaRun) model(ctx context.Context, guard *attempts.Guard, p int, open pipeline.Open) error {
-	name := taskName("model", p)
+	name := taskName(stageModels, p)
 	defer r.remove(name)
 	var task *model.Task
 	err := pipeline.Run(ctx, r.runner("models", guard), func() (pipeline.Registered, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 
@@ -140,6 +141,48 @@ func (rt *running) taskStatuses() []*pipeline.TaskStatus {
 	return all
 }
 
+// assigned reports whether every stage has its tasks: a process that waits for the partitions of one that was killed
+// has the other stages' only.
+func (rt *running) assigned() bool {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	for _, names := range rt.due {
+		if names == nil {
+			return false
+		}
+		for _, name := range names {
+			if rt.tasks[name] == nil || rt.sources[name] == nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// reached are the places up to which the tasks have been handed what they read.
+func (rt *running) reached() (marks []kafkaio.Mark) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	for _, src := range rt.sources {
+		marks = append(marks, src.Reached()...)
+	}
+	return marks
+}
+
+// atEnd asks whether the logs end at marks.
+func (rt *Engine) atEnd(marks []kafkaio.Mark) bool {
+	if rt.ends == nil || len(marks) == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), statusWait)
+	defer cancel()
+	ok, err := rt.ends(ctx, marks)
+	if err != nil {
+		rt.Log.Debug("where the logs end", "err", err)
+	}
+	return ok && err == nil
+}
+
 // shown reports whether the statuses are of everything that the tasks have taken: they are those of the last
 // checkpoints, and one that takes long must not be mistaken for silence.
 func (rt *running) shown() bool {
@@ -187,11 +230,13 @@ func tookAll(m, s *pipeline.TaskStatus, wrote uint64) bool {
 	return s.Partition >= len(m.Epochs) || m.Epochs[s.Partition] == s.Epoch
 }
 
-// Status describes the process. It is drained when every task has read to the end of its log, everything is
-// written, the model tasks have what the shards wrote, and nothing has happened for a moment: then what other
-// processes wrote is there, too.
+// Status describes the process. It is drained when it has all tasks that are due, every one has read to the end that
+// its log has now, everything is written, the model tasks have what the shards wrote, and nothing has happened for a
+// moment: then what other processes wrote is there, too.
 func (rt *Engine) Status() *ProcessStatus {
-	shown := rt.shown() // before the statuses: later ones are as good, earlier ones are not
+	// Each before the next, and the ends of the logs last: what one task wrote is then in what the next was asked for.
+	marks := rt.reached()
+	shown := rt.assigned() && rt.shown() // before the statuses: later ones are as good, earlier ones are not
 	tasks, complete := rt.Statuses()
 	st := &ProcessStatus{Version: buildinfo.Read().Version, Host: Hostname(), Counts: countTree(tasks), Tasks: tasks,
 		Models: map[string]string{},
@@ -216,6 +261,7 @@ func (rt *Engine) Status() *ProcessStatus {
 			st.Unaccounted += rows
 		}
 	}
+	st.Drained = st.Drained && rt.atEnd(marks)
 	if shards > 0 && wm != pipeline.NoTime && wm != pipeline.EndTime {
 		st.Watermark = pipeline.Format(wm)
 	}

@@ -9,10 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/eventually"
+	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
 type fakeTask struct{ st *pipeline.TaskStatus }
@@ -63,6 +67,90 @@ func TestProcessStatus(t *testing.T) {
 		if st.Drained != c.drained || st.Watermark != c.watermark || (rt.Ready() == nil) != c.ready {
 			t.Errorf("%s: drained %v, watermark %q, ready %v", c.name, st.Drained, st.Watermark, rt.Ready())
 		}
+	}
+}
+
+// TestDrainedHasEveryStage: a process whose model tasks are not assigned yet, as they are not while the session of one
+// that was killed lasts, is not drained because its shards are.
+func TestDrainedHasEveryStage(t *testing.T) {
+	t.Parallel()
+	rt := New(config.Default(), slog.New(slog.DiscardHandler))
+	long := time.Now().Add(-time.Minute)
+	task := func(stage string, p int) {
+		rt.add(taskName(stage, p), fakeTask{&pipeline.TaskStatus{Task: stage, Partition: p, CaughtUp: true, Active: long}})
+		rt.reads(taskName(stage, p), &kafkaio.Source{})
+	}
+	drained := func(want bool, when string) {
+		t.Helper()
+		if got := rt.Status().Drained; got != want {
+			t.Errorf("%s: drained %t", when, got)
+		}
+	}
+	rt.await(stageShards, stageModels)
+	shards, models := rt.has(stageShards, 2), rt.has(stageModels, 1)
+	shards([]int{0, 1, 2}, true) // the topics have a partition that no shard reads
+	task(stageShards, 0)
+	task(stageShards, 1)
+	drained(false, "the group of the models has not said anything")
+	models([]int{0}, true)
+	drained(false, "the model task has not begun")
+	task(stageModels, 0)
+	drained(true, "all tasks are there")
+	models(nil, false)
+	drained(false, "the group of the models assigns anew")
+	rt.remove(taskName(stageModels, 0))
+	models([]int{}, true)
+	drained(true, "another process has the model task")
+	rt.await(splitterOf(pipeline.Logits))
+	drained(false, "a topic is split by id, and nobody does so yet")
+	rt.leave(splitterOf(pipeline.Logits))
+	drained(true, "no topic is split any more")
+}
+
+// TestDrainedAsksWhereLogsEnd: what a process was told last of its logs is not what they hold now.
+func TestDrainedAsksWhereLogsEnd(t *testing.T) {
+	t.Parallel()
+	brokers := kafkatest.Start(t)
+	kafkatest.CreateTopics(t, brokers, 1, "panes")
+	client := &kafka.Client{Addr: kafka.TCP(brokers...)}
+	var gate kafkaio.Gate
+	src := kafkaio.NewSource(kafkaio.Spec{Client: client, MaxBytes: 1 << 20, Gate: &gate,
+		Topics: map[pipeline.Input]string{pipeline.Panes: "panes"}, Next: map[pipeline.Input]int64{pipeline.Panes: 0},
+		Log: slog.New(slog.DiscardHandler)})
+	defer src.Close()
+	rt := New(config.Default(), slog.New(slog.DiscardHandler))
+	rt.ends = func(ctx context.Context, marks []kafkaio.Mark) (bool, error) {
+		return kafkaio.AtEnd(ctx, client, marks)
+	}
+	st := &pipeline.TaskStatus{Task: stageModels, CaughtUp: true, Active: time.Now().Add(-time.Minute),
+		Next: map[string]int64{"panes": 1}}
+	rt.add(taskName(stageModels, 0), fakeTask{st})
+	rt.reads(taskName(stageModels, 0), src)
+	next := func(want bool) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := src.Next(ctx); (err == nil) != want {
+			t.Errorf("a record: %v", err)
+		}
+	}
+	next(false)
+	if !rt.Status().Drained {
+		t.Error("not drained at the end of an empty log")
+	}
+	gate.Close() // the source takes nothing, and its task shows what it has
+	kafkatest.Write(t, brokers, kafka.Message{Topic: "panes", Value: []byte("a pane")})
+	if rt.Status().Drained {
+		t.Error("drained though the log has a message that no task has")
+	}
+	gate.Open()
+	next(true)
+	next(false)
+	if !rt.Status().Drained {
+		t.Error("not drained once it has")
+	}
+	rt.ends = func(context.Context, []kafkaio.Mark) (bool, error) { return true, io.ErrUnexpectedEOF }
+	if rt.Status().Drained {
+		t.Error("drained though no broker said where the logs end")
 	}
 }
 

@@ -34,6 +34,10 @@ type Group struct {
 	// was said, and with the zero time once one is again. nil = nobody is.
 	Silent func(since time.Time, err error)
 
+	// Has is called with the partition numbers of a generation before their workers begin, and when they have ended,
+	// with member false: then nobody knows yet what comes next. nil = nobody asks.
+	Has func(partitions []int, member bool)
+
 	// Members, a directory, lets a process that was killed and starts again take its partitions back at once instead of
 	// after Session: see member. "" = not.
 	Members string
@@ -77,6 +81,7 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 		ps := g.assigned(gen)
 		g.Log.Info("assigned", "group", g.ID, "generation", gen.ID, "partitions", ps)
 		var busy sync.WaitGroup
+		g.has(ps, true)
 		for _, p := range ps {
 			wg.Add(1)
 			busy.Add(1)
@@ -163,10 +168,17 @@ func (g *Group) live(gen *kafka.Generation, busy *sync.WaitGroup) {
 		go func() {
 			<-gctx.Done()
 			busy.Wait()
+			g.has(nil, false)
 			close(idle)
 		}()
 		g.newPulse(gen).run(idle, end)
 	})
+}
+
+func (g *Group) has(partitions []int, member bool) {
+	if g.Has != nil {
+		g.Has(partitions, member)
+	}
 }
 
 // next waits for the next generation; nil when ctx is done.

@@ -235,6 +235,9 @@ func TestTransactionMarkersAreNoRecords(t *testing.T) {
 	s := source(t, Spec{Client: client, Topics: logits, Next: map[pipeline.Input]int64{pipeline.Logits: 7},
 		IdleTimeout: 30 * time.Millisecond})
 	rs = read(t, s, func(r pipeline.Record) bool { return r.Idle })
+	if at, err := AtEnd(ctx, client, s.Reached()); !at || err != nil {
+		t.Errorf("at the end: %t, %v", at, err)
+	}
 	if got := values(rs); got != "b2 idle:logits" || !s.CaughtUp() {
 		t.Errorf("got %s, caught up %v; want idleness at the last marker", got, s.CaughtUp())
 	}
@@ -441,6 +444,8 @@ type works struct {
 	t  *testing.T
 	mu sync.Mutex
 	by map[int]string
+	// told is what members were told of their partitions last.
+	told map[string]string
 }
 
 func (w *works) work(member string) func(context.Context, int, CommitFunc) error {
@@ -461,6 +466,23 @@ func (w *works) work(member string) func(context.Context, int, CommitFunc) error
 		}
 		<-ctx.Done()
 		return nil
+	}
+}
+
+// has checks that a member is told its partitions before their work, and the end of a generation after it.
+func (w *works) has(name string) func([]int, bool) {
+	return func(partitions []int, member bool) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for p, m := range w.by {
+			if m == name {
+				w.t.Errorf("%s works on partition %d while it is told of %v, a member: %t", m, p, partitions, member)
+			}
+		}
+		if w.told == nil {
+			w.told = map[string]string{}
+		}
+		w.told[name] = fmt.Sprint(partitions, member)
 	}
 }
 
@@ -486,7 +508,7 @@ func TestGroupGivesEveryPartitionToOneMember(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z", "y"},
-			Log: quiet, Client: newClient(t, brokers)}
+			Log: quiet, Client: newClient(t, brokers), Has: w.has(name)}
 		go func() { done <- g.Run(ctx, w.work(name)) }()
 		return func() {
 			cancel()
@@ -515,9 +537,15 @@ func TestGroupGivesEveryPartitionToOneMember(t *testing.T) {
 			t.Errorf("partition %d: committed %d, want %d", p.Partition, p.CommittedOffset, p.Partition+5)
 		}
 	}
+	if told := w.told["b"]; told != "[0 1 2 3] true" {
+		t.Errorf("b was told %s", told)
+	}
 	leaveB()
 	if s := w.state(); s != "" {
 		t.Errorf("%s still work after all have left", s)
+	}
+	if told := w.told["b"]; told != "[] false" {
+		t.Errorf("b was told %s at the end", told)
 	}
 }
 

@@ -1,7 +1,11 @@
 package kafkaio
 
 import (
+	"context"
+	"fmt"
 	"time"
+
+	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -66,6 +70,52 @@ func (s *Source) Handed() map[pipeline.Input]int64 {
 		out[s.order[i]] = in.handed.Load()
 	}
 	return out
+}
+
+// Mark is a place in a log.
+type Mark struct {
+	Topic     string
+	Partition int
+	At        int64 // every record before this offset was handed out
+}
+
+// Reached says up to where every record of the inputs was handed out. Any goroutine may call it.
+func (s *Source) Reached() []Mark {
+	var out []Mark
+	for _, in := range s.in {
+		out = append(out, Mark{in.f.topic, in.f.partition, in.reached.Load()})
+	}
+	return out
+}
+
+// AtEnd asks the brokers whether logs end at marks now.
+func AtEnd(ctx context.Context, c *kafka.Client, marks []Mark) (bool, error) {
+	ask := map[string][]kafka.OffsetRequest{}
+	at := map[string]map[int]int64{}
+	for _, m := range marks {
+		if at[m.Topic] == nil {
+			at[m.Topic] = map[int]int64{}
+		}
+		at[m.Topic][m.Partition] = m.At
+		ask[m.Topic] = append(ask[m.Topic], kafka.LastOffsetOf(m.Partition))
+	}
+	res, err := c.ListOffsets(ctx, &kafka.ListOffsetsRequest{IsolationLevel: kafka.ReadCommitted, Topics: ask})
+	if err != nil {
+		return false, fmt.Errorf("list the ends of %d logs: %w", len(marks), err)
+	}
+	told := 0
+	for topic, ps := range res.Topics {
+		for _, p := range ps {
+			if p.Error != nil {
+				return false, fmt.Errorf("list the end of %s partition %d: %w", topic, p.Partition, p.Error)
+			}
+			if p.LastOffset > at[topic][p.Partition] {
+				return false, nil
+			}
+			told++
+		}
+	}
+	return told == len(marks), nil
 }
 
 // HandedOut implements pipeline.Visibility.

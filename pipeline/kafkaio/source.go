@@ -60,6 +60,7 @@ type input struct {
 	handed     atomic.Int64 // offset after the last record handed out; -1 = none
 	committed  atomic.Int64 // offset up to which everything is in a checkpoint
 	last       atomic.Int64 // timestamp of the last record handed out
+	reached    atomic.Int64 // every record before this offset was handed out, and nothing else waits; -1 = not known
 	headOffset atomic.Int64 // of the first record in queue; -1 = none
 	headTime   atomic.Int64
 }
@@ -105,6 +106,7 @@ func newInput(f *fetcher) *input {
 	in.handed.Store(f.next)
 	in.committed.Store(f.next)
 	in.headOffset.Store(-1)
+	in.reached.Store(-1)
 	return in
 }
 
@@ -280,10 +282,12 @@ func (in *input) fill() {
 	if len(in.queue) > 0 || in.ended {
 		return
 	}
+	at := in.f.position() // before the look at out: what it has gone past is there
 	select {
 	case rs, ok := <-in.f.out:
 		in.take(rs, ok)
 	default:
+		in.reached.Store(at)
 	}
 }
 
