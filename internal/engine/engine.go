@@ -86,8 +86,7 @@ type running struct {
 	mu      sync.Mutex
 	tasks   map[string]reporter
 	sources map[string]*kafkaio.Source // what the tasks read, by the same names
-	// due are, by stage, the tasks that a group has given this process; nil while it has not said.
-	due map[string][]string
+	due     assignments
 }
 
 type reporter interface {
@@ -99,7 +98,7 @@ func New(cfg config.Config, log *slog.Logger) *Engine {
 	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), classes: validate.NewOrdered(),
 		fits:    refit.NewPool(cfg.Refit.Workers),
 		History: history.New(history.Config{}), WatchEvery: metadataInterval,
-		running: running{tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}, due: map[string][]string{}}}
+		running: running{tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}}
 	rt.attempts = attempts.New(attempts.Config{SkipAfter: cfg.Checkpoints.SkipAfter,
 		Dir: filepath.Join(rt.workDir(), "attempts", url.PathEscape(cfg.Group)), Log: log})
 	rt.Archive = rt.openArchive()
@@ -292,40 +291,6 @@ func (rt *running) reads(name string, s *kafkaio.Source) {
 	rt.mu.Lock()
 	rt.sources[name] = s
 	rt.mu.Unlock()
-}
-
-// await says that this process takes part in a stage, of which no group has given it tasks yet.
-func (rt *running) await(stages ...string) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	for _, stage := range stages {
-		rt.due[stage] = nil
-	}
-}
-
-// leave says that this process takes no part in a stage any more.
-func (rt *running) leave(stage string) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	delete(rt.due, stage)
-}
-
-// has is kafkaio.Group's Has for a stage of so many tasks; partitions beyond have none.
-func (rt *running) has(stage string, of int) func([]int, bool) {
-	return func(partitions []int, member bool) {
-		rt.mu.Lock()
-		defer rt.mu.Unlock()
-		if rt.due[stage] = nil; !member {
-			return
-		}
-		names := []string{}
-		for _, p := range partitions {
-			if p < of {
-				names = append(names, taskName(stage, p))
-			}
-		}
-		rt.due[stage] = names
-	}
 }
 
 func (rt *running) remove(name string) {

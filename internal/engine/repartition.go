@@ -69,10 +69,10 @@ func (r *KafkaRun) split(ctx context.Context, plan scale.Plan) error {
 			Watch: true, Log: r.Log,
 			Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 		stage := splitterOf(input)
-		r.await(stage)
-		group.Has = r.has(stage, math.MaxInt)
+		r.due.await(stage)
+		group.Has = r.due.has(stage, math.MaxInt)
 		g.Go(func() error {
-			defer r.leave(stage)
+			defer r.due.leave(stage)
 			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
 				task := attempts.ID{Task: stage, Partition: p}
 				return r.attempts.Run(ctx, task, func(ctx context.Context, guard *attempts.Guard) error {

@@ -116,7 +116,7 @@ func askLimits(ctx context.Context, r *KafkaRun) {
 
 // runStages joins the groups of the stages. Shards wait until the heads that they run have been read.
 func (r *KafkaRun) runStages(ctx context.Context, g *errgroup.Group, which Stages, tuned <-chan struct{}) error {
-	r.awaitStages(which)
+	awaitStages(r, which)
 	if which.Repartition || which.Shards {
 		g.Go(func() error { return r.runSplitters(ctx, which) })
 	}
@@ -146,19 +146,19 @@ const (
 func splitterOf(in pipeline.Input) string { return "repartition-" + in.String() }
 
 // awaitStages says which stages this process takes part in, before it joins their groups.
-func (r *KafkaRun) awaitStages(which Stages) {
+func awaitStages(r *KafkaRun, which Stages) {
 	plan, _ := r.book.Now()
 	if which.Repartition || which.Shards && plan.Split {
 		split, _ := plan.Sources(&r.Config)
 		for in := range split {
-			r.await(splitterOf(in))
+			r.due.await(splitterOf(in))
 		}
 	}
 	if which.Shards {
-		r.await(stageShards)
+		r.due.await(stageShards)
 	}
 	if which.Models {
-		r.await(stageModels)
+		r.due.await(stageModels)
 	}
 }
 
@@ -268,7 +268,7 @@ func (r *KafkaRun) runShards(ctx context.Context) error {
 		g := kafkaio.Group{ID: r.Config.Group + "-shards" + plan.Suffix(), Brokers: r.Config.Kafka.Brokers,
 			Dialer: r.Dialer, Topics: names, Log: r.Log,
 			Silent: r.heardNothing("shards"), Client: r.Client, Session: r.Config.Kafka.Session,
-			Has:     r.has(stageShards, plan.Of),
+			Has:     r.due.has(stageShards, plan.Of),
 			Members: filepath.Join(r.workDir(), "members")}
 		return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
 			return growing{r}.runShard(ctx, p, r.source(taskName(stageShards, p), topics, p, commit))
@@ -308,7 +308,7 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 	g := kafkaio.Group{ID: r.Config.Group + "-models", Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer,
 		Topics: []string{r.Config.Topics.Panes}, Log: r.Log,
 		Silent: r.heardNothing("models"), Client: r.Client, Session: r.Config.Kafka.Session,
-		Has:     r.has(stageModels, r.panes),
+		Has:     r.due.has(stageModels, r.panes),
 		Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
 		if p >= r.panes { // watchTopology names it

@@ -141,17 +141,61 @@ func (rt *running) taskStatuses() []*pipeline.TaskStatus {
 	return all
 }
 
-// assigned reports whether every stage has its tasks: a process that waits for the partitions of one that was killed
-// has the other stages' only.
-func (rt *running) assigned() bool {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	for _, names := range rt.due {
+// assignments are, by stage, the tasks that a group has given this process; nil while it has not said.
+type assignments struct {
+	mu sync.Mutex
+	by map[string][]string
+}
+
+// await says that this process takes part in stages, of which no group has given it tasks yet.
+func (a *assignments) await(stages ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.by == nil {
+		a.by = map[string][]string{}
+	}
+	for _, stage := range stages {
+		a.by[stage] = nil
+	}
+}
+
+// leave says that this process takes no part in a stage any more.
+func (a *assignments) leave(stage string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.by, stage)
+}
+
+// has is kafkaio.Group's Has for a stage of so many tasks; partitions beyond have none.
+func (a *assignments) has(stage string, of int) func([]int, bool) {
+	return func(partitions []int, member bool) {
+		a.await(stage)
+		if !member {
+			return
+		}
+		names := []string{}
+		for _, p := range partitions {
+			if p < of {
+				names = append(names, taskName(stage, p))
+			}
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.by[stage] = names
+	}
+}
+
+// all reports whether every stage has been given its tasks, and they are there: a process that waits for the partitions
+// of one that was killed may have the other stages' only.
+func (a *assignments) all(there func(task string) bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, names := range a.by {
 		if names == nil {
 			return false
 		}
 		for _, name := range names {
-			if rt.tasks[name] == nil || rt.sources[name] == nil {
+			if !there(name) {
 				return false
 			}
 		}
@@ -160,7 +204,7 @@ func (rt *running) assigned() bool {
 }
 
 // reached are the places up to which the tasks have been handed what they read.
-func (rt *running) reached() (marks []kafkaio.Mark) {
+func reached(rt *running) (marks []kafkaio.Mark) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	for _, src := range rt.sources {
@@ -170,7 +214,7 @@ func (rt *running) reached() (marks []kafkaio.Mark) {
 }
 
 // atEnd asks whether the logs end at marks.
-func (rt *Engine) atEnd(marks []kafkaio.Mark) bool {
+func atEnd(rt *Engine, marks []kafkaio.Mark) bool {
 	if rt.ends == nil || len(marks) == 0 {
 		return true
 	}
@@ -183,11 +227,14 @@ func (rt *Engine) atEnd(marks []kafkaio.Mark) bool {
 	return ok && err == nil
 }
 
-// shown reports whether the statuses are of everything that the tasks have taken: they are those of the last
-// checkpoints, and one that takes long must not be mistaken for silence.
+// shown reports whether all tasks that are due are there, and the statuses are of everything that they have taken: they
+// are those of the last checkpoints, and one that takes long must not be mistaken for silence.
 func (rt *running) shown() bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
+	if !rt.due.all(func(task string) bool { return rt.tasks[task] != nil && rt.sources[task] != nil }) {
+		return false
+	}
 	for name, src := range rt.sources {
 		t := rt.tasks[name]
 		if t == nil || t.Status() == nil {
@@ -235,8 +282,8 @@ func tookAll(m, s *pipeline.TaskStatus, wrote uint64) bool {
 // moment: then what other processes wrote is there, too.
 func (rt *Engine) Status() *ProcessStatus {
 	// Each before the next, and the ends of the logs last: what one task wrote is then in what the next was asked for.
-	marks := rt.reached()
-	shown := rt.assigned() && rt.shown() // before the statuses: later ones are as good, earlier ones are not
+	marks := reached(&rt.running)
+	shown := rt.shown() // before the statuses: later ones are as good, earlier ones are not
 	tasks, complete := rt.Statuses()
 	st := &ProcessStatus{Version: buildinfo.Read().Version, Host: Hostname(), Counts: countTree(tasks), Tasks: tasks,
 		Models: map[string]string{},
@@ -261,7 +308,7 @@ func (rt *Engine) Status() *ProcessStatus {
 			st.Unaccounted += rows
 		}
 	}
-	st.Drained = st.Drained && rt.atEnd(marks)
+	st.Drained = st.Drained && atEnd(rt, marks)
 	if shards > 0 && wm != pipeline.NoTime && wm != pipeline.EndTime {
 		st.Watermark = pipeline.Format(wm)
 	}

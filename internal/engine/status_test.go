@@ -77,7 +77,8 @@ func TestDrainedHasEveryStage(t *testing.T) {
 	rt := New(config.Default(), slog.New(slog.DiscardHandler))
 	long := time.Now().Add(-time.Minute)
 	task := func(stage string, p int) {
-		rt.add(taskName(stage, p), fakeTask{&pipeline.TaskStatus{Task: stage, Partition: p, CaughtUp: true, Active: long}})
+		st := &pipeline.TaskStatus{Task: stage, Partition: p, CaughtUp: true, Active: long}
+		rt.add(taskName(stage, p), fakeTask{st})
 		rt.reads(taskName(stage, p), &kafkaio.Source{})
 	}
 	drained := func(want bool, when string) {
@@ -86,8 +87,8 @@ func TestDrainedHasEveryStage(t *testing.T) {
 			t.Errorf("%s: drained %t", when, got)
 		}
 	}
-	rt.await(stageShards, stageModels)
-	shards, models := rt.has(stageShards, 2), rt.has(stageModels, 1)
+	rt.due.await(stageShards, stageModels)
+	shards, models := rt.due.has(stageShards, 2), rt.due.has(stageModels, 1)
 	shards([]int{0, 1, 2}, true) // the topics have a partition that no shard reads
 	task(stageShards, 0)
 	task(stageShards, 1)
@@ -101,9 +102,9 @@ func TestDrainedHasEveryStage(t *testing.T) {
 	rt.remove(taskName(stageModels, 0))
 	models([]int{}, true)
 	drained(true, "another process has the model task")
-	rt.await(splitterOf(pipeline.Logits))
+	rt.due.await(splitterOf(pipeline.Logits))
 	drained(false, "a topic is split by id, and nobody does so yet")
-	rt.leave(splitterOf(pipeline.Logits))
+	rt.due.leave(splitterOf(pipeline.Logits))
 	drained(true, "no topic is split any more")
 }
 
