@@ -266,7 +266,7 @@ CUDA_TEST :=
 
 cuda-fake:
 	mkdir -p .cache
-	g++ -std=c++20 -O2 -Wall -Wextra -Werror -fPIC -shared -include deploy/fakecuda/host.h -o .cache/libfakecuda.so deploy/fakecuda/fakecuda.cpp
+	g++ -std=c++20 -O2 -Wall -Wextra -Werror -fPIC -shared -include trainer/backend/cuda/testdata/fakecuda/host.h -o .cache/libfakecuda.so trainer/backend/cuda/testdata/fakecuda/fakecuda.cpp
 	PLUMBLINE_LIBCUDA=$(CURDIR)/.cache/libfakecuda.so PLUMBLINE_LIBCUBLAS=$(CURDIR)/.cache/libfakecuda.so \
 		CGO_ENABLED=0 go test -count=1 $(CUDA_TEST) ./trainer/backend/cuda
 

@@ -196,7 +196,7 @@ func TestApplyRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{cal}, exitUsage, "accepts 2 arg(s), received 1"},
+		{[]string{cal}, exitUsage, "takes CALIBRATOR FILE[:array]"},
 		{[]string{cal, three}, exitUsage, "-o: a file is needed"},
 		{[]string{cal, three, "-o", "x.xls"}, exitUsage,
 			`extension ".xls", allowed are .arrow, .arrows, .csv, .ipc, .npz, .parquet, or -`},

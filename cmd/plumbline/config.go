@@ -9,11 +9,12 @@ import (
 )
 
 func newConfigCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Check configuration files, print schema or example"}
+	cmd := &cobra.Command{Use: "config", Short: "Write or check configuration files, print schema or example"}
 	group(cmd)
 	docs := newPrintCommand("docs", "Print the reference of the configuration, docs/config.md", config.Page)
 	docs.Hidden = true
 	cmd.AddCommand(
+		newConfigInitCommand(),
 		newConfigCheckCommand(),
 		newPrintCommand("schema", "Print the JSON Schema of the configuration, for editors", config.Schema),
 		newPrintCommand("example", "Print a configuration file with every key, its default and its meaning",

@@ -70,7 +70,7 @@ func TestEvalRefusesWrongInput(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"eval"}, exitUsage, "requires at least 1 arg"},
+		{[]string{"eval"}, exitUsage, "got nothing"},
 		{[]string{"eval", file, "--bins", "0"}, exitUsage, "--bins 0: must be positive"},
 		{[]string{"eval", file, "--bins", "-3"}, exitUsage, "bins: -3"},
 		{[]string{"eval", file, "--norm", "0.5"}, exitUsage, "norm: 0.5"},

@@ -318,7 +318,7 @@ func TestFitRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{nil, exitUsage, "accepts 1 arg(s), received 0"},
+		{nil, exitUsage, "takes FILE[:array]; got nothing"},
 		{[]string{four, "--method", "temprature"}, exitUsage,
 			`--method "temprature": unknown method; did you mean temperature`},
 		{[]string{four, "--method", "sbece"}, exitUsage, `did you mean temperature_sbece?`},

@@ -7,13 +7,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/printable"
 )
 
-// Exit codes.
+// Exit codes; help/plumbline.txt and docs/cli.md say them.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -40,23 +41,14 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	code := exitCode(err)
 	if err.Error() != "" {
-		fmt.Fprintf(errs, "plumbline: %v\n", err)
+		fmt.Fprintf(errs, "plumbline: %s\n", strings.TrimPrefix(err.Error(), "plumbline: "))
 	}
 	var usage usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintf(errs, "usage: %s\n%s --help tells more\n", cmd.UseLine(), cmd.CommandPath())
+		fmt.Fprintf(errs, "usage: %s\n%s --help tells more\n", useLine(cmd), cmd.CommandPath())
 	}
 	return code
 }
-
-// usageError is an error of whoever called the command; it exits with 2.
-type usageError struct{ err error }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
-
-// usageErrorf is fmt.Errorf for wrong usage: an argument or flag that cannot be.
-func usageErrorf(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // exitCode is 2 for wrong usage and invalid configurations, else 1.
 func exitCode(err error) int {

@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/buildinfo"
+	"github.com/plumbline/plumbline/internal/config"
 )
 
 // runCommand runs one command line as main would.
@@ -40,12 +42,23 @@ func TestExitCodesAndMessages(t *testing.T) {
 		{[]string{"--help"}, exitDone, ""},
 		{[]string{"topics", "create", "--help"}, exitDone, ""},
 		{[]string{}, exitUsage, "a subcommand is needed"},
-		{[]string{"config"}, exitUsage, "a subcommand is needed: check, example, schema"},
+		{[]string{"config"}, exitUsage, "a subcommand is needed: check, example, init, schema"},
 		{[]string{"verion"}, exitUsage, `unknown command "verion"; nearest is version`},
 		{[]string{"zzzzzzzz"}, exitUsage, `unknown command "zzzzzzzz"; allowed are`},
 		{[]string{"config", "chekc"}, exitUsage, `nearest is check`},
-		{[]string{"version", "--nope"}, exitUsage, "unknown flag: --nope"},
-		{[]string{"version", "extra"}, exitUsage, `"extra"`},
+		{[]string{"version", "--nope"}, exitUsage, "--nope: unknown flag"},
+		{[]string{"version", "--jsn"}, exitUsage, "--jsn: unknown flag; nearest is --json"},
+		{[]string{"version", "-z"}, exitUsage, "-z: unknown flag"},
+		{[]string{"version", "extra"}, exitUsage, `version: takes no argument; got ["extra"]`},
+		{[]string{"heads", "show"}, exitUsage, "heads show: takes ID; got nothing"},
+		{[]string{"eval"}, exitUsage, "eval: takes FILE[:array]...; got nothing"},
+		{[]string{"eval", "--bins", "x", "f"}, exitUsage, `--bins "x": must be a whole number`},
+		{[]string{"demo", "--for", "1x"}, exitUsage, `--for "1x": must be a duration`},
+		{[]string{"run", "--stages"}, exitUsage, "--stages: needs a value: stages"},
+		{[]string{"help", "verion"}, exitUsage, `unknown command "verion"; nearest is version`},
+		{[]string{"help", "heads", "show"}, exitDone, ""},
+		{[]string{"completion", "tcsh"}, exitUsage, `completion "tcsh": must be one of bash, zsh`},
+		{[]string{"--version"}, exitDone, ""},
 		{[]string{"config", "check"}, exitUsage, "a file is needed"},
 		{[]string{"config", "check", bad}, exitUsage, "bad.yaml:1:9: stats.bins: 7: must divide 3600"},
 		{[]string{"config", "check", bad + "x"}, exitUsage, "no such file"},
@@ -100,5 +113,87 @@ func TestConfigCheckJSON(t *testing.T) {
 func TestConfigSchemaIsJSON(t *testing.T) {
 	if _, out, _ := runCommand(t, "config", "schema"); !json.Valid([]byte(out)) {
 		t.Error("config schema: not JSON")
+	}
+}
+
+// TestCompletions: each shell gets a script; bash is asked whether it can read its own.
+func TestCompletions(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		code, out, stderr := runCommand(t, "completion", shell)
+		if code != exitDone || !strings.Contains(out, "plumbline") {
+			t.Fatalf("%s: exit code %d, %s", shell, code, stderr)
+		}
+		if path, err := exec.LookPath(shell); err == nil && shell == "bash" {
+			cmd := exec.Command(path, "-n")
+			cmd.Stdin = strings.NewReader(out)
+			if said, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("bash does not read it: %v, %s", err, said)
+			}
+		}
+	}
+	if _, out, _ := runCommand(t, "__complete", "heads", "sh"); !strings.Contains(out, "show\t") {
+		t.Errorf("heads sh is completed as %q", out)
+	}
+}
+
+// TestConfigInit asks the questions, takes flags, and does not replace a file.
+func TestConfigInit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new.yaml")
+	root := newRootCommand()
+	var out, asked bytes.Buffer
+	root.SetArgs([]string{"config", "init", "-o", path})
+	root.SetIn(strings.NewReader("k1:9092, k2:9092\nann\ninline\n/var/lib/x\nhttp://am:9093\n"))
+	root.SetOut(&out)
+	root.SetErr(&asked)
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Kafka.Brokers) != 2 || c.Kafka.SASL.Username != "ann" || !c.Kafka.TLS.Enabled || c.Topics.Labels != "" ||
+		c.Checkpoints.Dir != "/var/lib/x" || c.Notify.Alertmanagers[0] != "http://am:9093" ||
+		strings.Count(asked.String(), "]: ") != 5 {
+		t.Errorf("got %+v after %q", c, asked.String())
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--brokers", "k:9092", "-o", path}, exitUsage, "is there already; --force"},
+		{[]string{"--brokers", "k:9092", "-o", path, "--force"}, exitDone, "wrote "},
+		{[]string{"--brokers", "k", "-o", "-"}, exitUsage, `kafka.brokers[0]: "k": must be host:port`},
+		{[]string{"--labels", "x", "-o", "-"}, exitUsage, `--labels "x": must be topic or inline`},
+		{[]string{"--labels", "topic", "-o", "-"}, exitDone, `brokers: ["127.0.0.1:9092"]`},
+	} {
+		code, out, stderr := runCommand(t, append([]string{"config", "init"}, c.args...)...)
+		if code != c.code || !strings.Contains(out+stderr, c.says) {
+			t.Errorf("%q: got %d, %s, want %d and %q", c.args, code, out+stderr, c.code, c.says)
+		}
+	}
+}
+
+// TestCommandsAreSmall: the program is flags and printing; what it does is in packages.
+func TestCommandsAreSmall(t *testing.T) {
+	const most = 4000
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines += bytes.Count(text, []byte("\n"))
+	}
+	if lines < 1000 || lines > most {
+		t.Errorf("cmd/plumbline has %d lines, the most is %d", lines, most)
 	}
 }

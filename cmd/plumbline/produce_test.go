@@ -19,7 +19,7 @@ func TestFeedFlags(t *testing.T) {
 		{"--batch", "0", "--batch 0: must be at least 1"},
 		{"--repeat", "0", "--repeat 0: must be at least 1"},
 		{"--rate", "-5", "--rate -5: must be 0 or more"},
-		{"--limit", "x", "invalid argument"},
+		{"--limit", "x", "must be a whole number"},
 	} {
 		code, _, stderr := runCommand(t, "produce", "x.npz", c.flag+"="+c.value)
 		if code != exitUsage || !strings.Contains(stderr, c.want) {

@@ -51,13 +51,17 @@ func commandReference(root *cobra.Command) string {
 	b.WriteString("Flags of all commands:\n" + strings.Join(flagLines(root.PersistentFlags()), "\n") + "\n\n")
 	shared := sharedFlags(leaves(root))
 	writeShared(&b, leaves(root), shared)
-	for _, c := range root.Commands() {
+	commands := slices.SortedFunc(slices.Values(root.Commands()),
+		func(a, b *cobra.Command) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, c := range commands {
 		if !c.IsAvailableCommand() || c.Name() == "help" {
 			continue
 		}
 		fmt.Fprintf(&b, "## %s\n", c.CommandPath())
 		writeCommand(&b, c, shared)
-		for _, sub := range c.Commands() {
+		subs := slices.SortedFunc(slices.Values(c.Commands()),
+			func(a, b *cobra.Command) int { return strings.Compare(a.Name(), b.Name()) })
+		for _, sub := range subs {
 			writeSubcommand(&b, sub, shared)
 		}
 	}
@@ -127,6 +131,9 @@ func writeShared(b *strings.Builder, commands []*cobra.Command, shared map[strin
 			}
 		}
 	}
+	for _, names := range having {
+		slices.Sort(names)
+	}
 	for line, names := range having {
 		key := strings.Join(names, ", ")
 		groups[key] = append(groups[key], line)
@@ -148,8 +155,6 @@ func writeSubcommand(b *strings.Builder, c *cobra.Command, shared map[string]boo
 	fmt.Fprintf(b, "### %s\n", c.CommandPath())
 	writeCommand(b, c, shared)
 }
-
-func useLine(c *cobra.Command) string { return strings.TrimSuffix(c.UseLine(), " [flags]") }
 
 func ownFlags(c *cobra.Command, shared map[string]bool) []string {
 	return slices.DeleteFunc(flagLines(c.NonInheritedFlags()), func(line string) bool { return shared[line] })

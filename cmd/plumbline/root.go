@@ -19,31 +19,22 @@ import (
 	"github.com/plumbline/plumbline/internal/setting"
 )
 
-// subcommands are the constructors of all subcommands, in the order of help.
-var subcommands = []func() *cobra.Command{
-	newDemoCommand,
-	newRunCommand,
-	newReplayCommand,
-	newProduceCommand,
-	newEvalCommand,
-	newFitCommand,
-	newApplyCommand,
-	newTrainCommand,
-	newTrainerCommand,
-	newHeadsCommand,
-	newConvertCommand,
-	newTopicsCommand,
-	newScaleCommand,
-	newStateCommand,
-	newPauseCommand,
-	newResumeCommand,
-	newCalibratorsCommand,
-	newModelsCommand,
-	newHistoryCommand,
-	newInspectCommand,
-	newTestCommand,
-	newConfigCommand,
-	newVersionCommand,
+// section is a group of commands in help.
+type section struct {
+	title    string
+	commands []func() *cobra.Command
+}
+
+// sections are the constructors of all subcommands, in the order of help.
+var sections = []section{
+	{"Begin:", []func() *cobra.Command{newDemoCommand, newConfigCommand, newTopicsCommand, newProduceCommand}},
+	{"Run:", []func() *cobra.Command{newRunCommand, newTrainerCommand, newPauseCommand, newResumeCommand,
+		newScaleCommand, newStateCommand}},
+	{"See and decide:", []func() *cobra.Command{newModelsCommand, newCalibratorsCommand, newHeadsCommand,
+		newHistoryCommand}},
+	{"On files:", []func() *cobra.Command{newEvalCommand, newFitCommand, newApplyCommand, newConvertCommand,
+		newTrainCommand, newReplayCommand, newTestCommand, newInspectCommand}},
+	{"Other:", []func() *cobra.Command{newCompletionCommand, newHelpCommand, newVersionCommand}},
 }
 
 // newRootCommand returns the command plumbline with all its subcommands.
@@ -57,24 +48,41 @@ func newRootCommand() *cobra.Command {
 	}
 	group(root)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(flagError)
+	root.Version = versionLine(buildinfo.Read())
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version")
+	cobra.EnableCommandSorting = false
 	flags := root.PersistentFlags()
 	flags.StringP("config", "c", "", "configuration `file` (default: built-in defaults)")
 	flags.Bool("json", false, "print one JSON object instead of text")
 	flags.String("log-level", "info", "log `level`: debug, info, warn or error")
-	for _, newCommand := range subcommands {
-		cmd := newCommand()
-		switch cmd.Name() {
-		case "eval", "fit", "apply", "convert", "produce", "replay", "train":
-			bounded(cmd)
-		case "test", "inspect":
-			for _, sub := range cmd.Commands() {
-				bounded(sub)
+	for _, part := range sections {
+		root.AddGroup(&cobra.Group{ID: part.title, Title: part.title})
+		for _, newCommand := range part.commands {
+			cmd := newCommand()
+			cmd.GroupID = part.title
+			limit(cmd)
+			if cmd.Name() == "help" {
+				root.SetHelpCommand(cmd)
+				root.SetHelpCommandGroupID(part.title)
 			}
+			root.AddCommand(cmd)
 		}
-		root.AddCommand(cmd)
 	}
 	return root
+}
+
+// limit bounds the memory of the commands that read files.
+func limit(cmd *cobra.Command) {
+	switch cmd.Name() {
+	case "eval", "fit", "apply", "convert", "produce", "replay", "train":
+		bounded(cmd)
+	case "test", "inspect":
+		for _, sub := range cmd.Commands() {
+			bounded(sub)
+		}
+	}
 }
 
 // bounded makes a command that reads files end where that takes more memory than --max-memory, and soon after SIGTERM
@@ -98,41 +106,6 @@ func bounded(cmd *cobra.Command) {
 			err = fmt.Errorf("%s: %w (--max-memory)", cmd.Name(), err)
 		}
 		return err
-	}
-}
-
-// group makes cmd one that only has subcommands: without one of them it is wrong usage.
-func group(cmd *cobra.Command) {
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usageErrorf("%s: a subcommand is needed: %s", cmd.CommandPath(), strings.Join(names(cmd), ", "))
-		}
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			return usageErrorf("unknown command %q; nearest is %s", args[0], near[0])
-		}
-		return usageErrorf("unknown command %q; allowed are %s", args[0], strings.Join(names(cmd), ", "))
-	}
-	cmd.RunE = func(*cobra.Command, []string) error { return nil } // Args has refused before
-	cmd.SuggestionsMinimumDistance = 2
-}
-
-func names(cmd *cobra.Command) []string {
-	var out []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			out = append(out, c.Name())
-		}
-	}
-	return out
-}
-
-// usageArgs makes an argument check exit with 2.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
-		}
-		return nil
 	}
 }
 
@@ -225,6 +198,7 @@ func help(name string, args ...any) string {
 	}
 	return fmt.Sprintf(strings.TrimSuffix(string(text), "\n"), args...)
 }
+
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -235,15 +209,19 @@ func newVersionCommand() *cobra.Command {
 			if jsonOutput(cmd) {
 				return printJSON(cmd, v)
 			}
-			printf(cmd, "plumbline %s", v.Version)
-			if v.Revision != "" {
-				printf(cmd, " (%.12s, %s)", v.Revision, v.Time)
-			}
-			if v.Modified {
-				printf(cmd, " modified")
-			}
-			printf(cmd, " %s %s\n", v.Go, v.Platform)
+			printf(cmd, "%s\n", versionLine(v))
 			return nil
 		},
 	}
+}
+
+func versionLine(v buildinfo.Info) string {
+	line := "plumbline " + v.Version
+	if v.Revision != "" {
+		line += fmt.Sprintf(" (%.12s, %s)", v.Revision, v.Time)
+	}
+	if v.Modified {
+		line += " modified"
+	}
+	return line + " " + v.Go + " " + v.Platform
 }

@@ -444,7 +444,7 @@ func TestTrainRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{nil, exitUsage, "accepts 1 arg(s), received 0"},
+		{nil, exitUsage, "takes FILE[:array]; got nothing"},
 		{[]string{file}, exitUsage, "--recipe auto starts from the current head: --head FILE is needed"},
 		{[]string{file, "--recipe", "mccal"}, exitUsage,
 			`--recipe "mccal": allowed are auto, ce, au, maccal, maccal_printed, bottleneck and a .json file`},

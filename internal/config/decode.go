@@ -20,12 +20,14 @@ type decoder struct {
 	problems Problems
 	places   map[string][2]int // line and column by path
 	wrong    map[string]bool   // paths with a problem
+	named    map[string]string // texts with variables of the environment, as written, by path
 	anchors  map[string]ast.Node
 	values   int // decoded so far
 }
 
 func newDecoder() *decoder {
-	return &decoder{places: map[string][2]int{}, wrong: map[string]bool{}, anchors: map[string]ast.Node{}}
+	return &decoder{places: map[string][2]int{}, wrong: map[string]bool{}, named: map[string]string{},
+		anchors: map[string]ast.Node{}}
 }
 
 // document decodes the root.
@@ -87,6 +89,10 @@ func (d *decoder) value(n ast.Node, path string, v reflect.Value) {
 	}
 	n = d.resolve(n, path)
 	if n == nil {
+		return
+	}
+	if text, ok := textOf(n); ok && strings.Contains(text, "${") {
+		d.fromEnvironment(text, path, v)
 		return
 	}
 	switch {

@@ -5,7 +5,8 @@
 // package adds what concerns the whole file: the names of the sections, conditions between sections (cross.go), and the
 // decoder (parse.go, decode.go). The decoder continues after a problem and reports all problems with line and column.
 //
-// The file contains no secrets. It names the environment variables and files that hold them (package setting).
+// The file contains no secrets. It names the environment variables and files that hold them (package setting). A value
+// may have ${NAME} or ${NAME:-default} in it (environment.go).
 //
 // The package knows the keys and their allowed values. It does not know what a key does: each component takes its own
 // section.

@@ -53,6 +53,9 @@ func Parse(data []byte, name string) (Config, error) {
 	for _, p := range setting.Check(c) {
 		// A value of the wrong type is already reported. The check saw its default instead.
 		if !d.faulty(p.Path) {
+			if text, ok := d.written(p.Path); ok {
+				p.Value = text // what the environment holds may be a secret
+			}
 			line, column := d.place(p.Path)
 			problems = append(problems, Problem{Line: line, Column: column, Problem: p})
 		}

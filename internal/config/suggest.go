@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/plumbline/plumbline/internal/nearest"
 	"github.com/plumbline/plumbline/internal/setting"
 )
 
@@ -16,13 +17,7 @@ var everyKey = sync.OnceValue(func() []setting.Field { return setting.Fields(ref
 // section, or the same key in another section, or else all keys of the section.
 func suggest(t reflect.Type, name string) string {
 	known := setting.Keys(t)
-	best, distance := "", 1+max(1, len(name)/3)
-	for _, k := range known {
-		if d := editDistance(strings.ToLower(name), k); d < distance {
-			best, distance = k, d
-		}
-	}
-	if best != "" {
+	if best := nearest.Of(name, known); best != "" {
 		return "nearest is " + best
 	}
 	for _, f := range everyKey() {
@@ -31,24 +26,4 @@ func suggest(t reflect.Type, name string) string {
 		}
 	}
 	return "allowed are " + strings.Join(known, ", ")
-}
-
-// editDistance returns the Levenshtein distance between a and b in bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		previous := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			previous, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, previous+cost)
-		}
-	}
-	return row[len(b)]
 }

@@ -27,6 +27,7 @@ const (
 // "package.Function" or "package.Type.Method" for its parameters.
 var exceptions = map[string]string{
 	"calib/calibrator":                        "one file for each method of calibration",
+	"cmd/plumbline":                           "one file for each command; a test there bounds its lines",
 	"calib/calibrator.sample":                 "the rows of a fit: each method has a step of its own on them",
 	"internal/asmgen/row.gen":                 "one method for each group of instructions of the generated assembly",
 	"trainer/backend/gorgonia.products.Sgemm": "an interface of gonum's BLAS",

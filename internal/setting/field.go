@@ -130,7 +130,7 @@ func readTags(t reflect.Type, i int) Field {
 	}
 	def, ok := sf.Tag.Lookup("default")
 	f.HasDefault = ok
-	v, err := parseDefault(def, sf.Type)
+	v, err := ParseValue(def, sf.Type)
 	if err != nil {
 		wrong("default %q: %v", def, err)
 	}

@@ -41,8 +41,9 @@ func fill(v reflect.Value) {
 	}
 }
 
-// parseDefault parses the default tag of a field of type t. List items are separated by commas.
-func parseDefault(s string, t reflect.Type) (reflect.Value, error) {
+// ParseValue parses a text as a value of type t, of a kind that a key may have. List items are separated by commas. A
+// text of nothing is the zero value.
+func ParseValue(s string, t reflect.Type) (reflect.Value, error) {
 	if s == "" {
 		return reflect.Zero(t), nil
 	}

@@ -35,7 +35,7 @@
 // TF32 numbers already, so that a product takes two TF32 products. It is off by default.
 //
 // `make cuda-fake` runs this package's tests on a stand-in for the driver and cuBLAS, made of the same kernels by a C++
-// compiler (deploy/fakecuda); gpu_check.sh runs tests, compute-sanitizer and timings on a device.
+// compiler (testdata/fakecuda); gpu_check.sh runs tests, compute-sanitizer and timings on a device.
 //
 // A context belongs to a thread of the operating system, so each session has one locked thread of its own.
 package cuda

@@ -1,6 +1,6 @@
 // What the kernels need of CUDA's headers, which are not there when this is compiled: names of threads and barriers, and
 // elementary functions. Compiled by clang for the device, and by a C++ compiler for the stand-in library of
-// deploy/fakecuda, which defines PLUMBLINE_HOST and the names below.
+// testdata/fakecuda, which defines PLUMBLINE_HOST and the names below.
 #pragma once
 
 typedef unsigned int u32;

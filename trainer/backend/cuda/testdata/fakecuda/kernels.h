@@ -2,7 +2,7 @@
 #pragma once
 #include "threads.h"
 // In this order: the kernels are compiled as they are, with the names of host.h.
-#include "../../trainer/backend/cuda/kernels/kernels.cu"
+#include "../../kernels/kernels.cu"
 #include <cstring>
 #include <map>
 #include <string>
