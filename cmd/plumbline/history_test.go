@@ -173,7 +173,7 @@ func TestHistoryUsage(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--since \"noon\"": {"history", "m", "--since", "noon"},
 		"--limit -1":       {"history", "m", "--limit", "-1"},
-		"takes MODEL; got":    {"history"},
+		"takes MODEL; got": {"history"},
 		"history.store is off": {"history", "m", "--database", "-c",
 			writeFile(t, "off.yaml", "history: {store: \"off\"}\n")},
 		"only one of dsn_env": {"history", "m", "-c",
