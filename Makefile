@@ -276,5 +276,7 @@ kafka-start:
 kafka-stop:
 	deploy/kafka/kafka.sh stop
 
+include release.mk
+
 clean:
 	rm -rf .cache plumbline state

@@ -45,7 +45,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	var usage usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintf(errs, "usage: %s\n%s --help tells more\n", useLine(cmd), cmd.CommandPath())
+		fmt.Fprintf(errs, "usage: %s\n%s --help tells more\n", cmd.UseLine(), cmd.CommandPath())
 	}
 	return code
 }

@@ -156,6 +156,8 @@ func writeSubcommand(b *strings.Builder, c *cobra.Command, shared map[string]boo
 	writeCommand(b, c, shared)
 }
 
+func useLine(c *cobra.Command) string { return strings.TrimSuffix(c.UseLine(), " [flags]") }
+
 func ownFlags(c *cobra.Command, shared map[string]bool) []string {
 	return slices.DeleteFunc(flagLines(c.NonInheritedFlags()), func(line string) bool { return shared[line] })
 }

@@ -103,9 +103,6 @@ func arguments(cmd *cobra.Command) string {
 	return strings.Join(out, " ")
 }
 
-// useLine is how a command is called, in one line.
-func useLine(cmd *cobra.Command) string { return strings.TrimSuffix(cmd.UseLine(), " [flags]") }
-
 // group makes cmd one that only has subcommands: without one of them it is wrong usage.
 func group(cmd *cobra.Command) {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {

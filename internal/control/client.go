@@ -97,6 +97,34 @@ func (c *Client) Do(ctx context.Context, r Request, answer any) error {
 	return nil
 }
 
+// Check asks /-/ready or /-/healthy of a process, and returns what it says where that is not "yes".
+func (c *Client) Check(ctx context.Context, base, path string) error {
+	const patience = 5 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/-/"+path, nil)
+	if err != nil {
+		return fmt.Errorf("--url %s: %w", base, err)
+	}
+	if c.user != "" {
+		req.SetBasicAuth(c.user, c.password)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("%s: %w", base, unanswered(err))
+	}
+	defer resp.Body.Close()
+	const most = 4 << 10
+	text, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(text))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: not %s: %w", base, path, err)
+	}
+	return nil
+}
+
 // unanswered describes the error of a request that got no answer. It leaves out the address, which the caller adds. If
 // nobody listens, it says what to do.
 func unanswered(err error) error {
