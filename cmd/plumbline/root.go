@@ -28,8 +28,8 @@ type section struct {
 // sections are the constructors of all subcommands, in the order of help.
 var sections = []section{
 	{"Begin:", []func() *cobra.Command{newDemoCommand, newConfigCommand, newTopicsCommand, newProduceCommand}},
-	{"Run:", []func() *cobra.Command{newRunCommand, newTrainerCommand, newHealthCommand, newPauseCommand, newResumeCommand,
-		newScaleCommand, newStateCommand}},
+	{"Run:", []func() *cobra.Command{newRunCommand, newTrainerCommand, newHealthCommand, newPauseCommand,
+		newResumeCommand, newScaleCommand, newStateCommand}},
 	{"See and decide:", []func() *cobra.Command{newModelsCommand, newCalibratorsCommand, newHeadsCommand,
 		newHistoryCommand}},
 	{"On files:", []func() *cobra.Command{newEvalCommand, newFitCommand, newApplyCommand, newConvertCommand,

@@ -42,8 +42,9 @@ func writeMan(title, section, version string) error {
 	if err != nil {
 		return err
 	}
-	head := fmt.Sprintf("%% %s(%s) %s\n\n", strings.ToUpper(title), section, version)
+	head := fmt.Sprintf("%% %s(%s) %s\n\n# NAME\n%s - plumbline, streaming calibration\n\n",
+		strings.ToUpper(title), section, version, title)
 	_, body, _ := strings.Cut(string(text), "\n")
-	_, err = os.Stdout.Write(md2man.Render([]byte(head + "# NAME\n" + title + " - plumbline, streaming calibration\n\n" + body)))
+	_, err = os.Stdout.Write(md2man.Render([]byte(head + body)))
 	return err
 }

@@ -26,7 +26,8 @@ func writeModule(dir, version, proxy string) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string][]byte{version + ".mod": mod, version + ".info": info, "list": []byte(version + "\n")} {
+	files := map[string][]byte{version + ".mod": mod, version + ".info": info, "list": []byte(version + "\n")}
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(at, name), text, 0o644); err != nil {
 			return err
 		}

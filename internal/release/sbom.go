@@ -14,8 +14,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeBOM writes the modules that a Go binary was linked from, as the linker recorded them, in CycloneDX. It has neither
-// time nor serial number, so that the same binary always gives the same file.
+// writeBOM writes the modules that a Go binary was linked from, as the linker recorded them, in CycloneDX. It has
+// neither time nor serial number, so that the same binary always gives the same file.
 func writeBOM(binary string, out io.Writer) error {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -29,9 +29,13 @@ func writeBOM(binary string, out io.Writer) error {
 	main := component(&info.Main)
 	main.Type = cdx.ComponentTypeApplication
 	main.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}}
+	std := "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")
 	parts := []cdx.Component{{
-		BOMRef: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go"), Type: cdx.ComponentTypeLibrary, Name: "std",
-		Version: info.GoVersion, PackageURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go"),
+		BOMRef:     std,
+		Type:       cdx.ComponentTypeLibrary,
+		Name:       "std",
+		Version:    info.GoVersion,
+		PackageURL: std,
 	}}
 	for _, dep := range info.Deps {
 		if dep.Replace != nil {
