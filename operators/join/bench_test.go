@@ -6,21 +6,29 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// BenchmarkJoin is one prediction of ten classes and its label through the join where 100,000 other predictions wait:
-// all in memory; all on disk but the latest; and with joined ids remembered, so that every row gets to disk.
+// BenchmarkJoin is one prediction of ten classes and its label through the join where others wait: all in memory, and
+// a million ids remembered too; all on disk but the latest; and with joined ids remembered, so that every row gets to
+// disk.
 func BenchmarkJoin(b *testing.B) {
-	const rows, waiting = 1000, 100_000
+	const rows = 1000
 	for _, c := range []struct {
-		name string
-		cfg  Options
-	}{{"memory", Options{}}, {"disk", Options{Config: Config{MemoryBytes: 1 << 20}}}, {"disk remembered",
-		Options{Config: Config{MemoryBytes: 1 << 20, Remember: 100_000}}}} {
+		name    string
+		waiting int
+		cfg     Options
+	}{
+		{"memory", 100_000, Options{}},
+		{"memory 1M", 1_000_000, Options{}},
+		{"memory 1M remembered 1M", 1_000_000, Options{Config: Config{Remember: 1_000_000}}},
+		{"disk", 100_000, Options{Config: Config{MemoryBytes: 1 << 20}}},
+		{"disk remembered", 100_000, Options{Config: Config{MemoryBytes: 1 << 20, Remember: 100_000}}},
+	} {
 		b.Run(c.name, func(b *testing.B) {
-			cfg := c.cfg
-			cfg.Wait, cfg.MaxRows, cfg.Slices, cfg.Dir, cfg.Name = time.Hour, 1<<20, []string{"region"},
+			cfg, waiting := c.cfg, c.waiting
+			cfg.Wait, cfg.MaxRows, cfg.Slices, cfg.Dir, cfg.Name = time.Hour, 1<<21, []string{"region"},
 				b.TempDir(), "shard"
 			counts := pipeline.NewCounts()
 			j := New(cfg, host(counts))
@@ -36,14 +44,21 @@ func BenchmarkJoin(b *testing.B) {
 			for at := 0; at < waiting; at += rows {
 				process(predictions, at)
 			}
-			b.ReportAllocs()
 			at := waiting
-			for b.Loop() {
+			step := func() {
 				process(predictions, at)
 				process(labels, at-waiting)
 				at += rows
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+			for range cfg.Remember / rows {
+				step()
+			}
+			b.ReportAllocs()
+			before := testsize.Processor(b)
+			for b.Loop() {
+				step()
+			}
+			b.ReportMetric(float64(testsize.Processor(b)-before)/float64(b.N)/rows, "cpu-ns/row")
 			if err := j.Close(); err != nil {
 				b.Fatal(err)
 			}

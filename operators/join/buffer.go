@@ -3,8 +3,10 @@ package join
 import (
 	"log/slog"
 	"math"
+	"slices"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/operators/join/store"
 )
 
 // entry is a waiting prediction (label < 0) or a waiting label. It holds no pointer.
@@ -46,11 +48,12 @@ type memory struct {
 	entries        []entry
 	slices         []int32 // by entry and configured column, index of values; -1 = null
 	free           []int32
-	index          map[arrowio.ID]int32
+	index          *store.Index // the newest entry of each id, by refOf; and what has joined
 	oldest, newest int32
 	live           int // entries in memory
 	bytes          int // of them
-	pools          map[int]*pool
+	pools          pools
+	ahead
 	names
 }
 
@@ -58,6 +61,7 @@ type memory struct {
 type names struct {
 	models  []arrowio.ModelKey
 	modelIx map[arrowio.ModelKey]int32
+	model1  int32 // of models, the one used last
 	values  []string
 	valueIx map[string]int32
 	texts   []map[int32]string // by column: value → name in rows on disk
@@ -83,6 +87,36 @@ func (t *tally) of(label, used bool) *int {
 // bounded is what Options.MaxRows bounds.
 func (t *tally) bounded() int { return t.predictions + t.labels + t.served }
 
+// pools are by words of a row.
+type pools struct {
+	by    map[int]*pool
+	last  *pool // the one used last
+	words int   // of its rows
+}
+
+// of is the pool of rows of so many words.
+func (p *pools) of(words int) *pool {
+	if p.last != nil && p.words == words {
+		return p.last
+	}
+	q := p.by[words]
+	if q == nil {
+		q = &pool{}
+		p.by[words] = q
+	}
+	p.last, p.words = q, words
+	return q
+}
+
+// put replaces a pool; nil removes it.
+func (p *pools) put(words int, q *pool) {
+	if p.last = nil; q == nil {
+		delete(p.by, words)
+		return
+	}
+	p.by[words] = q
+}
+
 // pool is the score rows of one length: K, and what features take.
 type pool struct {
 	z     []float32
@@ -91,19 +125,34 @@ type pool struct {
 }
 
 // entryBytes is about what an entry takes in memory beside its scores: itself, and its place in the index.
-const entryBytes = 160
+const entryBytes = 120
 
 func (w *buffer) reset(cfg *Options) {
-	*w = buffer{cfg: cfg, log: w.log, remembered: remembered{cfg: cfg}, disk: disk{recalled: -1}, memory: memory{
-		cfg: cfg, columns: len(cfg.Slices), index: map[arrowio.ID]int32{}, oldest: -1, newest: -1,
-		pools: map[int]*pool{},
-		names: names{modelIx: map[arrowio.ModelKey]int32{}, valueIx: map[string]int32{}},
-	}}
+	index := store.NewIndex()
+	*w = buffer{cfg: cfg, log: w.log, remembered: remembered{cfg: cfg, shared: index}, disk: disk{recalled: -1},
+		memory: memory{
+			cfg: cfg, columns: len(cfg.Slices), index: index, oldest: -1, newest: -1,
+			pools: pools{by: map[int]*pool{}},
+			names: names{modelIx: map[arrowio.ModelKey]int32{}, valueIx: map[string]int32{}},
+		}}
+}
+
+// refOf is the number of an entry in the index; those of what has joined are odd.
+func refOf(e int32) uint32 { return uint32(e) << 1 }
+
+// newestOf is the newest entry of an id in memory, -1 where there is none.
+func (w *memory) newestOf(id *arrowio.ID) int32 {
+	for _, ref := range w.index.Lookup(w.index.Hash((*store.ID)(id))) {
+		if !store.IsJoined(ref) && w.entries[ref>>1].id == *id {
+			return int32(ref >> 1)
+		}
+	}
+	return -1
 }
 
 // first is the newest entry of an id, -1 where there is none. Rows on disk are found after recall.
-func (w *buffer) first(id arrowio.ID) int32 {
-	if e, ok := w.index[id]; ok {
+func (w *buffer) first(id *arrowio.ID) int32 {
+	if e := w.newestOf(id); e >= 0 {
 		return e
 	}
 	return w.recalled
@@ -120,15 +169,24 @@ func (w *buffer) after(e int32) int32 {
 
 // hasPrediction reports whether the id has a prediction of the key, which waits or has joined, and how many others of
 // both it has.
-func (w *buffer) hasPrediction(id arrowio.ID, key arrowio.ModelKey) (known bool, others int) {
-	for _, m := range w.joinedOf(&id) {
-		if arrowio.ModelKey(m.Key) == key {
-			return true, others
+func (w *buffer) hasPrediction(id *arrowio.ID, key *arrowio.ModelKey) (known bool, others int) {
+	first := w.recalled
+	for _, ref := range w.index.Lookup(w.index.Hash((*store.ID)(id))) {
+		if !store.IsJoined(ref) {
+			if e := int32(ref >> 1); w.entries[e].id == *id {
+				first = e
+			}
+			continue
 		}
-		others++
+		if m, ok := w.met.Match(ref, (*store.ID)(id)); ok {
+			if arrowio.ModelKey(m.Key) == *key {
+				return true, others
+			}
+			others++
+		}
 	}
-	for e := w.first(id); e >= 0; e = w.after(e) {
-		if w.entries[e].label < 0 && w.models[w.entries[e].model] == key {
+	for e := first; e >= 0; e = w.after(e) {
+		if w.entries[e].label < 0 && w.models[w.entries[e].model] == *key {
 			return true, others
 		}
 		others++
@@ -167,10 +225,13 @@ func (w *memory) add(id arrowio.ID) int32 {
 // link makes an entry the first in its id's chain, and the newest in arrival.
 func (w *memory) link(e int32) {
 	p := &w.entries[e]
-	if head, ok := w.index[p.id]; ok {
+	h := w.index.Hash((*store.ID)(&p.id))
+	if head := w.newestOf(&p.id); head >= 0 {
 		p.chain = head
+		w.index.Replace(h, refOf(head), refOf(e))
+	} else {
+		w.index.Add(h, refOf(e))
 	}
-	w.index[p.id] = e
 	p.prev, p.next = w.newest, -1
 	if w.newest >= 0 {
 		w.entries[w.newest].next = e
@@ -194,18 +255,23 @@ func (w *buffer) remove(e int32) {
 // unlink takes an entry out of memory.
 func (w *memory) unlink(e int32) {
 	p := &w.entries[e]
-	if head := w.index[p.id]; head == e {
-		if p.chain < 0 {
-			delete(w.index, p.id)
-		} else {
-			w.index[p.id] = p.chain
+	h := w.index.Hash((*store.ID)(&p.id))
+	switch {
+	case p.chain < 0 && w.index.Remove(h, refOf(e)):
+	case p.chain >= 0 && w.index.Replace(h, refOf(e), refOf(p.chain)):
+	default:
+		before := w.newestOf(&p.id)
+		for w.entries[before].chain != e {
+			before = w.entries[before].chain
 		}
-	} else {
-		for head >= 0 && w.entries[head].chain != e {
-			head = w.entries[head].chain
-		}
-		w.entries[head].chain = p.chain
+		w.entries[before].chain = p.chain
 	}
+	w.leave(e)
+}
+
+// leave takes an entry out of the order of arrival, and frees it.
+func (w *memory) leave(e int32) {
+	p := &w.entries[e]
 	if p.prev >= 0 {
 		w.entries[p.prev].next = p.next
 	} else {
@@ -227,7 +293,7 @@ func (w *memory) dropScores(p *entry) {
 		return
 	}
 	n := w.words(p)
-	w.pools[n].drop(p.slot)
+	w.pools.of(n).drop(p.slot)
 	p.slot = -1
 	if !p.onDisk {
 		w.bytes -= 4 * n
@@ -249,12 +315,16 @@ func (w *buffer) serve(e int32) {
 }
 
 func (w *names) model(key arrowio.ModelKey) int32 {
+	if i := w.model1; int(i) < len(w.models) && w.models[i] == key {
+		return i
+	}
 	i, ok := w.modelIx[key]
 	if !ok {
 		i = int32(len(w.models))
 		w.models = append(w.models, key)
 		w.modelIx[key] = i
 	}
+	w.model1 = i
 	return i
 }
 
@@ -268,9 +338,9 @@ func (w *names) value(v string) int32 {
 	return i
 }
 
-func (w *buffer) setPrediction(e int32, b *arrowio.Batch, i int, key arrowio.ModelKey, columns []string) {
+func (w *buffer) setPrediction(e int32, b *arrowio.Batch, i int, key *arrowio.ModelKey, columns []string) {
 	p := &w.entries[e]
-	p.ts, p.model, p.probs = b.TS[i], w.model(key), b.Probs
+	p.ts, p.model, p.probs = b.TS[i], w.model(*key), b.Probs
 	p.served, p.weight = float32(math.NaN()), 1
 	if b.Served != nil {
 		p.served = b.Served[i]
@@ -310,12 +380,7 @@ func (w *memory) scores(e int32, k, d int) []float32 {
 	p := &w.entries[e]
 	p.k, p.d = int32(k), int32(d)
 	n := w.words(p)
-	pl := w.pools[n]
-	if pl == nil {
-		pl = &pool{}
-		w.pools[n] = pl
-	}
-	p.slot = pl.take(e, n)
+	p.slot = w.pools.of(n).take(e, n)
 	if !p.onDisk {
 		w.bytes += 4 * n
 	}
@@ -330,7 +395,7 @@ func (p *pool) take(e int32, k int) int32 {
 		p.owner[s] = e
 		return s
 	}
-	p.z = append(p.z, make([]float32, k)...)
+	p.z = slices.Grow(p.z, k)[:len(p.z)+k]
 	p.owner = append(p.owner, e)
 	return int32(len(p.owner) - 1)
 }
@@ -345,7 +410,7 @@ func (w *memory) row(p *entry) []float32 { return w.kept(p)[:p.k] }
 // kept is the scores and then the features of an entry.
 func (w *memory) kept(p *entry) []float32 {
 	n := w.words(p)
-	return w.pools[n].z[int(p.slot)*n : (int(p.slot)+1)*n]
+	return w.pools.of(n).z[int(p.slot)*n : (int(p.slot)+1)*n]
 }
 
 // compact forgets the names that no entry in memory uses any more, once they are many: slice values may be without

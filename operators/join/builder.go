@@ -15,13 +15,19 @@ type groupKey struct {
 
 // builder collects joined rows into one reused Labelled batch.
 type builder struct {
+	key     groupKey
 	b       arrowio.Batch
 	counted int // bytes of it in Join.built
 }
 
 func newBuilder(key arrowio.ModelKey, gk groupKey, columns []string) *builder {
-	g := &builder{b: arrowio.Batch{Kind: arrowio.Labelled, Models: []arrowio.ModelKey{key}, K: gk.k, Probs: gk.probs,
-		D: gk.d}}
+	g := &builder{key: gk, b: arrowio.Batch{
+		Kind:   arrowio.Labelled,
+		Models: []arrowio.ModelKey{key},
+		K:      gk.k,
+		Probs:  gk.probs,
+		D:      gk.d,
+	}}
 	for _, c := range columns {
 		g.b.Slices = append(g.b.Slices, arrowio.SliceColumn{Name: c})
 	}

@@ -66,6 +66,7 @@ type Operator struct {
 	counts      *pipeline.Counts
 	w           buffer
 	build       map[groupKey]*builder
+	recent      *builder // of build, the one used last
 	order       []*builder
 	built       int // bytes that the batches have grown to
 	features    int // bytes of features in them
@@ -89,7 +90,7 @@ func New(cfg Options, h pipeline.Host) *Operator {
 func (j *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) (pipeline.Rejects, error) {
 	var err error
 	rejects := pipeline.Rejects(b.Reject)
-	j.origin = b.Origin
+	j.origin, j.w.looked = b.Origin, 0
 	if b.Kind == arrowio.Labels {
 		err = j.labels(b, emit)
 	} else if b, err = j.predictions(b); err == nil {
@@ -115,6 +116,7 @@ func (j *Operator) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 			continue
 		}
 		n++
+		look(&j.w, b, i)
 		if err := j.w.recall(b.IDs[i]); err != nil {
 			return err
 		}
@@ -149,7 +151,7 @@ func (j *Operator) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 // has joined, and how many rows of its id there are.
 func (j *Operator) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named bool) (met, corrects bool, n int,
 	err error) {
-	for e := j.w.first(b.IDs[i]); e >= 0; {
+	for e := j.w.first(&b.IDs[i]); e >= 0; {
 		next := j.w.after(e)
 		p := &j.w.entries[e]
 		n++
@@ -214,10 +216,13 @@ func (j *Operator) inTime(prediction, label pipeline.Time) bool {
 func (j *Operator) pair(e int32, labelTS pipeline.Time, label int32) error {
 	p := &j.w.entries[e]
 	gk := groupKey{p.model, int(p.k), p.probs, int(p.d)}
-	g := j.build[gk]
-	if g == nil {
-		g = newBuilder(j.w.models[p.model], gk, j.cfg.Slices)
-		j.build[gk] = g
+	g := j.recent
+	if g == nil || g.key != gk {
+		if g = j.build[gk]; g == nil {
+			g = newBuilder(j.w.models[p.model], gk, j.cfg.Slices)
+			j.build[gk] = g
+		}
+		j.recent = g
 	}
 	if g.b.N == 0 {
 		j.order = append(j.order, g)
@@ -251,7 +256,7 @@ func (j *Operator) flush(emit pipeline.Emit) error {
 // dropBuilders forgets the batches of joined rows, which are empty between messages.
 func (j *Operator) dropBuilders() {
 	clear(j.build)
-	j.built = 0
+	j.built, j.recent = 0, nil
 }
 
 // evict removes the oldest while more wait than may. A label that has served is no loss.
@@ -279,6 +284,9 @@ func (j *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit)
 		j.dropBuilders() // keyed by the old indices
 	}
 	j.w.shrink()
+	if j.w.store != nil {
+		j.w.store.Shrink()
+	}
 	j.countWaiting()
 	return err
 }

@@ -138,7 +138,7 @@ func fillBatch(b *arrowio.Batch, at int) {
 }
 
 // TestCostOfRows compares what waiting rows and remembered ids take with docs/operations.md: of a row in memory
-// 160 + 4K bytes, of one on disk 26 bytes of memory and 40 + 4K bytes of disk, of a remembered id 45 bytes.
+// 120 + 4K bytes, of one on disk 26 bytes of memory and 40 + 4K bytes of disk, of a remembered id 45 bytes.
 func TestCostOfRows(t *testing.T) {
 	testsize.Slow(t)
 	const rows, batch, k = 600_000, 10_000, 10
@@ -148,7 +148,7 @@ func TestCostOfRows(t *testing.T) {
 		joined       bool
 		bytes, files float64 // of a row
 	}{
-		{"in memory", 0, false, 160 + 4*k, 0},
+		{"in memory", 0, false, 120 + 4*k, 0},
 		{"on disk", 1 << 20, false, 26, 40 + 4*k},
 		{"remembered in memory", 0, true, 45, 0},
 		{"remembered on disk", 1 << 20, true, 45, 26},

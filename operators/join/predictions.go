@@ -25,6 +25,7 @@ func (j *Operator) predictions(b *arrowio.Batch) (*arrowio.Batch, error) {
 			}
 			continue
 		}
+		look(&j.w, b, i)
 		repeat, err := j.prediction(b, i, labelled)
 		if err == nil {
 			err = j.settle()
@@ -60,30 +61,33 @@ func (j *Operator) prediction(b *arrowio.Batch, i int, labelled bool) (repeat bo
 	if err := j.w.recall(b.IDs[i]); err != nil {
 		return false, err
 	}
-	known, others := j.w.hasPrediction(b.IDs[i], key)
+	known, others := j.w.hasPrediction(&b.IDs[i], &key)
 	switch {
 	case known:
 		return true, nil
 	case labelled:
-		return false, j.inline(b.IDs[i], b.TS[i], key)
+		return false, j.inline(&b.IDs[i], b.TS[i], key)
 	}
-	return false, j.await(b, i, key, others)
+	return false, j.await(b, i, &key, others)
 }
 
 // await lets a prediction wait for its label, or meet one that came before it.
-func (j *Operator) await(b *arrowio.Batch, i int, key arrowio.ModelKey, others int) error {
+func (j *Operator) await(b *arrowio.Batch, i int, key *arrowio.ModelKey, others int) error {
 	if others >= maxOfID {
 		j.counts.Add(pipeline.CountEvicted, 1)
 		return nil
 	}
 	e := j.w.add(b.IDs[i])
 	j.w.setPrediction(e, b, i, key, j.cfg.Slices)
+	if others == 0 {
+		return nil
+	}
 	return j.matchLabel(e)
 }
 
 // inline remembers a prediction that came with its label, as if the two had joined. Labels that came before it
 // and fit are corrections, as those that come later will be.
-func (j *Operator) inline(id arrowio.ID, ts pipeline.Time, key arrowio.ModelKey) error {
+func (j *Operator) inline(id *arrowio.ID, ts pipeline.Time, key arrowio.ModelKey) error {
 	for l := j.w.first(id); l >= 0; {
 		next := j.w.after(l)
 		if lab := &j.w.entries[l]; lab.label >= 0 && (!lab.named || labelFits(j.w.models[lab.model], key)) &&
@@ -95,14 +99,14 @@ func (j *Operator) inline(id arrowio.ID, ts pipeline.Time, key arrowio.ModelKey)
 		}
 		l = next
 	}
-	return j.w.remember(&id, ts, key)
+	return j.w.remember(id, ts, key)
 }
 
 // matchLabel joins a new prediction with the first label that came before it, as if it had been there first.
 func (j *Operator) matchLabel(e int32) error {
 	p := &j.w.entries[e]
 	j.match = j.match[:0]
-	for l := j.w.first(p.id); l >= 0; l = j.w.after(l) {
+	for l := j.w.first(&p.id); l >= 0; l = j.w.after(l) {
 		lab := &j.w.entries[l]
 		if lab.label >= 0 && (!lab.named || labelFits(j.w.models[lab.model], j.w.models[p.model])) &&
 			j.inTime(p.ts, lab.ts) {

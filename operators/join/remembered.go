@@ -12,15 +12,16 @@ import (
 // for it too. They are a queue in the order in which they joined: it is cut at the front where there are more than
 // Options.Remember, and for as long as what is there is past its wait.
 type remembered struct {
-	cfg *Options
-	met *store.Joined // nil until one has joined
+	cfg    *Options
+	shared *store.Index  // the buffer's
+	met    *store.Joined // nil until one has joined
 }
 
 // joined is the queue.
 func (w *remembered) joined() *store.Joined {
 	if w.met == nil {
 		w.met = store.NewJoined(store.JoinedOptions{Dir: w.cfg.Dir, Prefix: w.cfg.Name + joinedSuffix,
-			BlockRows: w.cfg.SegmentBytes / 40, InMemory: w.cfg.MemoryBytes == 0})
+			BlockRows: w.cfg.SegmentBytes / 40, InMemory: w.cfg.MemoryBytes == 0, Index: w.shared})
 	}
 	return w.met
 }
@@ -38,9 +39,16 @@ func (w *remembered) joinedOf(id *arrowio.ID) []store.Met {
 
 // join moves a prediction that has joined to the queue.
 func (w *buffer) join(e int32) error {
-	p := w.entries[e]
-	w.remove(e)
-	return w.remember(&p.id, p.ts, w.models[p.model])
+	p := &w.entries[e]
+	id, ts, key := p.id, p.ts, &w.models[p.model]
+	if w.cfg.Remember == 0 || p.onDisk || p.chain >= 0 || w.newestOf(&id) != e {
+		w.remove(e)
+		return w.remember(&id, ts, *key)
+	}
+	// It is alone, as nearly all are: the index has its place already.
+	w.n.predictions--
+	w.leave(e)
+	return w.joined().Move((*store.ID)(&id), ts, store.Key(*key), refOf(e))
 }
 
 func (w *remembered) remember(id *arrowio.ID, ts int64, key arrowio.ModelKey) error {

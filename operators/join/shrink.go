@@ -3,7 +3,7 @@ package join
 import (
 	"cmp"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/operators/join/store"
 )
 
 // minShrink is how many entries, or score rows of one K, are not worth less memory.
@@ -14,16 +14,17 @@ const minShrink = 1024
 // the one before, so a row costs no more for it. Nothing that is seen depends on where an entry is. Entries change
 // their numbers: nobody may hold one, nor a copy of a row on disk.
 func (w *memory) shrink() {
+	w.index.Shrink()
 	least := cmp.Or(w.cfg.minShrink, minShrink)
 	if len(w.entries) > least && 2*w.live < len(w.entries) {
 		w.shrinkEntries()
 	}
-	for k, p := range w.pools {
+	for k, p := range w.pools.by {
 		switch used := len(p.owner) - len(p.free); {
 		case used == 0:
-			delete(w.pools, k)
+			w.pools.put(k, nil)
 		case len(p.owner) > least && 2*used < len(p.owner):
-			w.pools[k] = w.shrunk(p, k, used)
+			w.pools.put(k, w.shrunk(p, k, used))
 		}
 	}
 }
@@ -31,9 +32,11 @@ func (w *memory) shrink() {
 // shrinkEntries puts the entries in order of arrival, which is also that of every id's chain, the other way round.
 func (w *memory) shrinkEntries() {
 	old, values, oldest := w.entries, w.slices, w.oldest
+	for e := oldest; e >= 0; e = old[e].next { // old and new numbers must not meet
+		w.index.Remove(w.index.Hash((*store.ID)(&old[e].id)), refOf(e))
+	}
 	w.entries = make([]entry, 0, w.live+w.live/4)
 	w.slices = make([]int32, 0, cap(w.entries)*w.columns)
-	w.index = make(map[arrowio.ID]int32, w.live)
 	w.free = nil
 	w.oldest, w.newest = -1, -1
 	for from := oldest; from >= 0; from = old[from].next {
@@ -44,7 +47,7 @@ func (w *memory) shrinkEntries() {
 		p.chain = -1
 		w.link(e)
 		if p.slot >= 0 {
-			w.pools[w.words(p)].owner[p.slot] = e
+			w.pools.of(w.words(p)).owner[p.slot] = e
 		}
 	}
 }

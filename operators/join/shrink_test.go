@@ -18,7 +18,7 @@ import (
 // retained is about how many bytes entries and score rows have taken, used or not; the index is not in it.
 func (w *buffer) retained() int {
 	n := cap(w.entries)*int(unsafe.Sizeof(entry{})) + 4*(cap(w.slices)+cap(w.free))
-	for _, p := range w.pools {
+	for _, p := range w.pools.by {
 		n += 4 * (cap(p.z) + cap(p.owner) + cap(p.free))
 	}
 	return n

@@ -79,7 +79,7 @@ func (w *buffer) restore(src []byte, fetch pipeline.Fetch) error {
 	}
 	places := w.restoreColumns(&r)
 	n := r.Count(18, 1<<31)
-	w.entries, w.index = make([]entry, 0, n), make(map[arrowio.ID]int32, n)
+	w.entries = make([]entry, 0, n)
 	for range n {
 		w.restoreEntry(&r, places)
 		if r.Err() != nil {

@@ -177,7 +177,7 @@ func (s *Store) visit(g *segment, visit func(n uint64, st State, row *Row) error
 		g.live++
 		s.live++
 		n := g.first + uint64(i)
-		s.index.add(&s.row.ID, uint32(n))
+		s.index.Add(s.index.Hash(&s.row.ID), uint32(n))
 		if err := visit(n, st, &s.row); err != nil {
 			return err
 		}

@@ -10,21 +10,23 @@ import (
 func TestIndexAgainstMap(t *testing.T) {
 	for _, ids := range []int{3, 5000} {
 		r := rand.New(rand.NewPCG(uint64(ids), 1))
-		x, want := newIndex(), map[ID][]uint32{}
+		x, want := NewIndex(), map[ID][]uint32{}
 		// Of 10,000 ids two have one hash with 1 of 100 seeds: those of the test are always the same.
 		x.seed = [2]uint64{r.Uint64() | 1, r.Uint64() | 1}
 		for step := range 60_000 {
 			id := ID{byte(r.IntN(ids)), byte(r.IntN(ids) >> 8), 15: byte(r.IntN(2))}
 			if have := want[id]; len(have) > 0 && (r.IntN(2) == 0 || step > 50_000) {
 				i := r.IntN(len(have))
-				x.remove(&id, have[i])
+				if !x.Remove(x.Hash(&id), have[i]) {
+					t.Fatalf("step %d: row %d is not in the index", step, have[i])
+				}
 				want[id] = slices.Delete(have, i, i+1)
 			} else {
-				x.add(&id, uint32(step))
+				x.Add(x.Hash(&id), uint32(step))
 				want[id] = append(have, uint32(step))
 			}
 			probe := ID{byte(r.IntN(ids)), byte(r.IntN(ids) >> 8), 15: byte(r.IntN(2))}
-			got := slices.Clone(x.lookup(&probe))
+			got := slices.Clone(x.Lookup(x.Hash(&probe)))
 			for _, row := range want[probe] {
 				if !slices.Contains(got, row) {
 					t.Fatalf("step %d: row %d of its id is not found", step, row)
@@ -34,6 +36,7 @@ func TestIndexAgainstMap(t *testing.T) {
 				t.Fatalf("step %d: %d rows found for an id of %d", step, len(got), len(want[probe]))
 			}
 		}
+		x.Shrink()
 		rows, slots := 0, 0
 		for i := range x.tables {
 			tab := &x.tables[i]
@@ -63,7 +66,7 @@ func TestNewestFirst(t *testing.T) {
 
 func BenchmarkLookupMiss(b *testing.B) {
 	const rows = 1 << 20
-	x := newIndex()
+	x := NewIndex()
 	r := rand.New(rand.NewPCG(1, 1))
 	var id ID
 	fill := func() {
@@ -73,12 +76,12 @@ func BenchmarkLookupMiss(b *testing.B) {
 	}
 	for i := range rows {
 		fill()
-		x.add(&id, uint32(i))
+		x.Add(x.Hash(&id), uint32(i))
 	}
 	fill()
 	for b.Loop() {
 		id[0]++
 		id[1] += 3
-		x.lookup(&id)
+		x.Lookup(x.Hash(&id))
 	}
 }

@@ -25,7 +25,18 @@ type JoinedOptions struct {
 	Dir, Prefix string // as of Options
 	BlockRows   int    // rows of a block, at most 65536; 32768
 	InMemory    bool   // no block becomes a file: a checkpoint holds all rows
+	// Index has the rows, by numbers that IsJoined tells from those of its other users; nil: one of its own.
+	Index *Index
 }
+
+// Numbers of joined rows in the index are odd: the row's own in the upper 31 bits.
+
+// IsJoined reports whether a number in the index is that of a joined row.
+func IsJoined(ref uint32) bool { return ref&1 == 1 }
+
+func refOf(n uint64) uint32 { return uint32(n)<<1 | 1 }
+
+const maxJoined = math.MaxInt32 // rows at a time
 
 // Joined remembers the ids of rows that have joined, a queue: rows come at the end and are forgotten from the front,
 // and nothing of them ever changes. So a full block of rows is written once, as a file that checkpoints refer to, and
@@ -35,11 +46,12 @@ type Joined struct {
 	o        JoinedOptions
 	work     *workdir.Dir
 	blocks   []*block // oldest first; the last may have room
-	index    *index
+	index    *Index
 	oldest   uint64 // first row that is remembered
 	next     uint64
 	obsolete []string // as of Store
 	found    []Met
+	hashes   []uint32
 }
 
 // NewJoined returns an empty one. Close it.
@@ -47,7 +59,10 @@ func NewJoined(o JoinedOptions) *Joined {
 	if o.BlockRows == 0 {
 		o.BlockRows = 1 << 15
 	}
-	return &Joined{o: o, index: newIndex()}
+	if o.Index == nil {
+		o.Index = NewIndex()
+	}
+	return &Joined{o: o, index: o.Index}
 }
 
 // Len is how many rows are remembered.
@@ -55,8 +70,26 @@ func (j *Joined) Len() int { return int(j.next - j.oldest) }
 
 // Add remembers a row, behind all others.
 func (j *Joined) Add(id *ID, ts int64, key Key) error {
-	if j.Len() >= math.MaxUint32 {
-		return fmt.Errorf("joined rows: more than %d", uint32(math.MaxUint32))
+	ref, err := j.push(id, ts, key)
+	if err == nil {
+		j.index.Add(j.index.Hash(id), ref)
+	}
+	return err
+}
+
+// Move is Add of a row that takes the place of another in the index: old, which must be there.
+func (j *Joined) Move(id *ID, ts int64, key Key, old uint32) error {
+	ref, err := j.push(id, ts, key)
+	if err == nil && !j.index.Replace(j.index.Hash(id), old, ref) {
+		return fmt.Errorf("joined rows: no row %d of id %x to replace", old, *id)
+	}
+	return err
+}
+
+// push appends a row, which is not in the index yet.
+func (j *Joined) push(id *ID, ts int64, key Key) (ref uint32, err error) {
+	if j.Len() >= maxJoined {
+		return 0, fmt.Errorf("joined rows: more than %d", maxJoined)
 	}
 	b := j.open()
 	if b == nil {
@@ -64,12 +97,12 @@ func (j *Joined) Add(id *ID, ts int64, key Key) error {
 		j.blocks = append(j.blocks, b)
 	}
 	b.add(id, ts, key)
-	j.index.add(id, uint32(j.next))
+	ref = refOf(j.next)
 	j.next++
-	if b.n() < j.o.BlockRows {
-		return nil
+	if b.n() >= j.o.BlockRows {
+		err = j.fill(b)
 	}
-	return j.fill(b)
+	return ref, err
 }
 
 // roomOfNew is a whole block for all but the first: a queue may stay short.
@@ -113,13 +146,37 @@ func (j *Joined) makeDir() (err error) {
 // Find returns what is remembered of an id, in no order; valid until the next call.
 func (j *Joined) Find(id *ID) []Met {
 	j.found = j.found[:0]
-	for _, low := range j.index.lookup(id) {
-		b, i := j.find(j.oldest + uint64(low-uint32(j.oldest)))
-		if rid, met := b.row(i); rid == *id {
+	for _, ref := range j.index.Lookup(j.index.Hash(id)) {
+		if met, ok := j.Match(ref, id); ok {
 			j.found = append(j.found, met)
 		}
 	}
 	return j.found
+}
+
+// Match returns the row of a number in the index, where it is one that has joined and has the id.
+func (j *Joined) Match(ref uint32, id *ID) (met Met, ok bool) {
+	if !IsJoined(ref) {
+		return met, false
+	}
+	b, i := j.find(j.oldest + uint64((ref>>1-uint32(j.oldest))&maxJoined))
+	if !b.has(i, id) {
+		return met, false
+	}
+	_, met = b.row(i)
+	return met, true
+}
+
+// Touch reads what forgetting the n rows at the front will look at, as Index.Touch does.
+func (j *Joined) Touch(n int) {
+	j.hashes = j.hashes[:0]
+	for at, end := j.oldest, min(j.oldest+uint64(n), j.next); at < end; {
+		b, i := j.find(at)
+		for ; i < b.n() && at < end; i, at = i+1, at+1 {
+			j.hashes = append(j.hashes, j.index.Hash((*ID)(b.rows[i*metBytes:])))
+		}
+	}
+	j.index.Touch(j.hashes)
 }
 
 // Each calls take for every row that is remembered, in order.
@@ -145,15 +202,15 @@ func (j *Joined) Oldest() (ts int64, ok bool) {
 	if j.Len() == 0 {
 		return 0, false
 	}
-	_, met := j.blocks[0].row(int(j.oldest - j.blocks[0].first))
-	return met.TS, true
+	b := j.blocks[0]
+	return int64(binary.LittleEndian.Uint64(b.rows[int(j.oldest-b.first)*metBytes+16:])), true
 }
 
 // Forget forgets the row at the front.
 func (j *Joined) Forget() {
 	b := j.blocks[0]
-	id, _ := b.row(int(j.oldest - b.first))
-	j.index.remove(&id, uint32(j.oldest))
+	id := (*ID)(b.rows[int(j.oldest-b.first)*metBytes:])
+	j.index.Remove(j.index.Hash(id), refOf(j.oldest))
 	j.oldest++
 	if j.oldest < b.first+uint64(b.n()) {
 		return
@@ -223,6 +280,9 @@ func (b *block) add(id *ID, ts int64, key Key) {
 	b.rows = binary.LittleEndian.AppendUint64(b.rows, uint64(ts))
 	b.rows = binary.LittleEndian.AppendUint16(b.rows, b.last)
 }
+
+// has reports whether row i has an id.
+func (b *block) has(i int, id *ID) bool { return *(*ID)(b.rows[i*metBytes:]) == *id }
 
 func (b *block) row(i int) (ID, Met) {
 	r := b.rows[i*metBytes : (i+1)*metBytes]

@@ -147,6 +147,7 @@ func TestJoinedMemory(t *testing.T) {
 	for j.Len() > 0 {
 		j.Forget()
 	}
+	j.index.Shrink()
 	if got := j.Bytes(); got > 256*8*minSlots {
 		t.Errorf("%d bytes for no rows", got)
 	}

@@ -111,7 +111,7 @@ func (j *Joined) Files() []File {
 // use.
 func (j *Joined) Restore(r *binenc.Reader, fetch func(name, path string) error) error {
 	oldest, next := r.Uvarint(), r.Uvarint()
-	if r.Err() == nil && (oldest > next || next-oldest > math.MaxUint32) {
+	if r.Err() == nil && (oldest > next || next-oldest > maxJoined) {
 		r.Failf("rows %d to %d have joined", oldest, next)
 	}
 	at := oldest
@@ -181,7 +181,7 @@ func (j *Joined) enter() {
 	for _, b := range j.blocks {
 		for i := max(0, int64(j.oldest)-int64(b.first)); i < int64(b.n()); i++ {
 			id := ID(b.rows[i*metBytes:])
-			j.index.add(&id, uint32(b.first+uint64(i)))
+			j.index.Add(j.index.Hash(&id), refOf(b.first+uint64(i)))
 		}
 	}
 }

@@ -23,7 +23,7 @@ type Store struct {
 	o        Options
 	work     *workdir.Dir
 	segments []*segment // oldest first; the last may be open
-	index    *index
+	index    *Index
 	next     uint64
 	oldest   uint64 // no live row before this one
 	live     int
@@ -43,7 +43,7 @@ func New(o Options) *Store {
 	if o.MaxOpen == 0 {
 		o.MaxOpen = 64
 	}
-	return &Store{o: o, index: newIndex()}
+	return &Store{o: o, index: NewIndex()}
 }
 
 // Len is the number of rows that are not gone.
@@ -65,7 +65,7 @@ func (s *Store) Append(r *Row) (uint64, error) {
 		s.segments = append(s.segments, open)
 	}
 	s.buf = open.append(r, s.buf)
-	s.index.add(&r.ID, uint32(s.next))
+	s.index.Add(s.index.Hash(&r.ID), uint32(s.next))
 	s.next++
 	s.live++
 	if len(open.data) < s.o.SegmentBytes {
@@ -116,7 +116,7 @@ func (s *Store) makeDir() (err error) {
 
 // Candidates returns the rows that may have the id, newest first, appended to dst. Read tells whether they have.
 func (s *Store) Candidates(id ID, dst []uint64) []uint64 {
-	found := s.index.lookup(&id)
+	found := s.index.Lookup(s.index.Hash(&id))
 	if len(found) == 0 {
 		return dst
 	}
@@ -189,7 +189,7 @@ func (s *Store) SetState(n uint64, st State) {
 // Remove removes a row that is not gone; id is its id.
 func (s *Store) Remove(id ID, n uint64) {
 	g, i := s.find(n)
-	s.index.remove(&id, uint32(n))
+	s.index.Remove(s.index.Hash(&id), uint32(n))
 	g.setState(i, Gone)
 	g.live--
 	s.live--
@@ -237,6 +237,9 @@ func (s *Store) After(n uint64, want func(State) bool) (uint64, bool) {
 	}
 	return 0, false
 }
+
+// Shrink gives back memory of the index that a burst has left.
+func (s *Store) Shrink() { s.index.Shrink() }
 
 // Bytes are those of all segments, rows that are gone included.
 func (s *Store) Bytes() int64 {

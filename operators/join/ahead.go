@@ -1,0 +1,68 @@
+package join
+
+import (
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/operators/join/store"
+)
+
+// ahead has the memory that a batch needs read for many rows at once: one row after the other would wait for it several
+// times each.
+type ahead struct {
+	looked  int // rows of the batch at hand that were looked at
+	refs    []uint32
+	touched int64
+}
+
+// atOnce is how many rows are looked at.
+const atOnce = 512
+
+// look looks at the rows of a batch from i on, unless it has.
+func look(w *buffer, b *arrowio.Batch, i int) {
+	if i < w.looked {
+		return
+	}
+	w.looked = min(i+atOnce, b.N)
+	rows := w.looked - i
+	w.refs = slices.Grow(w.refs[:0], atOnce)[:rows]
+	for r := range w.refs {
+		w.refs[r] = w.index.Hash((*store.ID)(&b.IDs[i+r]))
+	}
+	w.index.Touch(w.refs)
+	if b.Kind == arrowio.Labels {
+		w.touch()
+	}
+	if w.met != nil && w.met.Len()+rows > w.cfg.Remember {
+		w.met.Touch(w.met.Len() + rows - w.cfg.Remember)
+	}
+}
+
+// touch reads the entries of the hashes in refs, and then their scores.
+func (w *memory) touch() {
+	const none = 1 // as of a joined row
+	for r, h := range w.refs {
+		w.refs[r] = none
+		for _, ref := range w.index.Lookup(h) {
+			if !store.IsJoined(ref) {
+				w.refs[r] = ref
+			}
+		}
+	}
+	sum := int64(0)
+	for _, ref := range w.refs {
+		if !store.IsJoined(ref) {
+			sum += w.entries[ref>>1].ts
+		}
+	}
+	for _, ref := range w.refs {
+		if store.IsJoined(ref) {
+			continue
+		}
+		if p := &w.entries[ref>>1]; p.slot >= 0 {
+			sum += int64(math.Float32bits(w.row(p)[0]))
+		}
+	}
+	w.touched = sum // so that the reads are not left out
+}
