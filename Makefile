@@ -11,7 +11,7 @@ DEADCODE := $(BIN)/deadcode
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/config/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
+.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train bench-e2e external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
 
 # The program, and the same program with the gorgonia backend of training beside the others.
 plumbline:
@@ -141,6 +141,29 @@ bench-train: bench-peers
 	go -C bench build -o ../$(TRAIN_OUT)/speed ./train/speed
 	$(BENCH_VENV)/bin/python -B bench/train/speed.py $(TRAIN_OUT)/speed
 	$(call benchmark,train) -stage report -out $(TRAIN_OUT)
+
+# Processor time of the whole path, beside bare consumers and Python on the same topics of a broker of its own. Varies each
+# of classes, labels, keys and message sizes from one point: the best part of an hour; PLUMBLINE_DOCS=1 rewrites
+# bench/results/e2e.md. E2E="-set short" is minutes, "-set full" every combination; see -help.
+E2E :=
+E2E_VENV := .cache/e2e-venv
+E2E_PORT := 19592
+KAFKA_TOOLS := org.apache.kafka:kafka-tools:4.1.0
+e2e_broker = KAFKA_PORT=$(E2E_PORT) KAFKA_DIR=$(CURDIR)/.cache/e2e-kafka deploy/kafka/kafka.sh
+
+bench-e2e: plumbline $(E2E_VENV)/.ready .cache/kafka-tools/.ready
+	$(e2e_broker) start
+	trap '$(e2e_broker) stop' EXIT; $(call benchmark,e2e) -kafka 127.0.0.1:$(E2E_PORT) $(E2E)
+
+$(E2E_VENV)/.ready: bench/e2e/requirements.txt
+	rm -rf $(E2E_VENV)
+	python3 -m venv $(E2E_VENV)
+	$(E2E_VENV)/bin/pip install -q -r $<
+	touch $@
+
+.cache/kafka-tools/.ready: Makefile
+	mvn -q -B -ntp dependency:copy -Dartifact=$(KAFKA_TOOLS) -DoutputDirectory=$(CURDIR)/.cache/kafka-tools
+	touch $@
 
 # The reference external trainer, PyTorch on the CPU, in place of the recipes.
 external-trainer: bench-peers

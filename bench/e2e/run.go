@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// used is what a process took.
+type used struct{ processor, wall time.Duration }
+
+func (u used) less(start used) used { return used{u.processor - start.processor, u.wall - start.wall} }
+
+// clients are what is measured, the first is plumbline.
+var clients = []string{"plumbline", "kafka-go", "franz-go", "perf-test", "python", "quixstreams"}
+
+// bench is where everything is.
+type bench struct {
+	broker, plumbline, python, jars, dir, profiles string
+}
+
+// measure runs a client over a stream, from its start to its end.
+func (b *bench) measure(ctx context.Context, client string, s *stream) (used, error) {
+	switch client {
+	case "plumbline":
+		return b.runPlumbline(ctx, s)
+	case "python":
+		return b.script(ctx, "consumer.py", s)
+	case "quixstreams":
+		return b.script(ctx, "quix.py", s)
+	case "perf-test":
+		all := used{}
+		for _, topic := range s.topics() {
+			u, err := b.perfTest(ctx, topic, s.count[topic])
+			if err != nil {
+				return all, err
+			}
+			all = used{all.processor + u.processor, all.wall + u.wall}
+		}
+		return all, nil
+	}
+	args := []string{client, b.broker}
+	for _, topic := range s.topics() {
+		args = append(args, fmt.Sprintf("%s=%d", topic, s.count[topic]))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return used{}, err
+	}
+	return finish(exec.CommandContext(ctx, self, args...))
+}
+
+func (b *bench) script(ctx context.Context, name string, s *stream) (used, error) {
+	args := append([]string{"-B", "-W", "ignore", filepath.Join("bench/e2e", name), b.broker, fmt.Sprint(s.Rows)},
+		s.topics()...)
+	cmd := exec.CommandContext(ctx, b.python, args...)
+	cmd.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS=1")
+	return finish(cmd)
+}
+
+func (b *bench) perfTest(ctx context.Context, topic string, messages int64) (used, error) {
+	return finish(exec.CommandContext(ctx, "java", "-cp", b.jars, "org.apache.kafka.tools.ConsumerPerformance",
+		"--bootstrap-server", b.broker, "--topic", topic, "--messages", fmt.Sprint(messages),
+		"--fetch-size", fmt.Sprint(8<<20)))
+}
+
+// finish runs a command to its end.
+func finish(cmd *exec.Cmd) (used, error) {
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	start := time.Now()
+	if err := cmd.Run(); err != nil {
+		return used{}, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said.Bytes())
+	}
+	return usedBy(cmd, start), nil
+}
+
+func usedBy(cmd *exec.Cmd, start time.Time) used {
+	return used{cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), time.Since(start)}
+}
+
+// configuration is the default one but for names, and where labels and slices are.
+func (b *bench) configuration(s *stream, name, dir, listen string) string {
+	var y strings.Builder
+	fmt.Fprintf(&y, "kafka:\n  brokers: [%q]\n  replication: 1\n  partitions: %d\ntopics:\n", b.broker, partitions)
+	for _, t := range []string{"panes", "snapshots", "calibrators", "alerts", "decisions", "calibrated", "deadletter"} {
+		fmt.Fprintf(&y, "  %s: %s.%s\n", t, name, t)
+	}
+	fmt.Fprintf(&y, "  logits: %s\n", s.topic("logits"))
+	if s.Inline {
+		y.WriteString("  labels: \"\"\n")
+	} else {
+		fmt.Fprintf(&y, "  labels: %s\n", s.topic("labels"))
+	}
+	fmt.Fprintf(&y, "group: %s\ncheckpoints:\n  dir: %q\n", name, filepath.Join(dir, "state"))
+	fmt.Fprintf(&y, "http:\n  listen: %q\n  pprof: %t\n", listen, b.profiles != "")
+	if s.Keys > 1 {
+		fmt.Fprintf(&y, "slices:\n  columns: [%s]\n  max_keys: %d\n", tenant, s.Keys)
+	}
+	return y.String()
+}
+
+// runPlumbline runs the program until it has drained the stream and saved its last checkpoint.
+func (b *bench) runPlumbline(ctx context.Context, s *stream) (u used, err error) {
+	dir, err := os.MkdirTemp(b.dir, "plumbline-")
+	if err != nil {
+		return u, err
+	}
+	defer os.RemoveAll(dir)
+	listen, err := freePort()
+	if err != nil {
+		return u, err
+	}
+	file := filepath.Join(dir, "plumbline.yaml")
+	if err := os.WriteFile(file, []byte(b.configuration(s, filepath.Base(dir), dir, listen)), 0o600); err != nil {
+		return u, err
+	}
+	if _, err := finish(exec.CommandContext(ctx, b.plumbline, "topics", "create", "-c", file)); err != nil {
+		return u, err
+	}
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, b.plumbline, "run", "-c", file)
+	cmd.Stdout, cmd.Stderr = &said, &said
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		return u, err
+	}
+	waitErr := b.drained(ctx, listen, s)
+	if waitErr == nil {
+		waitErr = cmd.Process.Signal(syscall.SIGTERM)
+	} else {
+		_ = cmd.Process.Kill()
+	}
+	if err := cmd.Wait(); waitErr != nil || err != nil {
+		return u, fmt.Errorf("plumbline run: %w, %w\n%s", waitErr, err, said.Bytes())
+	}
+	return usedBy(cmd, start), nil
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// drained waits until all rows of a stream have been counted, and takes a profile of the way there.
+func (b *bench) drained(ctx context.Context, listen string, s *stream) error {
+	profiling, stop := context.WithCancel(ctx)
+	defer stop()
+	started := false
+	limit := time.Now().Add(5 * time.Minute)
+	for ; time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
+		drained, err := progress(ctx, listen, s.Rows)
+		if err != nil {
+			continue
+		}
+		if drained {
+			return nil
+		}
+		if !started && b.profiles != "" && s.Rows > s.tiny().Rows {
+			started = true
+			go b.profile(profiling, listen, s)
+		}
+	}
+	return fmt.Errorf("%s: not drained after 5 minutes", s.prefix)
+}
+
+func progress(ctx context.Context, listen string, rows int64) (drained bool, err error) {
+	body, err := get(ctx, "http://"+listen+"/api/v1/status")
+	if err != nil {
+		return false, err
+	}
+	var st struct {
+		Process struct {
+			Drained bool
+			Counts  struct{ Predictions, Labelled int64 }
+		}
+	}
+	err = json.Unmarshal(body, &st)
+	n := st.Process.Counts
+	return st.Process.Drained && n.Predictions >= rows && n.Labelled >= rows, err
+}
+
+// profile takes profiles of a second, one after the other, until ctx is done.
+func (b *bench) profile(ctx context.Context, listen string, s *stream) {
+	for i := 0; ctx.Err() == nil; i++ {
+		body, err := get(ctx, "http://"+listen+"/debug/pprof/profile?seconds=1")
+		if err == nil {
+			err = os.WriteFile(filepath.Join(b.profiles, fmt.Sprintf("%s.%d.pprof", s.name(), i)), body, 0o600)
+		}
+		if err != nil && ctx.Err() == nil {
+			fmt.Fprintln(os.Stderr, "no profile:", err)
+			return
+		}
+	}
+}
+
+func get(ctx context.Context, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return io.ReadAll(resp.Body)
+}
+
+// result is what the clients took for a cell, the least of all rounds; start-up is not in it.
+type result struct {
+	cell
+	bytes int64
+	took  map[string]used
+}
+
+// cell measures one cell: rounds of all clients in turn.
+func (b *bench) cell(ctx context.Context, c cell, rounds int, which []string) (result, error) {
+	r := result{cell: c, took: map[string]used{}}
+	start, err := produce(ctx, b.broker, c.tiny())
+	if err != nil {
+		return r, err
+	}
+	defer start.remove(context.WithoutCancel(ctx), b.broker)
+	s, err := produce(ctx, b.broker, c)
+	if err != nil {
+		return r, err
+	}
+	defer s.remove(context.WithoutCancel(ctx), b.broker)
+	r.bytes = s.bytes
+	begun, whole := map[string]used{}, map[string]used{}
+	for range rounds {
+		for _, client := range which {
+			for of, took := range map[*stream]map[string]used{start: begun, s: whole} {
+				u, err := b.measure(ctx, client, of)
+				if err != nil {
+					return r, fmt.Errorf("%s of %s: %w", client, c.name(), err)
+				}
+				if had, ok := took[client]; ok {
+					u = used{min(u.processor, had.processor), min(u.wall, had.wall)}
+				}
+				took[client] = u
+			}
+		}
+	}
+	for _, client := range which {
+		r.took[client] = whole[client].less(begun[client])
+	}
+	return r, nil
+}
+
+// known reports whether all names are those of clients.
+func known(names []string) error {
+	for _, n := range names {
+		if !slices.Contains(clients, n) {
+			return fmt.Errorf("client %q: allowed are %s", n, strings.Join(clients, ", "))
+		}
+	}
+	return nil
+}

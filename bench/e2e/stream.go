@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/internal/feed"
+)
+
+// stream is the topics of a cell.
+type stream struct {
+	cell
+	prefix string
+	bytes  int64 // of message values
+	count  map[string]int64
+}
+
+func (s *stream) topic(name string) string { return s.prefix + "." + name }
+
+// topics are those that have messages.
+func (s *stream) topics() []string {
+	if s.Inline {
+		return []string{s.topic("logits")}
+	}
+	return []string{s.topic("logits"), s.topic("labels")}
+}
+
+const partitions = 4
+
+// produce makes the topics of a cell and fills them.
+func produce(ctx context.Context, broker string, c cell) (*stream, error) {
+	s := &stream{cell: c, prefix: fmt.Sprintf("e2e-%s-%08x", c.name(), rand.Uint32()), count: map[string]int64{}}
+	client := &kafka.Client{Addr: kafka.TCP(broker), Timeout: time.Minute}
+	var configs []kafka.TopicConfig
+	for _, name := range []string{"logits", "labels"} {
+		one := kafka.TopicConfig{Topic: s.topic(name), NumPartitions: partitions, ReplicationFactor: 1}
+		configs = append(configs, one)
+	}
+	made, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: configs})
+	if err == nil {
+		for _, e := range made.Errors {
+			err = errors.Join(err, e)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := feed.New(newRows(c), feed.Options{
+		Partitions:   partitions,
+		EventRate:    20_000,
+		Start:        time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC).UnixNano(),
+		DelayMax:     2 * time.Second,
+		InlineLabels: c.Inline,
+		Batch:        c.Batch,
+		FlushEvery:   10 * time.Second,
+		Seed:         1,
+		End:          true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := &kafka.Writer{Addr: kafka.TCP(broker), Balancer: partition{}, BatchBytes: 16 << 20, BatchSize: 1000,
+		BatchTimeout: time.Millisecond, RequiredAcks: kafka.RequireOne}
+	defer w.Close()
+	for end := false; !end; {
+		var some []kafka.Message
+		if some, end, err = s.next(f); err == nil {
+			err = w.WriteMessages(ctx, some...)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// next takes some messages of a feed.
+func (s *stream) next(f *feed.Feed) (some []kafka.Message, end bool, err error) {
+	const atOnce = 8 << 20
+	for size := 0; size < atOnce; {
+		m, err := f.Next()
+		if errors.Is(err, io.EOF) {
+			return some, true, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		k := kafka.Message{Topic: s.topic(m.Stream.String()), Key: m.Key, Value: m.Value, Time: time.Unix(0, m.Time),
+			WriterData: int(m.Partition)}
+		for _, h := range m.Headers {
+			k.Headers = append(k.Headers, kafka.Header{Key: h.Key, Value: h.Value})
+		}
+		some, size = append(some, k), size+len(m.Value)
+		s.bytes += int64(len(m.Value))
+		s.count[k.Topic]++
+	}
+	return some, false, nil
+}
+
+// partition sends a message where the feed says.
+type partition struct{}
+
+// Balance implements kafka.Balancer.
+func (partition) Balance(m kafka.Message, _ ...int) int { return m.WriterData.(int) }
+
+// remove deletes the topics.
+func (s *stream) remove(ctx context.Context, broker string) error {
+	client := &kafka.Client{Addr: kafka.TCP(broker), Timeout: time.Minute}
+	topics := []string{s.topic("logits"), s.topic("labels")}
+	_, err := client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: topics})
+	return err
+}
+
+// rows yields rows of seeded logits, correct about as often as they are confident.
+type rows struct {
+	cell
+	left   int64
+	random *rand.Rand
+	pool   []float32 // rows are windows into it
+	value  [1]string
+}
+
+func newRows(c cell) *rows {
+	s := &rows{cell: c, left: c.Rows, random: rand.New(rand.NewPCG(1, uint64(c.K))), pool: make([]float32, 1<<20)}
+	for i := range s.pool {
+		s.pool[i] = float32(2 * s.random.NormFloat64())
+	}
+	return s
+}
+
+// tenant is the slice column.
+const tenant = "tenant"
+
+// Schema implements feed.Source.
+func (s *rows) Schema() feed.Fields {
+	f := feed.Fields{Model: "m", Version: "1", K: s.K}
+	if s.Keys > 1 {
+		f.Slices = []string{tenant}
+	}
+	return f
+}
+
+// Next implements feed.Source.
+func (s *rows) Next(row *feed.Row) error {
+	if s.left == 0 {
+		return io.EOF
+	}
+	s.left--
+	from := s.random.IntN(len(s.pool) - s.K)
+	// Ids of 16 bytes.
+	*row = feed.Row{Scores: s.pool[from : from+s.K], Label: int32(s.random.IntN(s.K)), Weight: 1}
+	id := strconv.FormatInt(s.left, 36)
+	row.ID = strings.Repeat("0", 16-len(id)) + id
+	if s.Keys > 1 {
+		s.value[0] = "t" + strconv.Itoa(s.random.IntN(s.Keys))
+		row.Slices = s.value[:]
+	}
+	if s.random.IntN(3) > 0 {
+		for i, z := range row.Scores {
+			if z > row.Scores[row.Label] {
+				row.Label = int32(i)
+			}
+		}
+	}
+	return nil
+}
