@@ -33,6 +33,19 @@ func (a *Archive) Names() []string {
 	return names
 }
 
+// Stranger says what an archive without arrays is.
+func (a *Archive) Stranger() error {
+	for _, f := range a.zip.File {
+		switch {
+		case f.Name == "[Content_Types].xml":
+			return errors.New("the file is an Excel workbook: save it as CSV")
+		case strings.HasSuffix(f.Name, "/data.pkl"):
+			return errors.New("the file is a PyTorch file, which is a program: save the arrays with numpy.savez")
+		}
+	}
+	return errors.New("a zip archive without arrays; numpy.savez makes one with them")
+}
+
 // Find reads the header of an array; the error is fs.ErrNotExist where there is none of that name.
 func (a *Archive) Find(name string) (*Entry, error) {
 	for _, e := range a.zip.File {

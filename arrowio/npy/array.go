@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -38,9 +39,10 @@ type Array struct {
 const maxHeader = 1 << 20
 
 var (
-	descrText = regexp.MustCompile(`'descr':\s*'([<>|=]?)([a-zA-Z])(\d+)(?:\[(\w+)\])?'`)
-	orderText = regexp.MustCompile(`'fortran_order':\s*(True|False)`)
-	shapeText = regexp.MustCompile(`'shape':\s*\(([\d,\s]*)\)`)
+	descrText  = regexp.MustCompile(`'descr':\s*'([<>|=]?)([a-zA-Z])(\d+)(?:\[(\w+)\])?'`)
+	objectText = regexp.MustCompile(`'descr':\s*'\|O\d*'`)
+	orderText  = regexp.MustCompile(`'fortran_order':\s*(True|False)`)
+	shapeText  = regexp.MustCompile(`'shape':\s*\(([\d,\s]*)\)`)
 )
 
 // Parse reads the .npy format, versions 1 to 3: magic, version, header length, a Python literal, elements. The array
@@ -52,6 +54,15 @@ func Parse(name string, b []byte) (*Array, error) {
 	}
 	a := &Array{*h, b[h.start:]}
 	return a, a.finish()
+}
+
+// OpenArray reads a .npy file; the array's name is the path.
+func OpenArray(path string) (*Array, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, b)
 }
 
 // readHeader reads all but the elements.
@@ -81,6 +92,10 @@ func readHeader(name string, r io.Reader) (*Header, error) {
 func (h *Header) parse(header string) error {
 	descr, order, shape := descrText.FindStringSubmatch(header), orderText.FindStringSubmatch(
 		header), shapeText.FindStringSubmatch(header)
+	if objectText.MatchString(header) {
+		return fmt.Errorf("array %s holds Python objects, a program that is not run: save it with .astype(str) or as "+
+			"numbers", h.Name)
+	}
 	if descr == nil || order == nil || shape == nil {
 		return fmt.Errorf("array %s: header %.80q, want a plain dtype, an order and a shape", h.Name, header)
 	}
@@ -185,6 +200,17 @@ func (a *Array) Float(i int) float64 {
 	default:
 		return math.Float64frombits(binary.LittleEndian.Uint64(b))
 	}
+}
+
+// Number is element i of floats, integers or booleans; NaN of others.
+func (a *Array) Number(i int) float64 {
+	switch {
+	case a.IsFloat():
+		return a.Float(i)
+	case a.IsInt():
+		return float64(a.Int(i))
+	}
+	return math.NaN()
 }
 
 // Float32s are the elements as float32: the array's own memory where they are that.

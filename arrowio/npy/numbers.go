@@ -24,11 +24,7 @@ func (a Numbers) Columns() int {
 
 // ReadFile reads a .npy file of numbers.
 func ReadFile(name string) (Numbers, error) {
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return Numbers{}, err
-	}
-	a, err := Parse(name, b)
+	a, err := OpenArray(name)
 	if err != nil {
 		return Numbers{}, err
 	}

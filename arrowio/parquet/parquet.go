@@ -119,13 +119,20 @@ func (f *File) Meta(key string) string {
 	return ""
 }
 
-// Columns are the names of the columns by the order of the file.
-func (f *File) Columns() []string {
-	var names []string
+// Fields are the columns by the order of the file; those that cannot be read have a type that is none of a column.
+func (f *File) Fields() []arrow.Field {
+	var out []arrow.Field
 	for _, c := range f.columns {
-		names = append(names, c.name)
+		t := c.typ
+		switch {
+		case c.other != "":
+			t = &arrow.StructType{}
+		case c.list:
+			t = arrow.ListOf(t)
+		}
+		out = append(out, arrow.Field{Name: c.name, Type: t})
 	}
-	return names
+	return out
 }
 
 // ReadRecords reads the columns that want names, so many rows a record. A column of a type that cannot be read is an

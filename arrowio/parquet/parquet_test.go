@@ -31,7 +31,8 @@ func everything(b []byte, rows int) (map[string][]string, error) {
 		return nil, err
 	}
 	out := map[string][]string{}
-	for _, name := range f.Columns() {
+	for _, field := range f.Fields() {
+		name := field.Name
 		r, err := f.ReadRecords(rows, func(c string, _ bool) bool { return c == name })
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,13 +17,16 @@ import (
 // Files are named by the user who runs the command, so they are read by the Arrow library itself; messages
 // from Kafka never are.
 
-func readArrowFile(f *os.File) (*Table, error) {
+func readArrowFile(f *os.File, o Options) (*Table, error) {
 	r, err := ipc.NewFileReader(f)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	b := newBuilder(r.Schema())
+	b, err := newBuilder(r.Schema().Fields(), o)
+	if err != nil {
+		return nil, err
+	}
 	for i := range r.NumRecords() {
 		rec, err := r.Record(i) // valid until the next call
 		if err != nil {
@@ -32,38 +36,56 @@ func readArrowFile(f *os.File) (*Table, error) {
 			return nil, err
 		}
 	}
-	return b.table()
+	return b.done(r.Schema(), o)
 }
 
-func readArrowStream(f *os.File) (*Table, error) {
+// done ends the reading of a file of that schema.
+func (b *builder) done(s *arrow.Schema, o Options) (*Table, error) {
+	t, err := b.table()
+	if err != nil {
+		return nil, err
+	}
+	md := s.Metadata()
+	model, _ := md.GetValue(arrowio.MetaModel)
+	version, _ := md.GetValue(arrowio.MetaVersion)
+	t.Model, t.Version = cmp.Or(t.Model, model), cmp.Or(t.Version, version)
+	o.tell(b.p)
+	return t, nil
+}
+
+func readArrowStream(f *os.File, o Options) (*Table, error) {
 	r, err := ipc.NewReader(f)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Release()
-	return readRecords(r, 0)
+	b, err := newBuilder(r.Schema().Fields(), o)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.readAll(r); err != nil {
+		return nil, err
+	}
+	return b.done(r.Schema(), o)
 }
 
 // records are what readers of files have in common.
 type records interface {
-	Schema() *arrow.Schema
 	Next() bool
 	Record() arrow.Record
 	Err() error
 }
 
-func readRecords(r records, rows int) (*Table, error) {
-	b := newBuilder(r.Schema())
-	b.rows = rows
+func (b *builder) readAll(r records) error {
 	for r.Next() {
 		if err := b.append(r.Record()); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := r.Err(); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+		return err
 	}
-	return b.table()
+	return nil
 }
 
 func writeArrow(w *os.File, t *Table) error {

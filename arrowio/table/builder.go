@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -18,105 +17,131 @@ import (
 
 // builder appends records of one schema to a Table.
 type builder struct {
-	t       *Table
-	form    arrowio.ScoreForm
-	text    map[string][]string
-	columns []string
-	err     error // where no column holds scores
-	rows    int   // of the whole file where it says so; memory for its scores is taken at once
+	*filler
+	at     []int // the column of each field in a record, -1 where it has none
+	double bool  // scores in float64
+	rows   int   // of the whole file where it says so; memory for its scores is taken at once
 }
 
-// scoreForm is how the first of the columns that are scores holds them.
-func scoreForm(columns []string) (arrowio.ScoreForm, error) {
-	for _, form := range arrowio.ScoreForms {
-		if slices.Contains(columns, form.Column) {
-			return form, nil
+// newBuilder plans the columns of a schema.
+func newBuilder(fields []arrow.Field, o Options) (*builder, error) {
+	var known []field
+	for _, f := range fields {
+		known = append(known, field{name: f.Name, kind: kindOf(f.Type)})
+	}
+	p, err := planOf(known, o)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{filler: newFiller(p)}
+	for i, f := range fields {
+		b.at = append(b.at, i)
+		r, t := p.roles[i], f.Type
+		if l, ok := t.(arrow.ListLikeType); ok {
+			t = l.Elem()
 		}
+		single := t.ID() == arrow.FLOAT32 || t.ID() == arrow.FLOAT16
+		b.double = b.double || (r.part == scoreList || r.part == scoreColumn) && !single
 	}
-	return arrowio.ScoreForm{}, fmt.Errorf("no column logits, probs, logit or prob; there are: %s",
-		strings.Join(columns, ", "))
+	return b, nil
 }
 
-func newBuilder(s *arrow.Schema) *builder {
-	b := &builder{t: &Table{}, text: make(map[string][]string)}
-	for _, f := range s.Fields() {
-		b.columns = append(b.columns, f.Name)
+func kindOf(t arrow.DataType) kind {
+	switch id := t.ID(); {
+	case arrow.IsFloating(id), arrow.IsDecimal(id):
+		return floats
+	case arrow.IsInteger(id):
+		return ints
+	case id == arrow.BOOL:
+		return bools
+	case id == arrow.STRING, id == arrow.LARGE_STRING, id == arrow.STRING_VIEW:
+		return texts
+	case id == arrow.DICTIONARY:
+		return kindOf(t.(*arrow.DictionaryType).ValueType)
+	case id == arrow.TIMESTAMP, id == arrow.DATE32, id == arrow.DATE64:
+		return times
 	}
-	b.form, b.err = scoreForm(b.columns)
-	md := s.Metadata()
-	b.t.Model, _ = md.GetValue(arrowio.MetaModel)
-	b.t.Version, _ = md.GetValue(arrowio.MetaVersion)
-	b.t.Probs, b.t.Source = b.form.Probs, "column "+b.form.Column
-	return b
+	if l, ok := t.(arrow.ListLikeType); ok && kindOf(l.Elem()).numeric() {
+		return lists
+	}
+	return other
 }
 
 func (b *builder) append(rec arrow.Record) error {
-	if b.err != nil {
-		return b.err
-	}
-	for i, name := range b.columns {
-		if err := b.column(name, rec.Column(i)); err != nil {
-			return fmt.Errorf("column %s: %w", name, err)
+	n := int(rec.NumRows())
+	if b.p.k > 0 {
+		if b.double {
+			b.t.Scores64 = roomFor(grow(b.t.Scores64, n*b.p.k), b.rows, b.p.k)
+		} else {
+			b.t.Scores32 = roomFor(grow(b.t.Scores32, n*b.p.k), b.rows, b.p.k)
 		}
 	}
-	b.t.N += int(rec.NumRows())
+	b.t.Features = grow(b.t.Features, n*b.p.d)
+	b.hot = slices.Grow(b.hot[:0], n*len(b.p.labels))[:n*len(b.p.labels)]
+	for i, at := range b.at {
+		if at < 0 || b.p.roles[i].part == ignored {
+			continue
+		}
+		if err := b.column(i, rec.Column(at)); err != nil {
+			return fmt.Errorf("column %s: %w", quoteName(b.p.fields[i].name), err)
+		}
+	}
+	if k := len(b.p.labels); k > 1 {
+		for i := range n {
+			if err := b.hotRow(b.hot[i*k : (i+1)*k]); err != nil {
+				return err
+			}
+		}
+	}
+	b.t.N += n
 	return nil
 }
 
-func (b *builder) column(name string, c arrow.Array) (err error) {
-	t := b.t
-	switch name {
-	case b.form.Column:
-		return b.scores(c)
-	case "label":
-		return appendInts(&t.Label, c)
-	case "ts":
-		return appendTimes(&t.TS, c)
-	case "id":
-		return appendText(&t.IDs, c)
-	case "served":
-		return appendFloats(&t.Served, c, math.NaN())
-	case "weight":
-		return appendFloats(&t.Weight, c, 1)
-	case "features":
-		var d int
-		d, err = appendLists(&t.Features, c, t.D, true)
-		t.D = d
-		return err
+// grow makes v longer by n zeros.
+func grow[T float](v []T, n int) []T {
+	if n == 0 {
+		return v
 	}
-	switch c.DataType().ID() {
-	case arrow.STRING, arrow.LARGE_STRING, arrow.DICTIONARY:
-		v := b.text[name]
-		err = appendText(&v, c)
-		b.text[name] = v
-	}
-	return err
+	return append(v, make([]T, n)...)
 }
 
-// scores appends the score column: in float64 where the file has that.
-func (b *builder) scores(c arrow.Array) (err error) {
-	t := b.t
-	if b.form.Binary {
-		var v []float64
-		if err := appendFloats(&v, c, math.NaN()); err != nil {
-			return err
+func (b *builder) column(i int, c arrow.Array) (err error) {
+	t, r := b.t, b.p.roles[i]
+	switch r.part {
+	case scoreList:
+		return b.scoreLists(c)
+	case scoreColumn:
+		if b.double {
+			return strided(t.Scores64[t.N*b.p.k:], b.p.k, r.at, c)
 		}
-		t.K = 2
-		for _, x := range v {
-			rest := 0.0
-			if t.Probs {
-				rest = 1 - x
-			}
-			if c.DataType().ID() == arrow.FLOAT64 {
-				t.Scores64 = append(t.Scores64, rest, x)
-			} else {
-				t.Scores32 = append(t.Scores32, float32(rest), float32(x))
-			}
-		}
-		return nil
+		return strided(t.Scores32[t.N*b.p.k:], b.p.k, r.at, c)
+	case labelColumn:
+		return b.labelValues(c)
+	case labelList:
+		return b.labelLists(c)
+	case labelHot:
+		return strided(b.hot, len(b.p.labels), r.at, c)
+	case timeColumn:
+		return b.timeError(b.timeValues(c))
+	case idColumn:
+		return appendText(&t.IDs, c)
+	case servedColumn:
+		return appendFloats(&t.Served, c, math.NaN())
+	case weightColumn:
+		return appendFloats(&t.Weight, c, 1)
+	case featureList:
+		t.D, err = appendLists(&t.Features, c, t.D, true)
+		return err
+	case featureColumn:
+		return strided(t.Features[t.N*b.p.d:], b.p.d, r.at, c)
 	}
-	l, ok := c.(array.ListLike)
-	if ok && l.ListValues().DataType().ID() == arrow.FLOAT64 {
+	return appendText(b.text[b.p.fields[i].name], c)
+}
+
+// scoreLists appends the score column: in float64 where the file has that.
+func (b *builder) scoreLists(c arrow.Array) (err error) {
+	t := b.t
+	if b.double {
 		t.K, err = appendLists(&t.Scores64, c, t.K, false)
 		t.Scores64 = roomFor(t.Scores64, b.rows, t.K)
 	} else {
@@ -124,6 +149,137 @@ func (b *builder) scores(c arrow.Array) (err error) {
 		t.Scores32 = roomFor(t.Scores32, b.rows, t.K)
 	}
 	return err
+}
+
+// strided writes a column of numbers, NaN where null, as one of k.
+func strided[T float](out []T, k, at int, c arrow.Array) error {
+	value := numberAt(c)
+	if value == nil {
+		return fmt.Errorf("type %s, allowed are numbers", c.DataType())
+	}
+	for i := range c.Len() {
+		x := math.NaN()
+		if !c.IsNull(i) {
+			x = value(i)
+		}
+		out[i*k+at] = T(x)
+	}
+	return nil
+}
+
+func (b *builder) labelValues(c arrow.Array) error {
+	switch kindOf(c.DataType()) {
+	case ints:
+		if c.DataType().ID() != arrow.DICTIONARY {
+			return b.labelInts(c)
+		}
+	case floats, bools:
+		if value := numberAt(c); value != nil {
+			return b.labelNumbers(c, value)
+		}
+	case texts:
+	default:
+		return fmt.Errorf("type %s, allowed are integers, whole floats, booleans, text and lists", c.DataType())
+	}
+	var s []string
+	if err := appendText(&s, c); err != nil {
+		return err
+	}
+	for _, v := range s {
+		if err := b.y.text(strings.TrimSpace(v)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) labelNumbers(c arrow.Array, value func(int) float64) error {
+	for i := range c.Len() {
+		if c.IsNull(i) {
+			b.y.none()
+		} else if err := b.y.fraction(value(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) labelInts(c arrow.Array) error {
+	if appendDenseInts(&b.y.class, c) {
+		return nil
+	}
+	value := intAt(c)
+	for i := range c.Len() {
+		if c.IsNull(i) {
+			b.y.none()
+		} else if err := b.y.whole(value(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// labelLists are labels one of whose K values is 1, or lists of the label alone.
+func (b *builder) labelLists(c arrow.Array) error {
+	var rows []float64
+	k, err := appendLists(&rows, c, 0, true)
+	for i := 0; err == nil && i < c.Len(); i++ {
+		if k == 1 {
+			err = b.y.fraction(rows[i])
+		} else {
+			err = b.y.hot(rows[i*k : (i+1)*k])
+		}
+	}
+	return err
+}
+
+func (b *builder) timeValues(c arrow.Array) error {
+	if b.noTime != nil {
+		return nil
+	}
+	switch c := c.(type) {
+	case *array.Timestamp:
+		return appendTimes(&b.when.ns, c)
+	case *array.Date32, *array.Date64:
+		return b.dates(c)
+	}
+	if k := kindOf(c.DataType()); k == ints && c.DataType().ID() != arrow.DICTIONARY {
+		value := intAt(c)
+		return b.eachTime(c, func(i int) error { b.when.number(value(i)); return nil })
+	} else if value := numberAt(c); k == floats && value != nil {
+		return b.eachTime(c, func(i int) error { return b.when.fraction(value(i)) })
+	} else if k != texts {
+		return fmt.Errorf("type %s, allowed are timestamps, dates, numbers and text", c.DataType())
+	}
+	var s []string
+	if err := appendText(&s, c); err != nil {
+		return err
+	}
+	return b.eachTime(c, func(i int) error { return b.when.text(strings.TrimSpace(s[i])) })
+}
+
+func (b *builder) eachTime(c arrow.Array, f func(i int) error) error {
+	for i := range c.Len() {
+		if c.IsNull(i) {
+			return fmt.Errorf("row %d is null", b.t.N+i)
+		}
+		if err := f(i); err != nil {
+			return fmt.Errorf("row %d: %w", b.t.N+i, err)
+		}
+	}
+	return nil
+}
+
+func (b *builder) dates(c arrow.Array) error {
+	return b.eachTime(c, func(i int) error {
+		switch c := c.(type) {
+		case *array.Date32:
+			b.when.nanoseconds(c.Value(i).ToTime().UnixNano())
+		case *array.Date64:
+			b.when.nanoseconds(c.Value(i).ToTime().UnixNano())
+		}
+		return nil
+	})
 }
 
 // roomFor makes room for rows of k in all, once the first rows have shown k. rows is the file's claim: it is believed
@@ -136,15 +292,7 @@ func roomFor[T float](v []T, rows, k int) []T {
 	return v
 }
 
-// table ends the building: model and version columns of one value are the table's, other text is slices.
-func (b *builder) table() (*Table, error) {
-	if b.err != nil {
-		return nil, b.err
-	}
-	b.t.setText(b.text)
-	return b.t, nil
-}
-
+// setText sets model and version from columns of one value; other text is slices.
 func (t *Table) setText(text map[string][]string) {
 	for name, to := range map[string]*string{"model": &t.Model, "version": &t.Version} {
 		if v := text[name]; len(v) > 0 && len(slices.Compact(slices.Clone(v))) == 1 {
@@ -174,10 +322,53 @@ func floatAt(c arrow.Array) func(int) float64 {
 	return nil
 }
 
+// numberAt reads floats, integers, booleans and decimals; nil for other types.
+func numberAt(c arrow.Array) func(int) float64 {
+	switch a := c.(type) {
+	case *array.Boolean:
+		return func(i int) float64 {
+			if a.Value(i) {
+				return 1
+			}
+			return 0
+		}
+	case *array.Decimal128:
+		scale := a.DataType().(*arrow.Decimal128Type).Scale
+		return func(i int) float64 { return a.Value(i).ToFloat64(scale) }
+	}
+	if value := intAt(c); value != nil {
+		return func(i int) float64 { return float64(value(i)) }
+	}
+	return floatAt(c)
+}
+
+// intAt reads integers; nil for other types. A uint64 above the int64 range becomes the greatest int64.
+func intAt(c arrow.Array) func(int) int64 {
+	switch a := c.(type) {
+	case *array.Int8:
+		return func(i int) int64 { return int64(a.Value(i)) }
+	case *array.Uint8:
+		return func(i int) int64 { return int64(a.Value(i)) }
+	case *array.Int16:
+		return func(i int) int64 { return int64(a.Value(i)) }
+	case *array.Uint16:
+		return func(i int) int64 { return int64(a.Value(i)) }
+	case *array.Int32:
+		return func(i int) int64 { return int64(a.Value(i)) }
+	case *array.Uint32:
+		return func(i int) int64 { return int64(a.Value(i)) }
+	case *array.Int64:
+		return func(i int) int64 { return a.Value(i) }
+	case *array.Uint64:
+		return func(i int) int64 { return int64(min(a.Value(i), math.MaxInt64)) }
+	}
+	return nil
+}
+
 func appendFloats[T float](out *[]T, c arrow.Array, null float64) error {
-	at := floatAt(c)
+	at := numberAt(c)
 	if at == nil {
-		return fmt.Errorf("type %s, allowed are float16, float32, float64", c.DataType())
+		return fmt.Errorf("type %s, allowed are numbers", c.DataType())
 	}
 	for i := range c.Len() {
 		x := null
@@ -195,10 +386,10 @@ func appendLists[T float](out *[]T, c arrow.Array, k int, nullable bool) (int, e
 	l, ok := c.(array.ListLike)
 	var at func(int) float64
 	if ok {
-		at = floatAt(l.ListValues())
+		at = numberAt(l.ListValues())
 	}
 	if at == nil {
-		return k, fmt.Errorf("type %s, allowed is a list of float16, float32, float64", c.DataType())
+		return k, fmt.Errorf("type %s, allowed is a list of numbers", c.DataType())
 	}
 	if k == 0 {
 		k = listLength(l)
@@ -248,21 +439,22 @@ func listLength(l array.ListLike) int {
 	return 0
 }
 
+// appendInts appends integers, -1 where null.
 func appendInts(out *[]int32, c arrow.Array) error {
-	if !arrow.IsInteger(c.DataType().ID()) {
+	value := intAt(c)
+	if value == nil {
 		return fmt.Errorf("type %s, allowed are integers", c.DataType())
 	}
 	if appendDenseInts(out, c) {
 		return nil
 	}
 	for i := range c.Len() {
-		if c.IsNull(i) {
-			*out = append(*out, -1)
-			continue
+		y := int64(-1)
+		if !c.IsNull(i) {
+			y = value(i)
 		}
-		y, err := strconv.ParseInt(c.ValueStr(i), 10, 32)
-		if err != nil {
-			return fmt.Errorf("row %d: %w", i, err)
+		if y < math.MinInt32 || y > math.MaxInt32 {
+			return fmt.Errorf("row %d: %d is outside 32 bits", i, y)
 		}
 		*out = append(*out, int32(y))
 	}

@@ -2,6 +2,7 @@ package table
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 )
@@ -18,161 +18,321 @@ import (
 // csvColumn appends one field to the table.
 type csvColumn func(s string) error
 
-// csvReader holds the state of reading a CSV file.
+// csvReader reads rows. The first ones are kept until it is known what the columns are.
 type csvReader struct {
 	in     *csv.Reader
 	header []string
-	t      *Table
-	text   map[string]*[]string
+	first  [][]string
+	lines  []int // of first
 }
+
+// csvFirst is how many rows say what a column holds.
+const csvFirst = 100
 
 // newCSVReader reads the header.
 func newCSVReader(r io.Reader) (*csvReader, error) {
-	in := csv.NewReader(bufio.NewReaderSize(r, 1<<20))
+	b := bufio.NewReaderSize(r, 1<<20)
+	in := csv.NewReader(b)
+	in.Comma = separator(b)
 	in.ReuseRecord = true
 	row, err := in.Read()
-	if err != nil {
+	if errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("header: %w", err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	header := slices.Clone(row)
 	header[0] = strings.TrimPrefix(header[0], "\ufeff") // spreadsheets write a byte order mark
-	return &csvReader{in: in, header: header, t: &Table{}, text: map[string]*[]string{}}, nil
+	for i, name := range header {
+		header[i] = strings.Clone(strings.TrimSpace(name))
+	}
+	return &csvReader{in: in, header: header}, nil
 }
 
-// rows reads the rest of the file: each field goes to its column, nil for none, and done is called after each row.
-func (c *csvReader) rows(columns []csvColumn, done func() error) error {
-	for {
+// separator is the sign between the names of the header: a comma, or where there is none what stands there most often.
+func separator(b *bufio.Reader) rune {
+	head, _ := b.Peek(1 << 16)
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	best, most := ',', 0
+	if bytes.ContainsRune(line, ',') {
+		return best
+	}
+	for _, c := range ";\t|" {
+		if n := bytes.Count(line, []byte(string(c))); n > most {
+			best, most = c, n
+		}
+	}
+	return best
+}
+
+// look reads the first rows, and says what the columns hold.
+func (c *csvReader) look() ([]field, error) {
+	for len(c.first) < csvFirst {
 		row, err := c.in.Read()
 		if errors.Is(err, io.EOF) {
-			return nil
+			break
 		}
 		if err != nil {
-			return err
+			return nil, err
+		}
+		line, _ := c.in.FieldPos(0)
+		c.lines = append(c.lines, line)
+		c.first = append(c.first, slices.Clone(row))
+	}
+	fields := make([]field, len(c.header))
+	for i, name := range c.header {
+		fields[i] = field{name: name, cell: true}
+		for _, row := range c.first {
+			fields[i].kind = kindOfText(fields[i].kind, strings.TrimSpace(row[i]))
+		}
+	}
+	return fields, nil
+}
+
+// kindOfText is the kind of a column that so far is k and holds s.
+func kindOfText(k kind, s string) kind {
+	now := texts
+	switch {
+	case isUnknown(s):
+		return k
+	case s[0] == '[':
+		now = lists
+	case strings.EqualFold(s, "true"), strings.EqualFold(s, "false"):
+		now = bools
+	default:
+		if _, err := strconv.ParseInt(s, 10, 64); err == nil {
+			now = ints
+		} else if _, err := strconv.ParseFloat(s, 64); err == nil {
+			now = floats
+		}
+	}
+	switch {
+	case k == anyText || k == now:
+		return now
+	case k == floats && now == ints || k == ints && now == floats:
+		return floats
+	}
+	return texts
+}
+
+// rows reads the file: each field goes to its column, nil for none, and done is called after each row.
+func (c *csvReader) rows(columns []csvColumn, done func() error) error {
+	for n := 0; ; n++ {
+		var row []string
+		if n < len(c.first) {
+			row = c.first[n]
+		} else {
+			var err error
+			if row, err = c.in.Read(); errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
 		}
 		for i, s := range row {
 			if columns[i] == nil {
 				continue
 			}
 			if err := columns[i](strings.TrimSpace(s)); err != nil {
-				line, _ := c.in.FieldPos(i)
-				return fmt.Errorf("line %d, column %s: %w", line, c.header[i], err)
+				return fmt.Errorf("line %d, column %s: %w", c.line(n, i), quoteName(c.header[i]), err)
 			}
 		}
-		c.t.N++
 		if err := done(); err != nil {
 			return err
 		}
 	}
 }
 
+func (c *csvReader) line(row, column int) int {
+	if row < len(c.lines) {
+		return c.lines[row]
+	}
+	line, _ := c.in.FieldPos(column)
+	return line
+}
+
 // readCSV reads a CSV file with a header. Numbers are kept in float64, as they are written.
-func readCSV(r io.Reader) (*Table, error) {
+func readCSV(r io.Reader, o Options) (*Table, error) {
 	c, err := newCSVReader(r)
 	if err != nil {
 		return nil, err
 	}
-	columns, err := c.columns(c.header)
+	fields, err := c.look()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.rows(columns, func() error { return nil }); err != nil {
+	p, err := planOf(fields, o)
+	if err != nil {
 		return nil, err
 	}
-	text := make(map[string][]string, len(c.text))
-	for name, v := range c.text {
-		text[name] = *v
+	f := &csvFiller{filler: newFiller(p)}
+	columns := make([]csvColumn, len(fields))
+	for i := range columns {
+		columns[i] = f.column(i)
 	}
-	c.t.setText(text)
-	return c.t, nil
+	f.begin()
+	err = c.rows(columns, func() error {
+		if err := f.hotRow(f.hot); err != nil {
+			return err
+		}
+		f.t.N++
+		f.begin()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.t.Scores64 = f.t.Scores64[:f.t.N*p.k+f.lists]
+	f.t.Features = f.t.Features[:f.t.N*p.d+f.featureLists]
+	t, err := f.table()
+	if err == nil {
+		o.tell(p)
+	}
+	return t, err
 }
 
-// columns says what to do with each column, and sets K, D and Probs.
-func (c *csvReader) columns(header []string) ([]csvColumn, error) {
-	t := c.t
-	scores := ""
-	for _, p := range []string{"logits_0", "probs_0", "logit", "prob"} {
-		if scores == "" && slices.Contains(header, p) {
-			scores = strings.TrimSuffix(p, "_0")
+// csvFiller fills a table row by row.
+type csvFiller struct {
+	*filler
+	lists, featureLists int // numbers read from lists
+}
+
+// begin makes room for a row of numbers in columns.
+func (f *csvFiller) begin() {
+	f.t.Scores64 = grow(f.t.Scores64, f.p.k)
+	f.t.Features = grow(f.t.Features, f.p.d)
+	f.hot = f.hot[:0]
+	f.hot = grow(f.hot, len(f.p.labels))
+}
+
+// column is what to do with the fields of a column.
+func (f *csvFiller) column(i int) csvColumn {
+	t, r := f.t, f.p.roles[i]
+	switch r.part {
+	case scoreColumn:
+		return number64(func(x float64) { t.Scores64[t.N*f.p.k+r.at] = x })
+	case scoreList:
+		return f.list(&t.K, func(v []float64) { t.Scores64, f.lists = append(t.Scores64, v...), f.lists+len(v) })
+	case featureColumn:
+		return number64(func(x float64) { t.Features[t.N*f.p.d+r.at] = float32(x) })
+	case featureList:
+		return f.list(&t.D, func(v []float64) {
+			for _, x := range v {
+				t.Features = append(t.Features, float32(x))
+			}
+			f.featureLists += len(v)
+		})
+	case labelColumn:
+		return f.y.text
+	case labelHot:
+		return truth(func(x float64) { f.hot[r.at] = x })
+	case labelList:
+		return func(s string) error {
+			v, err := numbersIn(s)
+			switch {
+			case err != nil:
+				return err
+			case len(v) == 1:
+				return f.y.fraction(v[0])
+			}
+			return f.y.hot(v)
 		}
+	case timeColumn:
+		return func(s string) error {
+			if f.noTime != nil {
+				return nil
+			}
+			return f.timeError(f.when.text(s))
+		}
+	case idColumn:
+		return textCells(&t.IDs)
+	case servedColumn:
+		return floatColumn(&t.Served)
+	case weightColumn:
+		return floatOr(&t.Weight, 1)
+	case textColumn:
+		return textCells(f.text[f.p.fields[i].name])
 	}
-	if scores == "" {
-		return nil, fmt.Errorf("no column logits_0, probs_0, logit or prob; there are: %s", strings.Join(header, ", "))
+	return nil
+}
+
+// list reads cells such as [0.1, 0.9] or, of NumPy, [0.1 0.9].
+func (f *csvFiller) list(k *int, take func([]float64)) csvColumn {
+	return func(s string) error {
+		v, err := numbersIn(s)
+		if err != nil {
+			return err
+		}
+		if *k == 0 {
+			*k = len(v)
+		}
+		if len(v) != *k || *k == 0 {
+			return fmt.Errorf("%d values, the rows before have %d", len(v), *k)
+		}
+		take(v)
+		return nil
 	}
-	t.Probs, t.Source = strings.HasPrefix(scores, "prob"), "columns "+scores
-	out := make([]csvColumn, len(header))
-	seen := make(map[string]bool)
-	for i, name := range header {
-		if seen[name] {
-			return nil, fmt.Errorf("column %s occurs twice", name)
+}
+
+// numbersIn are the numbers of a cell that holds a list.
+func numbersIn(s string) ([]float64, error) {
+	inner, ok := strings.CutPrefix(s, "[")
+	inner, closed := strings.CutSuffix(inner, "]")
+	if !ok || !closed {
+		return nil, fmt.Errorf("%s: want a list such as [0.1, 0.9]", quoteName(s))
+	}
+	var out []float64
+	for _, w := range strings.FieldsFunc(inner, func(r rune) bool { return strings.ContainsRune(" ,;\t\n\r", r) }) {
+		if w == "..." {
+			return nil, fmt.Errorf("NumPy left numbers out of its text: save a column for each class, or Parquet")
 		}
-		seen[name] = true
-		var err error
-		if out[i], err = c.column(name, scores); err != nil {
-			return nil, err
+		x, err := strconv.ParseFloat(w, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s is no number", quoteName(w))
 		}
+		out = append(out, x)
 	}
 	return out, nil
 }
 
-func (c *csvReader) column(name, scores string) (csvColumn, error) {
-	t := c.t
-	if name == scores { // logit or prob
-		t.K = 2
-		return c.binary, nil
-	}
-	if k, ok := indexed(name, scores); ok {
-		if k != t.K {
-			return nil, fmt.Errorf("column %s where %s_%d is due", name, scores, t.K)
-		}
-		t.K++
-		return floatColumn(&t.Scores64), nil
-	}
-	if d, ok := indexed(name, "features"); ok {
-		if d != t.D {
-			return nil, fmt.Errorf("column %s where features_%d is due", name, t.D)
-		}
-		t.D++
-		return floatColumn(&t.Features), nil
-	}
-	switch name {
-	case "label":
-		return intColumn(&t.Label), nil
-	case "ts":
-		return timeColumn(&t.TS), nil
-	case "served":
-		return floatColumn(&t.Served), nil
-	case "weight":
-		return floatOr(&t.Weight, 1), nil
-	case "id":
-		return textColumn(&t.IDs), nil
-	}
-	v := new([]string)
-	c.text[name] = v
-	return textColumn(v), nil
-}
-
-// indexed says whether name is prefix_i.
-func indexed(name, prefix string) (int, bool) {
-	s, ok := strings.CutPrefix(name, prefix+"_")
-	if !ok {
-		return 0, false
-	}
-	i, err := strconv.Atoi(s)
-	return i, err == nil && i >= 0
-}
-
-func (c *csvReader) binary(s string) error {
-	var v []float64
-	if err := floatColumn(&v)(s); err != nil {
+func number64(set func(x float64)) csvColumn {
+	return func(s string) error {
+		x, err := parseNumber(s, math.NaN())
+		set(x)
 		return err
 	}
-	x := v[0]
-	rest := 0.0
-	if c.t.Probs {
-		rest = 1 - x
+}
+
+// truth reads 0, 1, true and false.
+func truth(set func(x float64)) csvColumn {
+	number := number64(set)
+	return func(s string) error {
+		switch strings.ToLower(s) {
+		case "true":
+			set(1)
+		case "false":
+			set(0)
+		default:
+			return number(s)
+		}
+		return nil
 	}
-	c.t.Scores64 = append(c.t.Scores64, rest, x)
-	return nil
+}
+
+// parseNumber reads a number; empty where there is none.
+func parseNumber(s string, empty float64) (float64, error) {
+	if s == "" {
+		return empty, nil
+	}
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil && isUnknown(s) {
+		return empty, nil
+	}
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return x, fmt.Errorf("%s is no number", quoteName(s))
+	}
+	return x, err
 }
 
 // floatColumn reads numbers, NaN where empty.
@@ -180,50 +340,39 @@ func floatColumn[T float](out *[]T) csvColumn { return floatOr(out, math.NaN()) 
 
 func floatOr[T float](out *[]T, empty float64) csvColumn {
 	return func(s string) error {
-		x := empty
-		if s != "" {
-			var err error
-			if x, err = strconv.ParseFloat(s, 64); err != nil {
-				return err
-			}
-		}
+		x, err := parseNumber(s, empty)
 		*out = append(*out, T(x))
-		return nil
+		return err
 	}
 }
 
 // intColumn reads labels, -1 where empty.
 func intColumn(out *[]int32) csvColumn {
 	return func(s string) error {
-		y := int64(-1)
+		y, ok := int32(-1), true
 		if s != "" {
-			var err error
-			if y, err = strconv.ParseInt(s, 10, 32); err != nil {
-				return err
+			if y, ok = wholeText(s); !ok {
+				return fmt.Errorf("%s is no whole number", quoteName(s))
 			}
 		}
-		*out = append(*out, int32(y))
+		*out = append(*out, y)
 		return nil
 	}
 }
 
-// timeColumn reads RFC 3339 or whole nanoseconds since 1970.
-func timeColumn(out *[]arrowio.Time) csvColumn {
+// nanoColumn reads RFC 3339 or whole nanoseconds since 1970.
+func nanoColumn(out *[]arrowio.Time) csvColumn {
 	return func(s string) error {
-		if ns, err := strconv.ParseInt(s, 10, 64); err == nil {
-			*out = append(*out, ns)
-			return nil
+		var m moments
+		if err := m.text(s); err != nil {
+			return err
 		}
-		at, err := time.Parse(time.RFC3339Nano, s)
-		if err != nil {
-			return fmt.Errorf("%q is neither RFC 3339 nor nanoseconds since 1970", s)
-		}
-		*out = append(*out, at.UnixNano())
+		*out = append(*out, m.ns...)
 		return nil
 	}
 }
 
-func textColumn(out *[]string) csvColumn {
+func textCells(out *[]string) csvColumn {
 	return func(s string) error {
 		*out = append(*out, strings.Clone(s))
 		return nil

@@ -48,7 +48,7 @@ func appendValues[T float](out *[]T, c arrow.Array, from, to int) {
 		}
 		return
 	}
-	at := floatAt(c)
+	at := numberAt(c)
 	for i := from; i < to; i++ {
 		*out = append(*out, T(at(i)))
 	}

@@ -1,16 +1,16 @@
 package table
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/npy"
-	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
 // arrays are those of an .npz file, by file order.
@@ -66,39 +66,74 @@ func readNPZ(f *os.File, o Options) (*Table, error) {
 		return nil, err
 	}
 	var as arrays
+	var notes []string
 	for _, name := range z.Names() {
-		a, err := readArray(z, name, o.Array)
+		a, err := readArray(z, name, o)
 		if err != nil {
 			// An array of objects or of structures is no obstacle unless it is asked for.
-			if name == o.Array || name == o.Labels {
+			if slices.Contains([]string{o.Array, o.Labels, o.Logits, o.Probs, o.Time}, name) {
 				return nil, err
 			}
+			notes = append(notes, err.Error())
 			continue
 		}
 		as = append(as, a)
 	}
-	return as.table(o)
+	if len(as) == 0 && len(notes) == 0 {
+		return nil, z.Stranger()
+	}
+	t, err := as.table(o, &notes)
+	if err != nil && len(notes) > 0 {
+		err = fmt.Errorf("%w; %s", err, strings.Join(notes, "; "))
+	}
+	if err == nil && o.Note != nil && len(notes) > 0 {
+		o.Note(strings.Join(notes, "; "))
+	}
+	return t, err
+}
+
+// readNPY reads the scores of a file that holds one array; labels are a file of their own.
+func readNPY(f *os.File, o Options) (*Table, error) {
+	a, err := npy.OpenArray(f.Name())
+	if err != nil {
+		return nil, err
+	}
+	if o.Labels != "" && !isFile(o.Labels) {
+		return nil, fmt.Errorf("--label %s: the file is a single array; --label names a .npy file of labels", o.Labels)
+	}
+	a.Name = strings.TrimSuffix(filepath.Base(f.Name()), ".npy")
+	switch {
+	case o.Logits != "" || o.Probs != "" || o.Array != "":
+		return nil, fmt.Errorf("the file is a single array, %s: its name or its values say whether these are logits "+
+			"or probabilities", a)
+	case !isScores(a):
+		return nil, fmt.Errorf("array %s holds no scores: want float16, float32 or float64 of shape [n,K], or [n] for "+
+			"K = 2", a)
+	}
+	return arrays{a}.table(o, new([]string))
 }
 
 // readArray reads an array. Where scores names another one, matrices that can be nothing but the scores of other
 // models keep no elements: a file may hold dozens of them.
-func readArray(z *npy.Archive, name, scores string) (*npy.Array, error) {
+func readArray(z *npy.Archive, name string, o Options) (*npy.Array, error) {
 	e, err := z.Find(name)
 	if err != nil {
 		return nil, err
 	}
-	if scores != "" && name != scores && name != "features" && len(e.Shape) > 1 {
+	scores := cmp.Or(o.Array, o.Logits, o.Probs)
+	used := name == scores || name == "features" || name == o.Labels || slices.Contains(labelNames, name)
+	if scores != "" && !used && len(e.Shape) > 1 {
 		return &npy.Array{Header: e.Header}, nil
 	}
 	return e.Read()
 }
 
-func (as arrays) table(o Options) (*Table, error) {
-	s, err := as.scores(o.Array)
+func (as arrays) table(o Options, notes *[]string) (*Table, error) {
+	s, err := as.scores(o)
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{N: s.Rows(), K: 2}
+	t := &Table{N: s.Rows(), K: 1}
 	if len(s.Shape) == 2 {
 		t.K = s.Shape[1]
 	}
@@ -107,130 +142,168 @@ func (as arrays) table(o Options) (*Table, error) {
 	} else {
 		t.Scores32 = s.Float32s()
 	}
-	t.Probs, t.Source = probabilities(s)
-	if len(s.Shape) == 1 {
+	t.Probs, t.Source = t.probsByName(s.Name, o)
+	if t.K == 1 {
+		t.K, t.Single, t.Columns = 2, true, []string{s.Name}
 		t.Scores32, t.Scores64 = expandBinary(t.Scores32, t.Probs), expandBinary(t.Scores64, t.Probs)
 	}
-	if err := as.labels(t, s, o.Labels); err != nil {
+	if o.Classes != nil && len(o.Classes) != t.K {
+		return nil, fmt.Errorf("array %s: %d scores a row, and %d classes: %s", s, t.K, len(o.Classes),
+			quoteNames(o.Classes))
+	}
+	if err := as.labels(t, s, o, func(n string) { *notes = append(*notes, n) }); err != nil {
 		return nil, err
 	}
-	return t, as.columns(t, s)
+	return t, as.columns(t, s, o)
 }
 
-// expandBinary turns one score a row into two: (0, z) or (1-p, p).
-func expandBinary[T float](v []T, probs bool) []T {
-	if v == nil {
-		return nil
-	}
-	out := make([]T, 0, 2*len(v))
-	for _, x := range v {
-		var rest T
-		if probs {
-			rest = 1 - x
-		}
-		out = append(out, rest, x)
-	}
-	return out
-}
+func isScores(a *npy.Array) bool { return a.IsFloat() && (len(a.Shape) == 1 || len(a.Shape) == 2) }
 
 // scores picks the score array.
-func (as arrays) scores(name string) (*npy.Array, error) {
-	if name != "" {
+func (as arrays) scores(o Options) (*npy.Array, error) {
+	if name := cmp.Or(o.Array, o.Logits, o.Probs); name != "" {
 		a, err := as.need(name)
 		if err != nil {
 			return nil, err
 		}
-		if !a.IsFloat() || len(a.Shape) < 1 || len(a.Shape) > 2 {
+		if !isScores(a) {
 			return nil, fmt.Errorf(
 				"array %s holds no scores: want float16, float32 or float64 of shape [n,K], or [n] for K = 2", a)
 		}
 		return a, nil
 	}
-	is := func(a *npy.Array) bool { return a.IsFloat() && len(a.Shape) == 2 }
+	matrix := func(a *npy.Array) bool { return a.IsFloat() && len(a.Shape) == 2 }
 	for _, name := range []string{"logits", "probs", "test_logits", "test_probs"} {
-		if a := as.get(name); a != nil && is(a) {
+		if a := as.get(name); a != nil && matrix(a) {
 			return a, nil
 		}
 	}
-	if a := as.only(is); a != nil {
+	if a := as.only(func(a *npy.Array) bool { return matrix(a) && !as.isLabel(a, o) }); a != nil {
 		return a, nil
+	}
+	for _, names := range [][]string{logitNames, probNames, scoreNames} {
+		for _, name := range names {
+			if a := as.folded(name); a != nil && isScores(a) && !as.isLabel(a, o) {
+				return a, nil
+			}
+		}
 	}
 	return nil, fmt.Errorf("which array holds the scores? name it; there are: %s", as)
 }
 
-// probTolerance is how far a row of an array without a telling name may sum from 1: rows rounded to float16.
-const probTolerance = 1e-3
+// isLabel reports whether an array has a name of labels, and could be them.
+func (as arrays) isLabel(a *npy.Array, o Options) bool {
+	return a.Name == o.Labels || slices.Contains(labelNames, fold(a.Name)) && fold(a.Name) != "class"
+}
 
-// probabilities says whether the scores are probabilities, and how that was decided.
-func probabilities(a *npy.Array) (bool, string) {
-	at := "array " + a.Name
-	if strings.Contains(a.Name, "probs") {
-		return true, at + ", probabilities by its name"
+// folded is the array of a name, whatever its case.
+func (as arrays) folded(name string) *npy.Array {
+	if a := as.get(name); a != nil {
+		return a
 	}
-	if strings.Contains(a.Name, "logit") {
+	for _, a := range as {
+		if fold(a.Name) == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// meaning says whether the scores are probabilities, and how that was decided.
+func (t *Table) probsByName(name string, o Options) (bool, string) {
+	at := "array " + name
+	f := fold(name)
+	switch {
+	case o.Probs != "":
+		return true, at
+	case o.Logits != "":
+		return false, at
+	case strings.Contains(f, "probs") || slices.Contains(probNames, f):
+		return true, at + ", probabilities by its name"
+	case strings.Contains(f, "logit") || slices.Contains(logitNames, f):
 		return false, at + ", logits by its name"
 	}
-	k := 1
-	if len(a.Shape) == 2 {
-		k = a.Shape[1]
-	}
-	for i := range a.Rows() {
-		sum := 0.0
-		for j := range k {
-			x := a.Float(i*k + j)
-			if !(x >= 0 && x <= 1) {
-				return false, fmt.Sprintf("%s, logits because row %d holds %v", at, i, x)
-			}
-			sum += x
-		}
-		if k > 1 && math.Abs(sum-1) > probTolerance {
-			return false, fmt.Sprintf("%s, logits because row %d sums to %v", at, i, sum)
-		}
-	}
-	return true, at + ", probabilities because every row lies in [0,1] and sums to 1"
+	probs, why := t.probabilities()
+	return probs, at + ", " + why
 }
 
 // labels picks the label array; a table without labels is fine unless one was asked for.
-func (as arrays) labels(t *Table, s *npy.Array, name string) error {
-	fits := func(a *npy.Array) bool { return a != nil && a.IsInt() && len(a.Shape) == 1 && a.Rows() == t.N }
+func (as arrays) labels(t *Table, s *npy.Array, o Options, note func(string)) (err error) {
 	var y *npy.Array
-	if name != "" {
-		a, err := as.need(name)
-		if err != nil {
+	if name := o.Labels; isFile(name) {
+		return nil
+	} else if name != "" {
+		if y, err = as.need(name); err != nil {
 			return err
 		}
-		if !fits(a) {
-			return fmt.Errorf("array %s holds no labels: want integers of shape [%d]", a, t.N)
+		if y.Rows() != t.N {
+			return fmt.Errorf("array %s holds no labels: want %d", y, t.N)
 		}
-		y = a
 	} else {
 		replace := strings.NewReplacer("logits", "labels", "probs", "labels").Replace(s.Name)
-		for _, name := range []string{replace, "label", "labels", "test_labels", "y"} {
-			if a := as.get(name); y == nil && fits(a) {
+		for _, name := range slices.Concat([]string{replace, "label", "labels", "test_labels", "y"}, labelNames) {
+			if a := as.folded(name); y == nil && a != nil && a != s && a.Rows() == t.N && a.Kind != 'M' {
 				y = a
 			}
 		}
 		if y == nil {
-			y = as.only(fits)
+			y = as.only(func(a *npy.Array) bool { return a.IsInt() && len(a.Shape) == 1 && a.Rows() == t.N })
 		}
 	}
 	if y == nil {
 		return nil
 	}
 	t.Source += "; labels " + y.Name
-	t.Label = make([]int32, t.N)
-	for i := range t.Label {
-		v := y.Int(i)
-		if v != int64(int32(v)) {
-			return fmt.Errorf("array %s: label %d at row %d", y, v, i)
-		}
-		t.Label[i] = int32(v)
+	t.Label, err = labelsOf(y, t.N, t.K, o.Classes, note)
+	return err
+}
+
+// labelsOf reads labels of any type: one a row, alone in a row, or one of K that is 1.
+func labelsOf(a *npy.Array, n, k int, classes []string, note func(string)) ([]int32, error) {
+	columns := 1
+	if len(a.Shape) == 2 {
+		columns = a.Shape[1]
 	}
-	return nil
+	y := labelReader{column: a.Name}
+	switch {
+	case a.Rows() != n || len(a.Shape) > 2 || columns == 0:
+		return nil, fmt.Errorf("array %s holds no labels: want %d", a, n)
+	case columns > 1:
+		row := make([]float64, columns)
+		for i := range n {
+			for j := range row {
+				row[j] = a.Number(i*columns + j)
+			}
+			if err := y.hot(row); err != nil {
+				return nil, fmt.Errorf("array %s: %w", a, err)
+			}
+		}
+		return y.finish(nil, k, note)
+	}
+	for i := range n {
+		var err error
+		switch {
+		case a.IsText():
+			err = y.text(strings.TrimSpace(a.Text(i)))
+		case a.IsInt():
+			err = y.whole(a.Int(i))
+		case a.IsFloat():
+			err = y.fraction(a.Float(i))
+		default:
+			err = fmt.Errorf("type %s", a.Dtype())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("array %s: %w", a, err)
+		}
+	}
+	return y.finish(classes, k, note)
 }
 
 // columns takes further arrays of N rows that are named as the schema's columns; text arrays are slices.
-func (as arrays) columns(t *Table, s *npy.Array) error {
+func (as arrays) columns(t *Table, s *npy.Array, o Options) error {
+	if err := as.findTimes(t, o); err != nil {
+		return err
+	}
 	for _, a := range as {
 		if a == s || a.Rows() != t.N || len(a.Shape) > 2 || len(a.Shape) == 2 && a.Name != "features" {
 			continue
@@ -238,21 +311,17 @@ func (as arrays) columns(t *Table, s *npy.Array) error {
 		switch {
 		case a.Name == "features" && a.IsFloat() && len(a.Shape) == 2:
 			t.D, t.Features = a.Shape[1], a.Float32s()
-		case a.Name == "weight" && a.IsFloat():
+		case slices.Contains(weightNames, a.Name) && a.IsFloat() && t.Weight == nil:
 			t.Weight = a.Float32s()
 		case a.Name == "served" && a.IsFloat():
 			t.Served = a.Float32s()
-		case a.Name == "ts":
-			if err := times(a, t); err != nil {
-				return err
-			}
 		case a.Name == "id" && (a.IsInt() || a.IsText()):
-			t.IDs = texts(a)
-		case a.IsText():
+			t.IDs = arrayTexts(a)
+		case a.IsText() && !strings.HasSuffix(t.Source, "; labels "+a.Name):
 			if t.Slices == nil {
 				t.Slices = make(map[string][]string)
 			}
-			t.Slices[a.Name] = texts(a)
+			t.Slices[a.Name] = arrayTexts(a)
 		}
 	}
 	text := t.Slices
@@ -261,24 +330,59 @@ func (as arrays) columns(t *Table, s *npy.Array) error {
 	return nil
 }
 
-// times reads datetime64 of s, ms, us or ns.
-func times(a *npy.Array, t *Table) error {
-	unit := slices.Index([]string{"s", "ms", "us", "ns"}, a.Unit)
-	if a.Kind != 'M' || unit < 0 {
-		return fmt.Errorf("array %s holds no times: want datetime64 of s, ms, us or ns", a)
-	}
-	t.TS = make([]arrowio.Time, t.N)
-	for i := range t.TS {
-		v := a.Int(i)
-		if v > math.MaxInt64/wire.Nanoseconds[unit] || v < -(math.MaxInt64/wire.Nanoseconds[unit]) {
-			return fmt.Errorf("array %s: row %d is NaT or outside the years 1677 to 2262", a, i)
+// findTimes reads the array of times: that which is named, ts, or the first of another name that holds times.
+func (as arrays) findTimes(t *Table, o Options) error {
+	if o.Time != "" {
+		a, err := as.need(o.Time)
+		if err != nil {
+			return err
 		}
-		t.TS[i] = v * wire.Nanoseconds[unit]
+		return arrayTimes(a, t)
 	}
+	for _, name := range timeNames {
+		a := as.get(name)
+		if a == nil || a.Rows() != t.N || len(a.Shape) != 1 || a.Kind != 'M' && name != timeNames[0] {
+			continue
+		}
+		if err := arrayTimes(a, t); err == nil || name == timeNames[0] {
+			return err
+		}
+	}
+	t.NoTime = fmt.Errorf("no array ts, and none that --ts names")
 	return nil
 }
 
-func texts(a *npy.Array) []string {
+// arrayTimes reads datetime64 of s, ms, us, ns or days, numbers and text.
+func arrayTimes(a *npy.Array, t *Table) error {
+	var m moments
+	unit := map[string]int64{"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1, "D": 24 * 3600 * 1e9, "h": 3600 * 1e9,
+		"m": 60 * 1e9}[a.Unit]
+	for i := range t.N {
+		var err error
+		switch v := int64(0); {
+		case a.Kind == 'M' && unit > 0:
+			if v = a.Int(i); v > math.MaxInt64/unit || v < -(math.MaxInt64/unit) {
+				return fmt.Errorf("array %s: row %d is NaT or outside the years 1677 to 2262", a, i)
+			}
+			m.nanoseconds(v * unit)
+		case a.IsInt():
+			m.number(a.Int(i))
+		case a.IsFloat():
+			err = m.fraction(a.Float(i))
+		case a.IsText():
+			err = m.text(strings.TrimSpace(a.Text(i)))
+		default:
+			return fmt.Errorf("array %s holds no times: want datetime64, numbers or text", a)
+		}
+		if err != nil {
+			return fmt.Errorf("array %s: row %d: %w", a, i, err)
+		}
+	}
+	t.TS = m.finish()
+	return nil
+}
+
+func arrayTexts(a *npy.Array) []string {
 	out := make([]string, a.Len())
 	for i := range out {
 		if a.IsText() {

@@ -8,30 +8,38 @@ import (
 	"github.com/plumbline/plumbline/arrowio/parquet"
 )
 
-func readParquet(f *os.File) (*Table, error) {
+func readParquet(f *os.File, o Options) (*Table, error) {
 	pf, err := parquet.Open(f)
 	if err != nil {
 		return nil, err
 	}
-	form, err := scoreForm(pf.Columns())
+	fields := pf.Fields()
+	b, err := newBuilder(fields, o)
 	if err != nil {
 		return nil, err
 	}
-	r, err := pf.ReadRecords(parquetRows, func(name string, text bool) bool {
-		switch name {
-		case form.Column, "label", "ts", "id", "served", "weight", "features":
-			return true
+	b.rows = pf.Rows()
+	wanted := map[string]bool{}
+	n := 0
+	for i, f := range fields {
+		if b.at[i] = -1; b.p.roles[i].part != ignored && !wanted[f.Name] {
+			wanted[f.Name], b.at[i] = true, n
+			n++
 		}
-		return text
-	})
+	}
+	r, err := pf.ReadRecords(parquetRows, func(name string, _ bool) bool { return wanted[name] })
 	if err != nil {
 		return nil, err
 	}
-	t, err := readRecords(r, pf.Rows())
+	if err := b.readAll(r); err != nil {
+		return nil, err
+	}
+	t, err := b.table()
 	if err != nil {
 		return nil, err
 	}
 	t.Model, t.Version = cmp.Or(t.Model, pf.Meta(arrowio.MetaModel)), cmp.Or(t.Version, pf.Meta(arrowio.MetaVersion))
+	o.tell(b.p)
 	return t, nil
 }
 

@@ -169,28 +169,29 @@ func scanCSV(f *os.File, part func(*FeaturePart) error) (info FeatureInfo, err e
 	if err != nil {
 		return info, err
 	}
-	columns, k, err := c.featureColumns(c.header)
+	t := &Table{}
+	columns, k, err := t.featureColumns(c.header)
 	if err != nil {
 		return info, err
 	}
 	at := 0
 	flush := func() error {
-		p := c.t.featurePart(k)
+		p := t.featurePart(k)
 		if err := p.check(at); err != nil {
 			return err
 		}
 		at += p.N
 		err := part(p)
-		c.t.truncate()
+		t.truncate()
 		return err
 	}
 	err = c.rows(columns, func() error {
-		if c.t.N < scanRows {
+		if t.N++; t.N < scanRows {
 			return nil
 		}
 		return flush()
 	})
-	if err == nil && c.t.N > 0 {
+	if err == nil && t.N > 0 {
 		err = flush()
 	}
 	return info, err
@@ -220,14 +221,14 @@ func (t *Table) truncate() {
 }
 
 // featureColumns says what to do with each column, nil for those that are passed over, and how many scores a row has.
-func (c *csvReader) featureColumns(header []string) (out []csvColumn, k int, err error) {
+func (t *Table) featureColumns(header []string) (out []csvColumn, k int, err error) {
 	seen := map[string]bool{}
 	for _, name := range header {
 		if seen[name] {
 			return nil, 0, fmt.Errorf("column %s occurs twice", name)
 		}
 		seen[name] = true
-		_, feature := indexed(name, "features")
+		d, feature := indexed(name, "features")
 		_, logit := indexed(name, "logits")
 		_, prob := indexed(name, "probs")
 		switch {
@@ -236,21 +237,36 @@ func (c *csvReader) featureColumns(header []string) (out []csvColumn, k int, err
 		case name == "logit" || name == "prob":
 			k = 2
 		}
-		var col csvColumn
-		if feature || name == "label" || name == "ts" || name == "weight" {
-			if col, err = c.column(name, "\x00"); err != nil {
-				return nil, 0, err
+		if feature {
+			if d != t.D {
+				return nil, 0, fmt.Errorf("column %s where features_%d is due", name, t.D)
 			}
+			t.D++
 		}
-		out = append(out, col)
+		out = append(out, t.featureCells(name, feature))
 	}
-	if c.t.D == 0 {
+	if t.D == 0 {
 		return nil, 0, ErrNoFeatures
 	}
 	if !seen["label"] {
 		return nil, 0, ErrNoLabels
 	}
 	return out, k, nil
+}
+
+// featureCells is what to do with a column of a file of features, nil for one that is passed over.
+func (t *Table) featureCells(name string, feature bool) csvColumn {
+	switch {
+	case feature:
+		return floatColumn(&t.Features)
+	case name == "label":
+		return intColumn(&t.Label)
+	case name == "ts":
+		return nanoColumn(&t.TS)
+	case name == "weight":
+		return floatOr(&t.Weight, 1)
+	}
+	return nil
 }
 
 // check validates what all formats share; rows before it are counted in first.

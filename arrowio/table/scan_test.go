@@ -132,7 +132,7 @@ func arrowOf(t testing.TB, file bool, opts []ipc.Option, fields []arrow.Field, c
 	return out.Bytes
 }
 
-func lists[T float](t testing.TB, rows [][]T) arrow.Array {
+func listsOf[T float](t testing.TB, rows [][]T) arrow.Array {
 	t.Helper()
 	typ := arrow.ListOf(arrow.PrimitiveTypes.Float32)
 	if _, wide := any(rows).([][]float64); wide {
@@ -154,7 +154,7 @@ func lists[T float](t testing.TB, rows [][]T) arrow.Array {
 	return b.NewArray()
 }
 
-func ints(v ...int64) arrow.Array {
+func intsOf(v ...int64) arrow.Array {
 	b := array.NewInt64Builder(memory.DefaultAllocator)
 	for _, x := range v {
 		if x == -9 {
@@ -174,8 +174,8 @@ func TestScanFeatures(t *testing.T) {
 			{Name: "features", Type: features.DataType(), Nullable: true},
 		}
 	}
-	gaps := lists(t, [][]float32{{1, 2}, nil, {5, 6}})
-	wide := lists(t, [][]float64{{1, 2}, {3, 4}, {5, 6}})
+	gaps := listsOf(t, [][]float32{{1, 2}, nil, {5, 6}})
+	wide := listsOf(t, [][]float64{{1, 2}, {3, 4}, {5, 6}})
 	want := &Table{
 		N:        3,
 		K:        2,
@@ -206,13 +206,13 @@ func TestScanFeatures(t *testing.T) {
 		null     int
 		ts       bool
 	}{
-		"gaps.arrow": {arrowOf(t, true, nil, fields(gaps), []arrow.Array{ints(0, -9, 1), gaps}),
+		"gaps.arrow": {arrowOf(t, true, nil, fields(gaps), []arrow.Array{intsOf(0, -9, 1), gaps}),
 			[]float32{1, 2, 0, 0, 5, 6}, 0, 0, 1, false},
-		"wide.arrow": {arrowOf(t, true, nil, fields(wide), []arrow.Array{ints(0, -9, 1), wide}), all, 3, 0, 0, false},
+		"wide.arrow": {arrowOf(t, true, nil, fields(wide), []arrow.Array{intsOf(0, -9, 1), wide}), all, 3, 0, 0, false},
 		"zstd.arrow": {
-			arrowOf(t, true, []ipc.Option{ipc.WithZstd()}, fields(wide), []arrow.Array{ints(0, -9, 1), wide}),
+			arrowOf(t, true, []ipc.Option{ipc.WithZstd()}, fields(wide), []arrow.Array{intsOf(0, -9, 1), wide}),
 			all, 0, 0, 0, false},
-		"stream": {arrowOf(t, false, nil, fields(wide), []arrow.Array{ints(0, -1, 1), wide}), all, 3, 0, 0,
+		"stream": {arrowOf(t, false, nil, fields(wide), []arrow.Array{intsOf(0, -1, 1), wide}), all, 3, 0, 0,
 			false},
 		"table.arrow":  {written("a.arrow"), all, 3, 2, 0, true},
 		"table.arrows": {written("a.arrows"), all, 3, 2, 0, true},
@@ -264,7 +264,7 @@ func TestScanFeaturesNull(t *testing.T) {
 // TestScanFeaturesRefuses: what is not to be read is refused with what is wrong, and where.
 func TestScanFeaturesRefuses(t *testing.T) {
 	b, _, _ := archivetest.File(t, true, true)
-	f := lists(t, [][]float32{{1}, {2}})
+	f := listsOf(t, [][]float32{{1}, {2}})
 	of := func(name string, label arrow.Array) []byte {
 		return arrowOf(t, true, nil,
 			[]arrow.Field{{Name: "label", Type: label.DataType()}, {Name: name, Type: f.DataType()}},
@@ -279,13 +279,13 @@ func TestScanFeaturesRefuses(t *testing.T) {
 		"half":  {b[:len(b)/2], "no ARROW1 at the end"},
 		"footer": {append(slices.Clone(b[:len(b)-10]), "\xff\xff\xff\x7fARROW1"...),
 			"a footer of 2147483647 bytes"},
-		"no features": {of("other", ints(1, 1)), "no features"},
+		"no features": {of("other", intsOf(1, 1)), "no features"},
 		"no labels":   {[]byte("features_0\n1\n"), "no labels"},
 		"csv label":   {[]byte("features_0,label\n1,-2\n"), "label -2 at row 0"},
 		"csv number":  {[]byte("features_0,label\n1,0\nx,1\n"), "line 3, column features_0"},
 		"csv twice":   {[]byte("features_0,label,label\n"), "column label occurs twice"},
-		"label":       {of("features", ints(0, -2)), "column label: -2 at row 1"},
-		"large label": {of("features", ints(0, 1<<40)), "column label: 1099511627776 at row 1"},
+		"label":       {of("features", intsOf(0, -2)), "column label: -2 at row 1"},
+		"large label": {of("features", intsOf(0, 1<<40)), "column label: 1099511627776 at row 1"},
 		"label type": {arrowOf(t, true, nil, []arrow.Field{{Name: "label", Type: f.DataType()},
 			{Name: "features", Type: f.DataType()}}, []arrow.Array{f, f}),
 			`column "label" is list<float32>, allowed is an integer`},
@@ -329,13 +329,13 @@ func FuzzScanFeatures(f *testing.F) {
 		f.Add(b)
 		f.Add(b[:len(b)-3])
 	}
-	gaps := lists(f, [][]float32{{1, 2}, nil, {5, 6}})
+	gaps := listsOf(f, [][]float32{{1, 2}, nil, {5, 6}})
 	fields := []arrow.Field{
 		{Name: "label", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
 		{Name: "features", Type: gaps.DataType(), Nullable: true},
 	}
-	f.Add(arrowOf(f, true, nil, fields, []arrow.Array{ints(0, -9, 1), gaps}))
-	f.Add(arrowOf(f, false, []ipc.Option{ipc.WithLZ4()}, fields, []arrow.Array{ints(0, -9, 1), gaps}))
+	f.Add(arrowOf(f, true, nil, fields, []arrow.Array{intsOf(0, -9, 1), gaps}))
+	f.Add(arrowOf(f, false, []ipc.Option{ipc.WithLZ4()}, fields, []arrow.Array{intsOf(0, -9, 1), gaps}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) == 0 || !bytes.HasPrefix(b, []byte("ARROW1")) && !bytes.HasPrefix(b, []byte("\xff\xff\xff\xff")) {
 			return // CSV is another reader's

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +13,24 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 )
 
-// Options select arrays of an .npz file by name; the zero value picks them, see Open.
+// Options say what holds what; the zero value goes by names, see Open. Names are those of columns, or of arrays.
 type Options struct {
-	Array  string // the scores
-	Labels string // the labels
+	Array   string // the scores, of .npz files
+	Labels  string // the labels; of any format a .npy file of them
+	Logits  string // the scores: a column of lists or of one score, what several names begin with, or these
+	Probs   string // names with commas between; the same of probabilities
+	Time    string
+	Classes []string // the names of the classes, by the order of the scores
+
+	// Note is told what was taken by other names than those of docs/schema.md. May be nil.
+	Note func(what string)
+}
+
+// tell notes what a plan guessed.
+func (o Options) tell(p *columnPlan) {
+	if o.Note != nil && len(p.notes) > 0 {
+		o.Note(strings.Join(p.notes, "; "))
+	}
 }
 
 // Table is a whole file of predictions: N rows of K scores.
@@ -29,10 +42,14 @@ type Table struct {
 	Probs    bool
 	// Source names the scores and, where it was guessed, why they are taken for probabilities or logits.
 	Source string
+	// Columns are those of the scores: one for each class, one of all, or the Single one.
+	Columns []string
+	Single  bool // the file has one score a row, of class 1
 
 	Label  []int32 // -1 = not known; nil where the file has no labels
 	IDs    []string
 	TS     []arrowio.Time
+	NoTime error // why there are no times, where there are none
 	Weight []float32
 	Served []float32 // NaN where null
 
@@ -43,15 +60,20 @@ type Table struct {
 	Model, Version string
 }
 
-// Open reads predictions from an Arrow IPC file or stream, Parquet, .npz or CSV file; the content
-// decides which, and everything that is none of the first four is read as CSV.
+// Open reads predictions from an Arrow IPC (Feather) file or stream, Parquet, .npz, .npy, JSON or CSV file, the last
+// two also compressed by gzip; the content decides which.
 //
-// Arrow, Parquet and CSV columns go by the names of docs/schema.md; in CSV, logits, probs and features are
-// columns logits_0, logits_1, … In an .npz file the scores are the array o.Array, or what follows a colon
-// after the path (FILE.npz:array), else logits, probs, test_logits, test_probs or the only
-// two-dimensional float array; the labels are o.Labels, else the array named as the scores with labels
-// for logits or probs, else label, labels, test_labels, y, or the only integer array of N entries. An array
-// is of probabilities if its name contains probs, or if its rows lie in [0,1] and sum to 1 within 1e-3.
+// Columns go by the options, then by the names of docs/schema.md, then by those that other tools use (names.go).
+// Logits, probs and features are a column of lists or columns logits_0, logits_1, …; scores may have the names of the
+// classes instead of numbers. Labels are whole numbers of any type, booleans, names of classes, or K columns one of
+// which is 1.
+//
+// In an .npz file the scores are the array o.Array, or what follows a colon after the path (FILE.npz:array), else
+// logits, probs, test_logits, test_probs or the only two-dimensional float array, else an array of another tool's name;
+// the labels are o.Labels, else the array named as the scores with labels for logits or probs, else label, labels,
+// test_labels, y or another tool's name, else the only integer array of N entries.
+//
+// Scores whose name does not say it are probabilities if their rows lie in [0,1] and sum to 1 within 1e-3.
 func Open(path string, o Options) (t *Table, err error) {
 	defer func() {
 		// The Arrow library panics on some broken files.
@@ -71,7 +93,7 @@ func Open(path string, o Options) (t *Table, err error) {
 		return nil, err // names the file
 	}
 	defer f.Close()
-	head := make([]byte, 8)
+	head := make([]byte, 1024)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, fmt.Errorf("read %s: %w", file, err)
@@ -79,34 +101,22 @@ func Open(path string, o Options) (t *Table, err error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
-	if t, err = readTable(f, head[:n], o); err == nil {
+	note := o.Note
+	o.Note = func(what string) {
+		if note != nil {
+			note(file + ": " + what)
+		}
+	}
+	if t, err = readTable(f, head[:n], o); err == nil && isFile(o.Labels) {
+		err = t.labelFile(o)
+	}
+	if err == nil {
 		err = t.check()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
 	return t, nil
-}
-
-func readTable(f *os.File, head []byte, o Options) (*Table, error) {
-	has := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
-	if has("PK") {
-		return readNPZ(f, o)
-	}
-	if o.Array != "" || o.Labels != "" {
-		return nil, fmt.Errorf("array names (%q, %q) are for .npz files", o.Array, o.Labels)
-	}
-	switch {
-	case has("ARROW1"):
-		return readArrowFile(f)
-	case has("\xff\xff\xff\xff"):
-		return readArrowStream(f)
-	case has("PAR1"):
-		return readParquet(f)
-	case has("\x93NUMPY"):
-		return nil, fmt.Errorf("a single .npy array has no labels; save both with numpy.savez")
-	}
-	return readCSV(f)
 }
 
 // splitArray splits FILE.npz:array, which is only read so where FILE ends in .npz.

@@ -75,7 +75,7 @@ func TestTableRoundTrip(t *testing.T) {
 				}
 				got.Scores64 = nil
 			}
-			got.Source = ""
+			got.Source, got.Columns = "", nil
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("%s, float64 %v: got %+v, want %+v", ext, double, got, want)
 			}
@@ -239,7 +239,7 @@ func TestNPZ(t *testing.T) {
 		{Options{}, "which array holds the scores? name it; there are: "},
 		{Options{Array: "zzz"}, `no array "zzz"; there are: `},
 		{Options{Array: "targets"}, "array targets int64[3] holds no scores"},
-		{Options{Array: "a", Labels: "other"}, "array other uint8[2] holds no labels: want integers of shape [3]"},
+		{Options{Array: "a", Labels: "other"}, "array other uint8[2] holds no labels: want 3"},
 		{Options{Array: "object"}, "array object"},
 	} {
 		if _, err := Open(path, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -266,7 +266,7 @@ func TestCSV(t *testing.T) {
 	equal(t, "two models", got.Slices["model"], []string{"a", "b"})
 	for text, want := range map[string]string{
 		"":                                 "EOF",
-		"a,b\n1,2\n":                       "no column logits_0, probs_0, logit or prob; there are: a, b",
+		"a,b\n1,2\n":                       "none that --logits or --prob names; there are: a, b",
 		"logits_0,logits_2\n1,2\n":         "column logits_2 where logits_1 is due",
 		"logits_0,label\n1,0\n":            "1 scores a row, at least 2",
 		"logits_0,logits_1\n1,x\n":         "line 2, column logits_1",

@@ -166,7 +166,8 @@ func checkApplied(t *testing.T, what string, source, got *table.Table, want []fl
 	}
 	a, b := *source, *got
 	for _, x := range []*table.Table{&a, &b} {
-		x.Scores32, x.Scores64, x.Probs, x.Source = nil, nil, false, ""
+		x.Scores32, x.Scores64, x.Probs, x.Source, x.Columns = nil, nil, false, "", nil
+		x.NoTime = nil
 	}
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("%s: other columns: got %+v, want %+v", what, b, a)

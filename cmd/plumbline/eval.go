@@ -25,11 +25,12 @@ func newEvalCommand() *cobra.Command {
 	var f evalFlags
 	cmd := &cobra.Command{
 		Use:   "eval FILE[:array]...",
-		Short: "Calibration metrics of files: npz, Arrow, Parquet, CSV",
+		Short: "Calibration metrics of files",
 		Long:  help("eval"),
-		Example: "  plumbline eval test.npz:resnet20 --labels test_labels\n" +
+		Example: "  plumbline eval test.npz:resnet20 --label test_labels\n" +
 			"  plumbline eval monday.parquet tuesday.parquet --bins 10 --json\n" +
-			"  plumbline eval monday.csv --by region --plot monday.svg",
+			"  plumbline eval churn.csv --by plan --plot churn.svg\n" +
+			"  plumbline eval answers.parquet --prob score --label was_fraud --classes no,yes",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, files []string) error { return runEval(cmd, files, f) },
 	}

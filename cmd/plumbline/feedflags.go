@@ -1,24 +1,58 @@
 package main
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/feed"
 )
 
-// inputFlags name arrays of npz files; they hold for every FILE argument.
-type inputFlags struct{ array, labels string }
-
-func (f *inputFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.array, "array", "", "scores `array` of npz files")
-	cmd.Flags().StringVar(&f.labels, "labels", "", "labels `array` of npz files")
+// inputFlags name columns, and arrays of npz files; they hold for every FILE argument.
+type inputFlags struct {
+	of      table.Options
+	classes string
 }
 
-func (f inputFlags) table() table.Options { return table.Options{Array: f.array, Labels: f.labels} }
+func (f *inputFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	// labels is what files call it.
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "labels" {
+			name = "label"
+		}
+		return pflag.NormalizedName(name)
+	})
+	flags.StringVar(&f.of.Array, "array", "", "scores `array` of npz files")
+	flags.StringVar(&f.of.Logits, "logits", "",
+		"`column` of logits, the beginning of several names, or these separated by commas")
+	flags.StringVar(&f.of.Probs, "prob", "", "`column` of probabilities, likewise; one number a row: that of class 1")
+	flags.StringVar(&f.of.Labels, "label", "", "`column` or array of labels, or a .npy file of them")
+	flags.StringVar(&f.of.Time, "ts", "", "`column` or array of times")
+	flags.StringVar(&f.classes, "classes", "",
+		"`names` of the classes in the order of the scores, separated by commas")
+	said := map[string]bool{}
+	f.of.Note = func(what string) {
+		if !said[what] { // a file may be read twice
+			said[what] = true
+			fmt.Fprintln(cmd.ErrOrStderr(), what)
+		}
+	}
+}
+
+// table is what the flags say about a file.
+func (f inputFlags) table() table.Options {
+	of := f.of
+	if f.classes != "" {
+		of.Classes = strings.Split(f.classes, ",")
+	}
+	return of
+}
 
 // feedFlags say how files become a stream; `produce` and `replay` share them.
 type feedFlags struct {

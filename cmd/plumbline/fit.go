@@ -57,7 +57,8 @@ func (f *fitFlags) add(cmd *cobra.Command) {
 		"class-wise loss scaling, of methods that it can wrap: off, on or both")
 	flags.StringVar(&f.holdout, "holdout", "",
 		"score on this `file`, or on this share of FILE, such as 0.3, kept out of the fit")
-	flags.StringVar(&f.holdoutLabels, "holdout-labels", "", "labels `array` of the npz file of --holdout")
+	flags.StringVar(&f.holdoutLabels, "holdout-labels", "",
+		"`column` or array of labels of the file of --holdout; else as --label")
 	flags.IntVar(&f.folds, "folds", 0,
 		"score by cross-validation with this many folds; then fit on all rows")
 	flags.BoolVar(&f.refit, "refit", false, "fit the written calibrator on held-out rows too")
@@ -204,8 +205,7 @@ func (f *fitFlags) check(candidates int) (share float64, err error) {
 // options say which rows are held out; share is that of --holdout, 0 where it names a file or is not set.
 func (f *fitFlags) options(share float64) offline.FitOptions {
 	return offline.FitOptions{
-		Array:         f.array,
-		Labels:        f.labels,
+		Table:         f.table(),
 		Holdout:       f.holdout,
 		HoldoutLabels: f.holdoutLabels,
 		Share:         share,

@@ -357,7 +357,7 @@ func TestFitRefuses(t *testing.T) {
 		{[]string{writeFile(t, "high.csv", "logits_0,logits_1,label\n1,2,2\n")}, exitFailed,
 			"label 2 at row 0, allowed are 0 to 1"},
 		{[]string{writeFile(t, "bare.csv", "logits_0,logits_1\n1,2\n")}, exitFailed,
-			"no labels: a column label is needed"},
+			"no labels: none of the columns has a name of labels"},
 		{[]string{writeFile(t, "un.csv", "logits_0,logits_1,label\n1,2,\n")}, exitFailed,
 			"none of the 1 rows has a label"},
 		{[]string{writeFile(t, "empty.csv", "")}, exitFailed, "the file is empty"},

@@ -15,7 +15,7 @@ func newProduceCommand() *cobra.Command {
 		Use:   "produce FILE[:array]...",
 		Short: "Send the rows of files to the logits and labels topics",
 		Long:  help("produce"),
-		Example: "  plumbline produce test.npz:resnet20 --labels test_labels --shuffle --label-delay 0s-5m\n" +
+		Example: "  plumbline produce test.npz:resnet20 --label test_labels --shuffle --label-delay 0s-5m\n" +
 			"  plumbline produce clean.parquet drifted.parquet --rate 500",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 	}

@@ -18,12 +18,12 @@ import (
 
 // trainFlags are the flags of `plumbline train`.
 type trainFlags struct {
-	inputFlags
-	o          training.Options
-	headArrays string
-	recipe     string
-	split      trainSplitFlags
-	set        trainSettings
+	array, labels string
+	o             training.Options
+	headArrays    string
+	recipe        string
+	split         trainSplitFlags
+	set           trainSettings
 }
 
 func newTrainCommand() *cobra.Command {

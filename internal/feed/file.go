@@ -45,7 +45,7 @@ func ReadFile(file string, of table.Options, slices []string) (*Rows, error) {
 	}
 	rows := &Rows{
 		Model: t.Model, Version: t.Version, N: t.N, K: t.K, Scores: t.Scores32, Probs: t.Probs, Label: t.Label,
-		IDs: t.IDs, TS: t.TS, D: t.D, Features: t.Features, Served: t.Served, Weight: t.Weight,
+		IDs: t.IDs, TS: t.TS, NoTime: t.NoTime, D: t.D, Features: t.Features, Served: t.Served, Weight: t.Weight,
 	}
 	if rows.Model == "" {
 		rows.Model = DefaultModel(file, of.Array)

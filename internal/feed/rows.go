@@ -22,6 +22,7 @@ type Rows struct {
 
 	IDs      []string
 	TS       []arrowio.Time
+	NoTime   error // why TS is nil; may be nil too
 	D        int
 	Features []float32 // N×D
 	Served   []float32
@@ -55,6 +56,8 @@ func (r *Rows) Open(o Order) (Source, error) {
 	switch {
 	case o.Repeat < 0:
 		return nil, fmt.Errorf("repeat %d: must not be negative", o.Repeat)
+	case o.ByTime && r.TS == nil && r.NoTime != nil:
+		return nil, fmt.Errorf("order by time: %w", r.NoTime)
 	case o.ByTime && r.TS == nil:
 		return nil, fmt.Errorf("order by time: the table has no column ts")
 	case o.ByTime && (o.Shuffle || o.Repeat > 1):

@@ -63,6 +63,7 @@ var rules = []struct {
 	{pkg: "trainer/dataset", may: []string{"trainer/...", "calib/...", "arrowio/..."}},
 	{pkg: "trainer/...", may: []string{"trainer/...", "calib/...", "internal/vexp"}},
 	{pkg: "cmd/...", may: []string{"..."}},
+	{pkg: "examples/data", may: []string{"examples/digits", "arrowio/...", "trainer/..."}},
 	{pkg: "examples/...", may: []string{"examples/...", "arrowio"}},
 	{pkg: "internal/eventually", third: []string{}},
 	{pkg: "internal/faulty", may: []string{"arrowio", "pipeline"}},

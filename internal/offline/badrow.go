@@ -3,7 +3,6 @@ package offline
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/calib/kernel"
@@ -21,7 +20,7 @@ func BadRow(t *table.Table, labelled bool) error {
 func badRowOf[T kernel.Float](t *table.Table, scores []T, labelled bool) error {
 	p := make([]float64, t.K)
 	first := 0
-	if oneColumn(t) {
+	if t.Single {
 		first = 1 // class 0 is derived from class 1
 	}
 	for i := range t.N {
@@ -61,20 +60,15 @@ func allowedScores(probs bool) string {
 	return "finite values"
 }
 
-// scoreColumn returns the name that CSV files use for the score of class k.
+// scoreColumn returns the name of the score of class k: of its column, where it has one, else what CSV files call it.
 func scoreColumn(t *table.Table, k int) string {
-	name := "logits"
-	if t.Probs {
-		name = "probs"
+	switch {
+	case t.Single:
+		return t.Columns[0]
+	case len(t.Columns) == t.K:
+		return t.Columns[k]
+	case t.Probs:
+		return fmt.Sprintf("probs_%d", k)
 	}
-	if oneColumn(t) {
-		return strings.TrimSuffix(name, "s")
-	}
-	return fmt.Sprintf("%s_%d", name, k)
-}
-
-// oneColumn reports whether the scores are the single column logit or prob of a binary classifier.
-func oneColumn(t *table.Table) bool {
-	return t.Source == "column logit" || t.Source == "columns logit" || t.Source == "column prob" ||
-		t.Source == "columns prob"
+	return fmt.Sprintf("logits_%d", k)
 }

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/plumbline/plumbline/arrowio/table"
@@ -42,7 +43,7 @@ func (s Split) String() string {
 
 // FitOptions say which rows to fit on and which to hold out. Messages name the flags of plumbline fit.
 type FitOptions struct {
-	Array, Labels string // names of arrays in npz files
+	Table         table.Options
 	Holdout       string // file to score on
 	HoldoutLabels string
 	Share         float64 // or the share of rows to hold out
@@ -54,7 +55,7 @@ type FitOptions struct {
 // Read opens a file, and the held-out file if there is one. It calls note with a text about possible mistakes.
 func (f FitOptions) Read(file string, note func(string)) (*FitData, error) {
 	share := f.Share
-	rows, at, err := f.labelledRows(f.Labels, file)
+	rows, at, err := f.labelledRows(f.Table.Labels, file)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func (f FitOptions) Read(file string, note func(string)) (*FitData, error) {
 		d.parts = []compare.Part{part}
 		d.split = &Split{Kind: "share", Share: share, Seed: f.Seed, FitRows: len(fit), HeldRows: len(held)}
 	case f.Holdout != "":
-		other, otherAt, err := f.labelledRows(f.HoldoutLabels, f.Holdout)
+		other, otherAt, err := f.labelledRows(cmp.Or(f.HoldoutLabels, f.Table.Labels), f.Holdout)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +115,9 @@ func (f FitOptions) splitFolds(d *FitData, rows metric.Rows, at []int) error {
 
 // labelledRows returns the rows of a file, checked, and the indices of those with a label.
 func (f FitOptions) labelledRows(labels, file string) (metric.Rows, []int, error) {
-	t, err := feed.OpenTable(file, table.Options{Array: f.Array, Labels: labels})
+	of := f.Table
+	of.Labels = labels
+	t, err := feed.OpenTable(file, of)
 	if err != nil {
 		return metric.Rows{}, nil, err
 	}

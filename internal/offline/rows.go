@@ -16,8 +16,9 @@ import (
 // their weights.
 func Rows(file string, t *table.Table) (metric.Rows, error) {
 	if t.Label == nil {
-		return metric.Rows{},
-			fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", file)
+		const want = "no labels: none of the columns has a name of labels (label, y_true, target, …), and none that " +
+			"--label names"
+		return metric.Rows{}, fmt.Errorf("%s: %s", file, want)
 	}
 	r := metric.Rows{K: t.K, F32: t.Scores32, F64: t.Scores64, Probs: t.Probs, Labels: t.Label}
 	if t.Weight != nil {

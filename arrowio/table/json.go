@@ -1,0 +1,312 @@
+package table
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// jsonRow is an object: values by name, names by their order in the file.
+type jsonRow map[string]json.RawMessage
+
+// readJSON reads objects: one a line or one after another, an array of them, or one object of columns, as json.dump
+// writes a dictionary of arrays. open gives the file from its start: it is read twice, because any row may be the first
+// with a column.
+func readJSON(open func() (io.Reader, error), o Options) (*Table, error) {
+	var fields []field
+	at := map[string]int{}
+	columns, rows := jsonRow(nil), 0
+	err := eachRow(open, func(row jsonRow) error {
+		if rows++; rows == 1 {
+			columns = row
+		}
+		for _, name := range slices.Sorted(maps.Keys(row)) {
+			i, ok := at[name]
+			if !ok {
+				i = len(fields)
+				at[name] = i
+				fields = append(fields, field{name: name, cell: true})
+				if i == mostFields {
+					return fmt.Errorf("more than %d different names", mostFields)
+				}
+			}
+			fields[i].kind = mergeKinds(fields[i].kind, kindOfJSON(row[name]))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if rows == 1 {
+		if t, done, err := readJSONColumns(columns, o); done {
+			return t, err
+		}
+	}
+	p, err := planOf(fields, o)
+	if err != nil {
+		return nil, err
+	}
+	f := &jsonFiller{csvFiller{filler: newFiller(p)}}
+	if err := eachRow(open, f.row); err != nil {
+		return nil, err
+	}
+	t, err := f.table()
+	if err == nil {
+		o.tell(p)
+	}
+	return t, err
+}
+
+// mostFields bounds the names of a file whose rows name them anew.
+const mostFields = 1 << 16
+
+// eachRow calls f with every object of a file.
+func eachRow(open func() (io.Reader, error), f func(jsonRow) error) error {
+	in, err := open()
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(in)
+	array := false
+	for n := 0; ; n++ {
+		var raw json.RawMessage
+		if n == 0 {
+			// An array is entered: its elements are the rows.
+			if array, err = enter(d, &raw); err != nil {
+				return fmt.Errorf("JSON: %w", err)
+			}
+		}
+		if array && !d.More() {
+			return nil
+		}
+		if raw == nil {
+			err := d.Decode(&raw)
+			if errors.Is(err, io.EOF) && !array {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("JSON, after row %d: %w", n, err)
+			}
+		}
+		row := jsonRow{}
+		if err := flatten(row, "", raw); err != nil {
+			return fmt.Errorf("row %d: %w", n, err)
+		}
+		if err := f(row); err != nil {
+			return fmt.Errorf("row %d: %w", n, err)
+		}
+	}
+}
+
+// enter reads the bracket of an array, or else the first value.
+func enter(d *json.Decoder, first *json.RawMessage) (array bool, err error) {
+	t, err := d.Token()
+	if err != nil {
+		return false, err
+	}
+	switch t {
+	case json.Delim('['):
+		return true, nil
+	case json.Delim('{'):
+	default:
+		return false, fmt.Errorf("objects are needed, not %v", t)
+	}
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return false, err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return false, err
+		}
+		key, err := json.Marshal(name)
+		if err != nil {
+			return false, err
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	*first = b.Bytes()
+	_, err = d.Token()
+	return false, err
+}
+
+// flatten puts the values of an object into row; those of an object within it are named outer.inner.
+func flatten(row jsonRow, prefix string, raw json.RawMessage) error {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &object); err != nil || object == nil {
+		return fmt.Errorf("an object is needed, such as {\"probs\": [0.9, 0.1], \"label\": 0}")
+	}
+	for name, v := range object {
+		if len(v) > 0 && v[0] == '{' && strings.Count(prefix, ".") < 4 {
+			if err := flatten(row, prefix+name+".", v); err != nil {
+				return err
+			}
+			continue
+		}
+		row[prefix+name] = v
+	}
+	return nil
+}
+
+func kindOfJSON(v json.RawMessage) kind {
+	switch v[0] {
+	case 'n':
+		return anyText
+	case 't', 'f':
+		return bools
+	case '"':
+		return texts
+	case '[':
+		if inner := bytes.TrimLeft(v[1:], " \t\r\n"); len(inner) > 0 && strings.ContainsRune("[{\"", rune(inner[0])) {
+			return other
+		}
+		return lists
+	case '{':
+		return other
+	}
+	if bytes.ContainsAny(v, ".eE") {
+		return floats
+	}
+	return ints
+}
+
+func mergeKinds(k, now kind) kind {
+	switch {
+	case now == anyText, k == now:
+		return k
+	case k == anyText:
+		return now
+	case k == floats && now == ints, k == ints && now == floats:
+		return floats
+	}
+	return other
+}
+
+// jsonFiller fills a table object by object, as a CSV file's row by row.
+type jsonFiller struct{ csvFiller }
+
+func (f *jsonFiller) row(row jsonRow) error {
+	f.begin()
+	for i, r := range f.p.roles {
+		if r.part == ignored {
+			continue
+		}
+		if err := f.value(i, r, row[f.p.fields[i].name]); err != nil {
+			return fmt.Errorf("%s: %w", quoteName(f.p.fields[i].name), err)
+		}
+	}
+	if err := f.hotRow(f.hot); err != nil {
+		return err
+	}
+	f.t.N++
+	return nil
+}
+
+// value takes a value of a row; nil where the row has none.
+func (f *jsonFiller) value(i int, r role, v json.RawMessage) error {
+	missing := len(v) == 0 || v[0] == 'n'
+	switch r.part {
+	case labelColumn:
+		return f.labelValue(v, missing)
+	case scoreList, featureList, labelList:
+		return f.listValue(i, r, v, missing)
+	}
+	s := ""
+	if !missing {
+		s = string(v)
+		if v[0] == '"' {
+			if err := json.Unmarshal(v, &s); err != nil {
+				return err
+			}
+		}
+	}
+	return f.column(i)(strings.TrimSpace(s))
+}
+
+func (f *jsonFiller) labelValue(v json.RawMessage, missing bool) error {
+	if missing {
+		f.y.none()
+		return nil
+	}
+	s := string(v)
+	if v[0] == '"' {
+		if err := json.Unmarshal(v, &s); err != nil {
+			return err
+		}
+	}
+	return f.y.text(strings.TrimSpace(s))
+}
+
+func (f *jsonFiller) listValue(i int, r role, v json.RawMessage, missing bool) error {
+	switch {
+	case missing && r.part == labelList:
+		f.y.none()
+		return nil
+	case missing && r.part == featureList:
+		for range f.t.D {
+			f.t.Features = append(f.t.Features, float32(math.NaN()))
+		}
+		return nil
+	case missing:
+		return fmt.Errorf("no value")
+	}
+	return f.column(i)(strings.ReplaceAll(strings.ReplaceAll(string(v), "\n", " "), "\r", " "))
+}
+
+// readJSONColumns reads an object whose values are columns of equal length; done is false where they are none.
+func readJSONColumns(object jsonRow, o Options) (t *Table, done bool, err error) {
+	columns := map[string][]json.RawMessage{}
+	n := -1
+	for name, v := range object {
+		var column []json.RawMessage
+		if v[0] != '[' || json.Unmarshal(v, &column) != nil {
+			continue
+		}
+		columns[name] = column
+		if inner := len(column) > 0 && column[0][0] == '['; inner && n < 0 {
+			n = len(column) // a matrix says how many rows there are
+		}
+	}
+	if n < 0 {
+		lengths := map[int]int{}
+		for _, c := range columns {
+			if lengths[len(c)]++; lengths[len(c)] > 1 && len(columns) > 1 {
+				n = max(n, len(c))
+			}
+		}
+	}
+	if n < 2 { // one row of lists is a row
+		return nil, false, nil
+	}
+	var rows bytes.Buffer
+	for i := range n {
+		row := map[string]json.RawMessage{}
+		for name, c := range columns {
+			if len(c) == n {
+				row[name] = c[i]
+			}
+		}
+		b, err := json.Marshal(row)
+		if err != nil {
+			return nil, true, err
+		}
+		rows.Write(append(b, '\n'))
+	}
+	t, err = readJSON(func() (io.Reader, error) { return bytes.NewReader(rows.Bytes()), nil }, o)
+	return t, true, err
+}
