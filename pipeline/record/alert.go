@@ -47,6 +47,8 @@ type AlertEvidence struct {
 	LogEBin      float64  `json:"log_e_bin"`
 	Threshold    float64  `json:"log_e_threshold"`
 	ThresholdBin float64  `json:"log_e_threshold_bin"`
+	// ByChance says how seldom such evidence comes where nothing is wrong, such as "at most once in 3.4 years".
+	ByChance string `json:"by_chance"`
 	// EpsilonAccuracy and what follows are of the alarm on accuracy alone: that accuracy is at least ReferenceAccuracy
 	// - EpsilonAccuracy - AccuracySlack is refuted. LogE is of that, and there are no bins.
 	EpsilonAccuracy   float64  `json:"epsilon_accuracy,omitempty"`

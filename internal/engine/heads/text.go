@@ -51,11 +51,14 @@ func (h *Head) printVerdict(w io.Writer) error {
 	if err := texttable.Print(w, lines, 1); err != nil {
 		return err
 	}
-	const text = "log evidence: better %.1f, worse %.1f, accuracy not dropped %.1f; bound %.1f each\n"
-	_, err := printable.Fprintf(w, text,
-		e.LogEBetter, e.LogEWorse, e.LogEAccuracy, -math.Log(e.Alpha))
+	const text = "chance that it is no better: at most %.2g; no worse: %.2g; that its accuracy has dropped: %.2g; " +
+		"proved from %.2g\n"
+	_, err := printable.Fprintf(w, text, chance(e.LogEBetter), chance(e.LogEWorse), chance(e.LogEAccuracy), e.Alpha)
 	return err
 }
+
+// chance is the bound e^-log on a probability that evidence gives.
+func chance(log float64) float64 { return math.Exp(-max(log, 0)) }
 
 // printResult tells of what the trainer left.
 func (h *Head) printResult(w io.Writer) error {

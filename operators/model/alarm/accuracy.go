@@ -1,13 +1,11 @@
 package alarm
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/detect"
-	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -78,22 +76,4 @@ func (a *keyAlarm) accuracyEvidence(spec *spec, since int64) *record.AlertEviden
 	ref := a.tests.Headline.Specification().Reference
 	e.ReferenceAccuracy, e.AccuracySlack = &ref.Accuracy, ref.AccuracySlack
 	return e
-}
-
-// accuracyMessage says how far accuracy is below the reference. It adds the mean confidence of the same rows, which
-// shows whether the model expected the fall.
-func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
-	var n, right, confidence float64
-	for _, b := range bins {
-		n, right, confidence = n+b.W, right+b.SumA, confidence+b.SumC
-	}
-	e := a.Evidence
-	text := fmt.Sprintf("accuracy is more than %g below the %s reference of %.3f (slack %.4f) since about %s: "+
-		"log evidence %.1f, bound %.1f",
-		e.EpsilonAccuracy, e.Reference, *e.ReferenceAccuracy, e.AccuracySlack, e.Since, a.Value, a.Threshold)
-	if n > 0 {
-		text += fmt.Sprintf("; %.3f over the %d labelled rows since, whose mean confidence is %.3f", right/n, a.Rows,
-			confidence/n)
-	}
-	return text
 }

@@ -3,7 +3,7 @@ package alarm
 import (
 	"fmt"
 	"math"
-	"strings"
+	"time"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -66,27 +66,13 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 			out.Value, out.Threshold = e.LogEBin, e.ThresholdBin
 		}
 	}
+	e.ByChance = byChance(out.Value, a.slice, time.Duration(t.env.Pane))
 	out.Evidence = e
-	out.Message = message(out)
+	out.Message = message(out, bins)
 	if a.signal == stage.SignalAccuracy {
 		out.Message = accuracyMessage(out, bins)
 	}
 	return out
-}
-
-func message(a *record.Alert) string {
-	e := a.Evidence
-	var where []string
-	for _, b := range e.Bins {
-		where = append(where, fmt.Sprintf("(%.3g, %.3g] by %+.3f", b.Lo, b.Hi, b.Gap))
-	}
-	text := fmt.Sprintf("%s confidence is %s beyond the tolerance (ECE %g, bin %g) since about %s: "+
-		"log evidence %.1f, bound %.1f; ECE %.4f over the %d labelled rows since",
-		a.Signal, e.Direction, e.EpsilonECE, e.EpsilonBin, e.Since, a.Value, a.Threshold, a.ECE, a.Rows)
-	if len(where) > 0 {
-		text += "; off in bins " + strings.Join(where, ", ")
-	}
-	return text
 }
 
 // evidence describes why an alarm fired.

@@ -48,7 +48,7 @@ function fromCalibrator(c) {
 }
 
 // The bins of a message are in the table of the evidence.
-const brief = (a) => (a.evidence?.bins?.length ? a.message.replace(/; off in bins .*$/, "") : a.message);
+const brief = (a) => (a.evidence?.bins?.length ? a.message.replace(/; mostly in .*$/, "") : a.message);
 
 /** The alerts pending or firing at a past time, from the kept state changes (oldest first); null where they do not reach back. */
 export function alertsAt(alerts, time, complete) {

@@ -1,4 +1,4 @@
-// Why the anytime-valid alarm fired: how strong the evidence is, which way the confidence is off, since when, and in which bins.
+// Why the alarm fired: how seldom that comes by chance, which way the confidence is off, since when, and in which bins.
 import { el, count, fixed, pctBare, clock } from "./format.js";
 
 const signed = (v) => `${v > 0 ? "+" : v < 0 ? "−" : ""}${pctBare(Math.abs(v))}`;
@@ -9,29 +9,34 @@ export function evidence(a, key) {
   const e = a.evidence;
   if (!e) return null;
   const d = el("details.evidence", { "data-key": key },
-    el("summary", {}, `Evidence: log ${fixed(a.value, 1)}, bound ${fixed(a.threshold, 1)}; ${e.direction}`),
+    el("summary", {}, `Evidence: by chance ${e.by_chance}; ${e.direction}`),
     el("p", {}, `Since about ${clock(e.since_estimate, a.at)} (an estimate). ${bounds(e)}${against(e)}`));
   if (e.bins && e.bins.length) d.append(bins(e.bins, a.at));
   return d;
 }
 
-// Whole models have a bound for each test, slices one for both.
+// The tests' own figures: whole models have a bound for each test, slices one for both.
 function bounds(e) {
   if (e.reference_accuracy !== undefined) return accuracy(e);
-  if (e.fdr) return `Log evidence ${fixed(e.log_e, 1)} of the ECE and ${fixed(e.log_e_bin, 1)} of the bins, judged among ${count(e.slices)} slices at a false-discovery rate of ${e.fdr}.`;
   const off = (e.tests || []).map((t) => TESTS[t] || t).join(" and ");
-  return `Log evidence of the ECE beyond ${e.epsilon_ece}: ${fixed(e.log_e, 1)} (bound ${fixed(e.log_e_threshold, 1)}), of a bin beyond ${e.epsilon_bin}: ${fixed(e.log_e_bin, 1)} (bound ${fixed(e.log_e_threshold_bin, 1)})${off ? `; refuted for ${off}` : ""}.`;
+  const what = `Tolerance: ECE ${e.epsilon_ece}, each bin ${e.epsilon_bin}${off ? `; exceeded by ${off}` : ""}.`;
+  if (e.fdr) return `${what} ${among(e)} Logarithms of the evidence: ECE ${fixed(e.log_e, 1)}, bins ${fixed(e.log_e_bin, 1)}.`;
+  return `${what} Logarithms of the evidence: ECE ${fixed(e.log_e, 1)} (alarm from ${fixed(e.log_e_threshold, 1)}), ` +
+    `bins ${fixed(e.log_e_bin, 1)} (alarm from ${fixed(e.log_e_threshold_bin, 1)}).`;
 }
 
 function accuracy(e) {
-  const judged = e.fdr ? `judged among ${count(e.slices)} slices at a false-discovery rate of ${e.fdr}` : `bound ${fixed(e.log_e_threshold, 1)}`;
-  return `Log evidence of accuracy more than ${e.epsilon_accuracy} below its reference, ${pctBare(e.reference_accuracy)} %: ${fixed(e.log_e, 1)} (${judged}).`;
+  const what = `Tolerance: ${e.epsilon_accuracy} below the reference, ${pctBare(e.reference_accuracy)} %.`;
+  const log = `Logarithm of the evidence: ${fixed(e.log_e, 1)}`;
+  return e.fdr ? `${what} ${among(e)} ${log}.` : `${what} ${log} (alarm from ${fixed(e.log_e_threshold, 1)}).`;
 }
+
+const among = (e) => `Of the alarms among ${count(e.slices)} slices at most the share ${e.fdr} is false, on average.`;
 
 const against = (e) => (e.reference ? ` A change against the ${e.reference} reference.` : "");
 
 function bins(list, at) {
-  const head = ["bin", "gap %", "log e", "rows", "since"];
+  const head = ["bin", "gap %", "log evidence", "rows", "since"];
   return el("table", {},
     el("thead", {}, el("tr", {}, ...head.map((h) => el("th", { scope: "col" }, h)))),
     el("tbody", {}, ...list.map((b) => el("tr", {},

@@ -16,6 +16,16 @@ export const count = (v) => (known(v) ? String(Math.round(v)).replace(/\B(?=(\d{
 
 export const fixed = (v, digits = 3) => (known(v) ? v.toFixed(digits).replace("-", "−") : DASH);
 
+/** chance is the bound e^-log on a probability: "1 in 150", rounded down; "1" where there is no evidence. */
+export function chance(log) {
+  const n = Math.exp(Math.max(log || 0, 0));
+  if (n < 1.05) return "1";
+  if (n >= 1e12) return "1 in over 10¹²";
+  const step = n < 10 ? 0.1 : 10 ** (Math.floor(Math.log10(n)) - 1);
+  const down = Math.floor(n / step + 1e-9) * step;
+  return `1 in ${n < 10 ? String(Number(down.toFixed(1))) : count(down)}`;
+}
+
 /** Seconds in the unit that fits. */
 export function duration(s) {
   if (!known(s)) return DASH;

@@ -1,7 +1,7 @@
 // The heads: what was asked for, what trains, what proves itself, and what is to be served. A part of its own, which asks
 // every few seconds: trainings take minutes.
 import { get } from "./api.js";
-import { el, pct, fixed, count, duration, clock, DASH } from "./format.js";
+import { el, chance, pct, fixed, count, duration, clock, DASH } from "./format.js";
 import { curves } from "./curves.js";
 import { ask } from "./headorder.js";
 
@@ -54,8 +54,8 @@ function proof(h) {
   const v = h.verdict && h.verdict.evidence;
   const t = h.result && h.result.evidence;
   if (v && v.rows) {
-    const tests = `Log evidence that it is better: ${fixed(v.log_e_better, 1)}, that it is worse: ${fixed(v.log_e_worse, 1)}, that its accuracy has not dropped: ` +
-      `${fixed(v.log_e_accuracy, 1)}; bound ${fixed(-Math.log(v.alpha), 1)} each. NLL gain ${fixed(v.nll_gain, 4)} ± ${fixed(1.96 * v.nll_gain_se, 4)}.`;
+    const tests = `Chance that it is no better: at most ${chance(v.log_e_better)}; no worse: ${chance(v.log_e_worse)}; that its accuracy has dropped: ` +
+      `${chance(v.log_e_accuracy)}; proved from ${chance(-Math.log(v.alpha))}. NLL gain ${fixed(v.nll_gain, 4)} ± ${fixed(1.96 * v.nll_gain_se, 4)}.`;
     return el("div.proof", {}, scores(`${count(v.rows)} rows of the stream`, v.serving, v.shadow, "shadow"), el("p.soft", {}, tests));
   }
   if (h.state === "shadow" && t && t.after) return el("div.proof", {}, scores(`${count(t.after.n)} validation rows`, t.before, t.after, "new head"));

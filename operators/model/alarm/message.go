@@ -1,0 +1,147 @@
+package alarm
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// shownBins is how many bins a message names; the evidence has all.
+const shownBins = 3
+
+// message says what an alarm has found, in words for those who know no e-values.
+func message(a *record.Alert, bins []metric.Bin) string {
+	e := a.Evidence
+	how := fmt.Sprintf("%s confidence is %s", a.Signal, e.Direction)
+	if e.Reference != "" {
+		how = fmt.Sprintf("%s confidence has changed against its %s reference: %s", a.Signal, e.Reference, e.Direction)
+	}
+	text := fmt.Sprintf("%s since about %s", how, e.Since)
+	if n, right, confidence := totals(bins); n > 0 {
+		text += fmt.Sprintf(": mean confidence %.3f, accuracy %.3f, ECE %.4f on the %d labelled rows since",
+			confidence/n, right/n, a.ECE, a.Rows)
+	}
+	return text + fmt.Sprintf(". A model inside the tolerance (%s) shows this %s", tolerance(e), e.ByChance) + worst(e.Bins)
+}
+
+// tolerance says what the tests that fired allow.
+func tolerance(e *record.AlertEvidence) string {
+	ece, bin := fmt.Sprintf("ECE %g", e.EpsilonECE), fmt.Sprintf("each bin %g", e.EpsilonBin)
+	switch {
+	case len(e.Tests) == 1 && e.Tests[0] == "ece":
+		return ece
+	case len(e.Tests) == 1:
+		return bin
+	}
+	return ece + ", " + bin
+}
+
+// worst names the bins that add most to the error, rows times gap; a gap is accuracy less confidence.
+func worst(bins []record.EvidenceBin) string {
+	if len(bins) == 0 {
+		return ""
+	}
+	heaviest := slices.Clone(bins)
+	slices.SortStableFunc(heaviest, func(a, b record.EvidenceBin) int {
+		return cmp.Compare(b.N*math.Abs(b.Gap), a.N*math.Abs(a.Gap))
+	})
+	var where []string
+	for _, b := range heaviest[:min(len(heaviest), shownBins)] {
+		where = append(where, fmt.Sprintf("(%.3g, %.3g] by %+.3f", b.Lo, b.Hi, b.Gap))
+	}
+	text := "; mostly in " + strings.Join(where, ", ")
+	if more := len(heaviest) - shownBins; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// accuracyMessage says how far accuracy is below the reference. It adds the mean confidence of the same rows, which
+// shows whether the model expected the fall.
+func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
+	e := a.Evidence
+	text := fmt.Sprintf("accuracy is more than %g below the %s reference of %.3f since about %s",
+		e.EpsilonAccuracy+e.AccuracySlack, e.Reference, *e.ReferenceAccuracy, e.Since)
+	if n, right, confidence := totals(bins); n > 0 {
+		text += fmt.Sprintf(": %.3f on the %d labelled rows since, whose mean confidence is %.3f", right/n, a.Rows,
+			confidence/n)
+	}
+	return text + ". Without such a fall this comes " + e.ByChance
+}
+
+// totals sums up the rows of bins, those that are right and their confidences, weighted.
+func totals(bins []metric.Bin) (n, right, confidence float64) {
+	for _, b := range bins {
+		n, right, confidence = n+b.W, right+b.SumA, confidence+b.SumC
+	}
+	return n, right, confidence
+}
+
+// byChance says how seldom evidence comes where nothing is wrong. The sum of a whole model reaches m = e^log at most
+// once in m label panes on average (docs/math.md, Theorem 1), the e-value of a slice with probability 1/m at most
+// (Theorem 2).
+func byChance(log float64, slice bool, pane time.Duration) string {
+	m := math.Exp(max(log, 0))
+	if slice {
+		return "with a probability of at most 1 in " + rounded(m)
+	}
+	return "at most once in " + span(m*pane.Seconds())
+}
+
+// rounded is m with two digits, in words that are read at once.
+func rounded(m float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e9, " billion"}, {1e6, " million"}} {
+		switch {
+		case m >= 1000*u.size:
+			return "over 1,000" + u.name
+		case m >= u.size:
+			return twoDigits(m/u.size) + u.name
+		}
+	}
+	return twoDigits(m)
+}
+
+// span is a time of some seconds with two digits.
+func span(seconds float64) string {
+	const minute, hour, day, year = 60, 60 * 60, 24 * 60 * 60, 365.25 * 24 * 60 * 60
+	switch {
+	case seconds >= 1000*year:
+		return "over 1,000 years"
+	case seconds >= 2*year:
+		return twoDigits(seconds/year) + " years"
+	case seconds >= 2*day:
+		return twoDigits(seconds/day) + " days"
+	case seconds >= 2*hour:
+		return twoDigits(seconds/hour) + " hours"
+	}
+	return twoDigits(seconds/minute) + " minutes"
+}
+
+// rounding keeps e^ln 20 at 20.
+const rounding = 1e-9
+
+// twoDigits rounds x ≥ 0 down to two digits: a bound must not be rounded up.
+func twoDigits(x float64) string {
+	if x < 10 {
+		return strconv.FormatFloat(math.Floor(x*10+rounding)/10, 'f', -1, 64)
+	}
+	step := 1.0
+	for x >= 100*step {
+		step *= 10
+	}
+	n := int(math.Floor(x/step+rounding) * step)
+	if n >= 1000 {
+		return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+	}
+	return strconv.Itoa(n)
+}
