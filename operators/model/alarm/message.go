@@ -28,7 +28,8 @@ func message(a *record.Alert, bins []metric.Bin) string {
 		text += fmt.Sprintf(": mean confidence %.3f, accuracy %.3f, ECE %.4f on the %d labelled rows since",
 			confidence/n, right/n, a.ECE, a.Rows)
 	}
-	return text + fmt.Sprintf(". A model inside the tolerance (%s) shows this %s", tolerance(e), e.ByChance) + worst(e.Bins)
+	text += fmt.Sprintf(". A model inside the tolerance (%s) shows this %s", tolerance(e), e.ByChance)
+	return text + worst(e.Bins)
 }
 
 // tolerance says what the tests that fired allow.
