@@ -19,7 +19,7 @@ func TestJudge(t *testing.T) {
 		t.Fatal(err)
 	}
 	changes := []change{{row: 100, cal: better}, {row: 200, cal: calibrator.Identity{}}}
-	v := judge(s, changes, 80)
+	v := judge(s, changes, 80, byNLL)
 	if len(v) != 2 || v[0].rows != 80 || v[1].rows != 80 || !v[0].helped() || !v[1].hurt() ||
 		math.Abs(v[0].diff+v[1].diff) > 1e-12 {
 		t.Errorf("verdicts %+v: want 80 rows each, the first helped, the second hurt as much", v)

@@ -156,7 +156,7 @@ func measureBlock(r recipe, kind string, verbose bool) (blockResult, error) {
 	out.raw, out.rawAcc = served(s, nil)
 	out.ours, out.acc = served(s, changes)
 	out.ts, _ = served(s, often)
-	for i, v := range accuracies(s, changes) {
+	for i, v := range judge(s, changes, accuracyRows, byAccuracy) {
 		out.least = min(out.least, v.diff)
 		out.hurt += step(v.diff+z95*v.se < -accuracyFalls)
 		if verbose {
@@ -180,34 +180,6 @@ func served(s *stream, changes []change) (nll, acc float64) {
 	}
 	n := float64(s.rows())
 	return nll / n, acc / n
-}
-
-// accuracies is the change of accuracy that each publication makes on the rows after it, whatever is published next.
-func accuracies(s *stream, changes []change) (out []verdict) {
-	z, p := make([]float64, s.k), make([]float64, s.k)
-	var before calibrator.Calibrator
-	for n, c := range changes {
-		end := min(s.rows(), c.row+accuracyRows)
-		if n+1 < len(changes) {
-			end = min(end, changes[n+1].row)
-		}
-		var v verdict
-		var sum, square float64
-		for i := c.row; i < end; i++ {
-			_, _, now := apply(s, i, c.cal, z, p)
-			_, _, was := apply(s, i, before, z, p)
-			d := float64(step(now) - step(was))
-			sum, square = sum+d, square+d*d
-			v.rows++
-		}
-		if m := float64(v.rows); v.rows > 1 {
-			v.diff = sum / m
-			v.se = math.Sqrt(max(0, square/m-v.diff*v.diff) / (m - 1))
-		}
-		before = c.cal
-		out = append(out, v)
-	}
-	return out
 }
 
 // everyThousand is the simple rival: a temperature of the latest 1,000 rows, every 1,000 rows.

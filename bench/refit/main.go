@@ -141,7 +141,7 @@ func measure(r recipe, c cache) (result, error) {
 	if out.ours, err = plumbline(s, taskConfig()); err != nil {
 		return out, err
 	}
-	out.day, out.whole = judge(s, out.ours, dayRows), judge(s, out.ours, s.rows())
+	out.day, out.whole = judge(s, out.ours, dayRows, byNLL), judge(s, out.ours, s.rows(), byNLL)
 	if out.top, err = online(s, out.ours); err != nil {
 		return out, err
 	}

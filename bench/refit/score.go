@@ -75,8 +75,24 @@ func (v verdict) hurt() bool   { return v.diff-z95*v.se > 0 }
 // z95 is one-sided.
 const z95 = 1.645
 
-// judge looks at so many rows after each publication, as far as the next one or the stream's end.
-func judge(s *stream, changes []change, horizon int) []verdict {
+// rowScore is what a calibrator makes of a row.
+type rowScore struct {
+	nll float64
+	hit bool
+}
+
+func scoreRow(s *stream, i int, cal calibrator.Calibrator, z, p []float64) rowScore {
+	nll, _, hit := apply(s, i, cal, z, p)
+	return rowScore{nll, hit}
+}
+
+// byNLL is the rise of the NLL; byAccuracy that of the accuracy: below 0 it has fallen.
+func byNLL(now, was rowScore) float64      { return now.nll - was.nll }
+func byAccuracy(now, was rowScore) float64 { return float64(step(now.hit) - step(was.hit)) }
+
+// judge looks at so many rows after each publication, as far as the next one or the stream's end. compare
+// turns the scores of a row under both into a number.
+func judge(s *stream, changes []change, horizon int, compare func(now, was rowScore) float64) []verdict {
 	var out []verdict
 	z, p := make([]float64, s.k), make([]float64, s.k)
 	var before calibrator.Calibrator
@@ -88,9 +104,7 @@ func judge(s *stream, changes []change, horizon int) []verdict {
 		var v verdict
 		var sum, square float64
 		for i := c.row; i < end; i++ {
-			now, _, _ := apply(s, i, c.cal, z, p)
-			was, _, _ := apply(s, i, before, z, p)
-			d := now - was
+			d := compare(scoreRow(s, i, c.cal, z, p), scoreRow(s, i, before, z, p))
 			sum += d
 			square += d * d
 			v.rows++
