@@ -8,15 +8,12 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/operators/model/refit"
-	"github.com/plumbline/plumbline/operators/model/rule"
-	"github.com/plumbline/plumbline/operators/model/window"
 
 	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/operators/validate"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -37,21 +34,12 @@ type setup struct {
 }
 
 func defaultSetup() setup {
-	a := acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}
 	return setup{inputs: 2, lateness: 0, maxKeys: 100,
 		join: Options{Config: Config{Wait: 120 * time.Second, MaxRows: 1 << 20}},
-		model: model.Config{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20,
+		model: model.Config{Pane: 10 * second, Acc: worldtest.Accumulators(),
+			Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20,
 			SampleRows: 4096, SliceRows: 4096, FinalAfter: 120 * second,
-			Windows: []window.Config{{Name: "tumbling", Kind: "time", Size: 60 * time.Second, Slide: 60 * time.Second},
-				{Name: "sliding", Kind: "time", Size: 60 * time.Second, Slide: 20 * time.Second},
-				{Name: "rows", Kind: "rows", Rows: 300}, {Name: "rows-tumbling", Kind: "rows", Rows: 300, Every: 300}},
-			Rules: []rule.Config{{Name: "excess", Signal: "calibrated", Severity: "warning", Rows: 400, MinRows: 200,
-				WarmupRows: 200, Fire: .05, Clear: .03, For: 10 * time.Second, ClearFor: 10 * time.Second,
-				Slices: true}},
-			Refit: refit.Config{Method: "temperature", Period: 60 * time.Second, OnAlarm: true, FreshRows: 300,
-				MinRows: 200, MaxRows: 2000, TestShare: .3, Delay: 2, Alpha: .05, ValidationRows: 1000,
-				RollbackPanes: 10_000, Online: true, MaxECERise: .01, MaxAccuracyDrop: .01,
-				Cooldown: 20 * time.Second}}}
+			Windows: worldtest.Windows(), Rules: worldtest.Rules(), Refit: worldtest.Refits()}}
 }
 
 func (s *setup) shard(id, of int) *pipeline.Shard {
