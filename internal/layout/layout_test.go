@@ -73,7 +73,10 @@ var rules = []struct {
 	{pkg: "internal/nearest", third: []string{}},
 	{pkg: "internal/printable", third: []string{}},
 	{pkg: "internal/batchtest", may: []string{"arrowio", "arrowio/table", "calib/calibrator", "pipeline"}},
-	{pkg: "internal/worldtest", may: []string{"internal/batchtest", "pipeline", "pipeline/record"}},
+	{pkg: "internal/worldtest", may: []string{
+		"calib/acc", "internal/batchtest", "operators/model/refit", "operators/model/rule", "operators/model/window",
+		"pipeline", "pipeline/record",
+	}},
 	{pkg: "internal/testsize", third: []string{}},
 	{pkg: "internal/vexp", third: []string{"golang.org/x/sys/cpu"}},
 	{pkg: "internal/config", may: []string{
