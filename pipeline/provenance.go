@@ -109,8 +109,8 @@ func (w *Watermark) source(in Input, p Provenance) (m *sourceMark, fresh bool, e
 		return m, false, err
 	}
 	m.offset, m.part, m.idle = p.Offset, p.Part, false
-	w.in[in].left = false
-	w.in[in].topic, w.in[in].of, w.in[in].idle = p.Topic, p.Of, false
+	w.in[in].spoke(p)
+	w.in[in].idle = false
 	return m, true, nil
 }
 
@@ -123,17 +123,51 @@ func (w *Watermark) sourceIdle(in Input, p Provenance, idle bool) error {
 		return err
 	}
 	m.idle = idle
-	w.in[in].left = false
-	w.in[in].topic, w.in[in].of, w.in[in].idle = p.Topic, p.Of, w.in[in].idle && idle
+	w.in[in].spoke(p)
+	w.in[in].idle = w.in[in].idle && idle
 	return nil
+}
+
+// spoke takes note of a topic that a message was made of. One that was made again takes the place of what it was; where
+// it is not said which are to be split, there is one.
+func (i *inputMark) spoke(p Provenance) {
+	i.left = false
+	now := madeOf{p.Topic, p.Of}
+	at := slices.IndexFunc(i.made, func(m madeOf) bool { return len(i.only) == 0 || m.name() == now.name() })
+	switch {
+	case at < 0:
+		i.made = append(i.made, now)
+	case i.made[at] == now:
+		return
+	default:
+		i.made[at] = now
+	}
+	slices.SortFunc(i.made, func(a, b madeOf) int { return cmp.Compare(a.topic, b.topic) })
+}
+
+// sources are the topics that count: those that are configured, or where none of them has spoken yet, those of before.
+func (i *inputMark) sources() []madeOf {
+	if len(i.only) == 0 {
+		return i.made
+	}
+	var out []madeOf
+	for _, m := range i.made {
+		if slices.Contains(i.only, m.name()) {
+			out = append(out, m)
+		}
+	}
+	if out == nil {
+		return i.made
+	}
+	return out
 }
 
 // foreign reports whether a header names a source that the input does not have: anybody can write a header, and it must
 // not hold back or leave out what others send.
 func (w *Watermark) foreign(in Input, p Provenance) bool {
 	i := &w.in[in]
-	topic, _, _ := strings.Cut(p.Topic, "@")
-	return (i.alone || i.only != "" && topic != i.only) && w.sources[sourceKey{in, p.Topic, p.Partition}] == nil
+	return (i.alone || len(i.only) > 0 && !slices.Contains(i.only, nameOf(p.Topic))) &&
+		w.sources[sourceKey{in, p.Topic, p.Partition}] == nil
 }
 
 func (w *Watermark) known(in Input, p Provenance) (*sourceMark, error) {
@@ -161,14 +195,16 @@ func (w *Watermark) bySource(in Input) (t Time, held bool) {
 	if i.left {
 		return t, false
 	}
-	for p := range i.of {
-		m := w.sources[sourceKey{in, i.topic, p}]
-		if m == nil {
-			return NoTime, true
-		}
-		if !m.idle {
-			held = true
-			t = min(t, max(m.control, minus(m.newest, w.Lateness)))
+	for _, made := range i.sources() {
+		for p := range made.of {
+			m := w.sources[sourceKey{in, made.topic, p}]
+			if m == nil {
+				return NoTime, true
+			}
+			if !m.idle {
+				held = true
+				t = min(t, max(m.control, minus(m.newest, w.Lateness)))
+			}
 		}
 	}
 	return t, held
@@ -176,18 +212,26 @@ func (w *Watermark) bySource(in Input) (t Time, held bool) {
 
 // expect makes an input wait for a partition of the topic that it is made of.
 func (w *Watermark) expect(in Input, topic string, partition int32) {
-	m := &w.in[in]
-	m.topic, m.of, m.left = topic, max(m.of, partition+1), false
+	of := partition + 1
+	for _, m := range w.in[in].made {
+		if m.topic == topic {
+			of = max(of, m.of)
+		}
+	}
+	w.in[in].spoke(Provenance{Topic: topic, Of: of})
 }
 
 // appendSources appends nothing where there are none.
 func (w *Watermark) appendSources(dst []byte) []byte {
-	if len(w.sources) == 0 && !slices.ContainsFunc(w.in, func(m inputMark) bool { return m.topic != "" }) {
+	if len(w.sources) == 0 && !slices.ContainsFunc(w.in, func(m inputMark) bool { return len(m.made) > 0 }) {
 		return dst
 	}
 	for i := range w.in {
-		dst = binenc.AppendString(dst, w.in[i].topic)
-		dst = binenc.AppendUvarint(dst, uint64(w.in[i].of))
+		dst = binenc.AppendUvarint(dst, uint64(len(w.in[i].made)))
+		for _, m := range w.in[i].made {
+			dst = binenc.AppendString(dst, m.topic)
+			dst = binenc.AppendUvarint(dst, uint64(m.of))
+		}
 	}
 	keys := make([]sourceKey, 0, len(w.sources))
 	for k := range w.sources {
@@ -221,9 +265,12 @@ func (w *Watermark) restoreSources(r *binenc.Reader, inputs int) {
 		return
 	}
 	for i := range inputs {
-		topic, of := r.String(maxPaneName), int32(r.Int("partitions", 0, maxSources))
+		var made []madeOf
+		for range r.Count(2, maxSources) {
+			made = append(made, madeOf{r.String(maxSourceName), int32(r.Int("partitions", 0, maxSources))})
+		}
 		if i < len(w.in) {
-			w.in[i].topic, w.in[i].of = topic, of
+			w.in[i].made = made
 		}
 	}
 	w.sources = map[sourceKey]*sourceMark{}

@@ -50,6 +50,7 @@ const confirmEvery = time.Second
 
 // RelayStatus is what a relay tells of itself.
 type RelayStatus struct {
+	Task      string
 	Partition int
 	p         atomic.Pointer[TaskStatus]
 }
@@ -183,7 +184,7 @@ func (y *Relay) commit(ctx context.Context, done int64, stopped bool) {
 
 func (y *Relay) report(done int64, active bool) {
 	st := &TaskStatus{
-		Task:      "repartition-" + y.Input.String(),
+		Task:      y.Status.Task,
 		Partition: y.Status.Partition,
 		Next:      map[string]int64{y.Input.String(): done},
 		CaughtUp:  y.Source.CaughtUp(),

@@ -327,7 +327,7 @@ func (s *Shard) Sections() []Section {
 	return out
 }
 
-func watermarkSection(w *Watermark) Section { return Section{Name: "watermark", Version: 2, State: w} }
+func watermarkSection(w *Watermark) Section { return Section{Name: "watermark", Version: 3, State: w} }
 
 // offsets is the state of the inputs' positions.
 type offsets []int64

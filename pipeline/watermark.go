@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -41,11 +42,24 @@ type Watermark struct {
 type inputMark struct {
 	newest, control Time
 	idle            bool
-	topic           string // the unkeyed topic that the latest message was made of; "" = none
-	of              int32  // its partitions
-	left            bool   // its sources do not count until one speaks again
-	alone           bool   // no unkeyed topic is configured for it: it has no sources but those of before
-	only            string // the unkeyed topic that is configured; "" = any may be a source
+	made            []madeOf // topics that its messages were made of, by name
+	left            bool     // its sources do not count until one speaks again
+	alone           bool     // no topic that is split is configured for it: it has no sources but those of before
+	only            []string // the topics that are configured to be split; nil = any may be a source
+}
+
+// madeOf is a topic that the repartition stage makes an input of.
+type madeOf struct {
+	topic string // with its id
+	of    int32  // its partitions
+}
+
+// name is that of the topic, whenever it was made.
+func (m *madeOf) name() string { return nameOf(m.topic) }
+
+func nameOf(topic string) string {
+	name, _, _ := strings.Cut(topic, "@")
+	return name
 }
 
 // NewWatermark returns the watermark of a shard with so many inputs, at NoTime.
@@ -120,8 +134,8 @@ func (w *Watermark) Idle(in Input) { w.in[in].idle = true }
 // sends.
 func (w *Watermark) Leave(in Input) { w.in[in].left, w.in[in].alone = true, true }
 
-// Only names the unkeyed topic whose partitions are the sources of an input.
-func (w *Watermark) Only(in Input, topic string) { w.in[in].only = topic }
+// Only names a topic whose partitions are sources of an input; it may be called for several.
+func (w *Watermark) Only(in Input, topic string) { w.in[in].only = append(w.in[in].only, topic) }
 
 // awake takes back that inputs are exhausted: they have to prove it anew.
 func (w *Watermark) awake() {

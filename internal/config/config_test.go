@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/window"
+	"github.com/plumbline/plumbline/pipeline/inputs"
 	"github.com/plumbline/plumbline/sinks/notify"
 	"github.com/plumbline/plumbline/trainer/service"
 )
@@ -46,7 +47,7 @@ func TestExampleParsesToDefault(t *testing.T) {
 	want.Notify.Alertmanagers, want.Notify.Labels, want.Notify.Webhooks = []string{}, []string{},
 		[]notify.WebhookConfig{}
 	want.Trainer.Files, want.Trainer.Heads, want.Trainer.Command = []string{}, []service.ServingHead{}, []string{}
-	want.HTTP.Hosts = []string{}
+	want.HTTP.Hosts, want.Inputs = []string{}, []inputs.Config{}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}

@@ -12,6 +12,7 @@ import (
 func (c Config) Check(r *setting.Report) {
 	c.checkTopics(r)
 	c.checkLists(r)
+	c.checkInputs(r)
 	c.checkPane(r)
 	c.checkUnlabelled(r)
 	limit := c.Kafka.MessageMax
@@ -55,6 +56,29 @@ func (c Config) checkLists(r *setting.Report) {
 		distinct(i, x.Name)
 		if slices.Contains(alarm.Names, x.Name) {
 			r.Fail(setting.Item("rules", i)+".name", setting.Quote(x.Name), "is that of the alarm")
+		}
+	}
+}
+
+// checkInputs checks that every record is read once, and that its slices are known.
+func (c Config) checkInputs(r *setting.Report) {
+	distinct := r.Distinct("inputs", ".topic")
+	for i, in := range c.Inputs {
+		path := setting.Item("inputs", i)
+		distinct(i, in.Topic)
+		for _, f := range setting.Texts(c.Topics) {
+			if f.Value == in.Topic && f.Key != "logits" && f.Key != "labels" {
+				r.Fail(path+".topic", setting.Quote(in.Topic), "is that of topics.%s", f.Key)
+			}
+		}
+		if in.Rows == "labels" && c.Topics.Labels == "" {
+			r.Fail(path+".rows", in.Rows, "has no effect while topics.labels is empty")
+		}
+		for j, s := range in.Columns.Slices {
+			if !slices.Contains(c.Slices.Columns, s.Column) {
+				r.Fail(setting.Item(path+".columns.slices", j)+".column", setting.Quote(s.Column),
+					"must be one of slices.columns")
+			}
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/operators/proving"
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/inputs"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks/notify"
 	"github.com/plumbline/plumbline/sinks/registry"
@@ -36,6 +37,10 @@ type Config struct {
 	Kafka kafkaio.Config `yaml:"kafka"`
 	// Topic names, all different.
 	Topics Topics `yaml:"topics"`
+	// Topics with records in other formats than Arrow, or in Arrow under any key, and what their fields mean
+	// (docs/schema.md, Inputs). Entries for predictions take the place of topics.logits, entries for labels that of
+	// topics.labels: plumbline splits them by id into topics of its own.
+	Inputs []inputs.Config `yaml:"inputs"`
 	// Prefix of the names of consumer groups and checkpoints.
 	Group string `yaml:"group" default:"plumbline" required:"true" format:"name"`
 	// Models with a fixed number of classes.

@@ -196,8 +196,8 @@ func (rt *Engine) watermark(inputs int) *pipeline.Watermark {
 		plan, _ = rt.book.Now()
 	}
 	split, direct := plan.Sources(&rt.Config)
-	for in, topic := range split {
-		w.Only(in, topic)
+	for _, s := range split {
+		w.Only(s.Input, s.Topic)
 	}
 	for in := range direct {
 		w.Leave(in)

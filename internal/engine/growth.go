@@ -27,6 +27,21 @@ func (r *KafkaRun) openBook(ctx context.Context, first int) error {
 	return r.book.Recover(ctx, scale.Topics{Config: &r.Config, Client: r.Client})
 }
 
+// beginSplit lets a new deployment begin with topics of plumbline's own, where its configuration wants that. One whose
+// shards have read what producers write cannot go over to it by a change of the configuration.
+func beginSplit(ctx context.Context, r *KafkaRun, began bool) error {
+	plan, _ := r.book.Now()
+	if plan.Split || !scale.Splits(&r.Config) {
+		return nil
+	}
+	if began {
+		return fmt.Errorf("inputs: the shards of group %s read %s themselves since it began, so no other topic can be "+
+			"split for them; set another group and another topics.panes, or leave inputs away", r.Config.Group,
+			r.Config.Topics.Logits)
+	}
+	return r.book.Start(ctx, scale.Topics{Config: &r.Config, Client: r.Client})
+}
+
 // Shards is how many shards the deployment has.
 func (rt *Engine) Shards() int {
 	plan, _ := rt.book.Now()
@@ -197,13 +212,17 @@ func (r growing) step(ctx context.Context, plan scale.Plan) error {
 }
 
 // sources are the topics that shards get their rows from, by the names that shards know them by.
-func (r growing) sources(ctx context.Context, plan scale.Plan) (split, direct map[pipeline.Input]string, err error) {
+func (r growing) sources(ctx context.Context, plan scale.Plan) (split []scale.Source,
+	direct map[pipeline.Input]string, err error) {
 	split, direct = plan.Sources(&r.Config)
-	for _, topics := range []map[pipeline.Input]string{split, direct} {
-		for in, topic := range topics {
-			if topics[in], err = sourceName(ctx, r.KafkaRun, topic); err != nil {
-				return nil, nil, err
-			}
+	for i := range split {
+		if split[i].Topic, err = sourceName(ctx, r.KafkaRun, split[i].Topic); err != nil {
+			return nil, nil, err
+		}
+	}
+	for in, topic := range direct {
+		if direct[in], err = sourceName(ctx, r.KafkaRun, topic); err != nil {
+			return nil, nil, err
 		}
 	}
 	return split, direct, nil

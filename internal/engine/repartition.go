@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
+	"github.com/plumbline/plumbline/pipeline/inputs"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
@@ -42,16 +43,16 @@ func (r *KafkaRun) runSplitters(ctx context.Context, which Stages) error {
 // split runs the groups of the topics that a plan splits, until ctx is done.
 func (r *KafkaRun) split(ctx context.Context, plan scale.Plan) error {
 	in := plan.Inputs(&r.Config)
-	topics, _ := plan.Sources(&r.Config)
-	if len(topics) == 0 {
+	sources, _ := plan.Sources(&r.Config)
+	if len(sources) == 0 {
 		<-ctx.Done()
 		return nil
 	}
 	// Only what is written to: there may be no labels topic.
 	to := map[pipeline.Stream]string{pipeline.StreamDeadLetter: r.Config.Topics.DeadLetter}
 	streams := [...]pipeline.Stream{pipeline.Logits: pipeline.StreamLogits, pipeline.Labels: pipeline.StreamLabels}
-	for input := range topics {
-		to[streams[input]] = in[input]
+	for _, s := range sources {
+		to[streams[s.Input]] = in[s.Input]
 	}
 	if r.Config.Topics.Decisions != "" {
 		to[pipeline.StreamHistory] = r.Config.Topics.Decisions
@@ -62,21 +63,25 @@ func (r *KafkaRun) split(ctx context.Context, plan scale.Plan) error {
 	}
 	sink := decisionlog.Recorder{Sink: written}
 	g, ctx := errgroup.WithContext(ctx)
-	for input, topic := range topics {
-		id := r.Config.Group + "-repartition-" + input.String() + plan.Suffix()
+	for _, s := range sources {
+		u := relayed{plan: plan, Source: s}
+		if u.task, u.group, err = u.names(ctx, r); err != nil {
+			return err
+		}
 		// Partitions that are added need nothing but to be read.
-		group := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{topic},
-			Watch: true, Log: r.Log,
+		group := kafkaio.Group{ID: u.group, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer,
+			Topics: []string{s.Topic}, Watch: true, Log: r.Log,
 			Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
-		stage := splitterOf(input)
-		r.due.await(stage)
-		group.Has = r.due.has(stage, math.MaxInt)
+		r.due.await(u.task)
+		group.Has = r.due.has(u.task, math.MaxInt)
 		g.Go(func() error {
-			defer r.due.leave(stage)
+			defer r.due.leave(u.task)
 			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
-				task := attempts.ID{Task: stage, Partition: p}
+				task := attempts.ID{Task: u.task, Partition: p}
 				return r.attempts.Run(ctx, task, func(ctx context.Context, guard *attempts.Guard) error {
-					return r.repartition(ctx, relayed{plan, input, topic, id, p, guard}, sink, commit)
+					u := u
+					u.partition, u.guard = p, guard
+					return r.repartition(ctx, u, sink, commit)
 				})
 			})
 		})
@@ -86,38 +91,66 @@ func (r *KafkaRun) split(ctx context.Context, plan scale.Plan) error {
 
 // relayed is a partition of a topic that is split, and the group that reads it.
 type relayed struct {
+	scale.Source
 	plan      scale.Plan
-	input     pipeline.Input
-	topic     string
+	task      string
 	group     string
 	partition int
 	guard     pipeline.Guard
 }
 
+// names are those of the task and the group. A topic of inputs has a group of its own, and another one where it was
+// made again: what was read of it then is not what is there.
+func (u *relayed) names(ctx context.Context, r *KafkaRun) (task, group string, err error) {
+	if u.As == nil {
+		return splitterOf(u.Source), repartitionGroup(r, u.Source, u.plan), nil
+	}
+	name, err := sourceName(ctx, r, u.Topic)
+	return splitterOf(u.Source), r.Config.Group + "-input-" + name + u.plan.Suffix(), err
+}
+
+func repartitionGroup(r *KafkaRun, s scale.Source, plan scale.Plan) string {
+	return r.Config.Group + "-" + splitterOf(s) + plan.Suffix()
+}
+
+// translator makes messages in Arrow of the records of an input; nil where they are.
+func translator(r *KafkaRun, as *inputs.Config) (func(*pipeline.Record) ([][]byte, error), error) {
+	if as == nil {
+		return nil, nil
+	}
+	d, err := inputs.New(*as, inputs.Options{Slices: r.Config.Slices.Columns, MaxBytes: r.Config.Kafka.MessageMax})
+	if err != nil {
+		return nil, fmt.Errorf("input %s: %w", as.Topic, err)
+	}
+	return func(rec *pipeline.Record) ([][]byte, error) {
+		return d.Decode(&inputs.Record{Key: rec.Key, Value: rec.Value, Headers: rec.Headers, Time: rec.Time})
+	}, nil
+}
+
 // repartition works on one partition until ctx is done.
 func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sink, commit kafkaio.CommitFunc) error {
 	p := u.partition
-	next, err := kafkaio.Committed(ctx, r.Client, u.group, u.topic, p)
+	next, err := kafkaio.Committed(ctx, r.Client, u.group, u.Topic, p)
 	if err != nil {
 		return err
 	}
-	source, err := sourceName(ctx, r, u.topic)
+	source, err := sourceName(ctx, r, u.Topic)
 	if err != nil {
 		return err
 	}
-	fence := pipeline.FenceOf(u.plan.Fences, u.input, source, p)
+	fence := pipeline.FenceOf(u.plan.Fences, u.Input, source, p)
 	if next < 0 && fence != nil {
 		next = fence.From
 	}
-	of, err := kafkaio.Partitions(ctx, r.Client, u.topic)
+	of, err := kafkaio.Partitions(ctx, r.Client, u.Topic)
 	if err != nil {
 		return err
 	}
 	src := kafkaio.NewSource(kafkaio.Spec{
 		Client:      r.Client,
-		Topics:      map[pipeline.Input]string{u.input: u.topic},
+		Topics:      map[pipeline.Input]string{u.Input: u.Topic},
 		Partition:   p,
-		Next:        map[pipeline.Input]int64{u.input: next},
+		Next:        map[pipeline.Input]int64{u.Input: next},
 		MaxBytes:    r.Config.Kafka.FetchMax,
 		IdleTimeout: r.Config.EventTime.IdleTimeout,
 		Commit:      fencedCommit(commit),
@@ -127,20 +160,23 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	})
 	defer src.Close()
 	counts := pipeline.NewCounts()
-	split := repartition.Config{Input: u.input, Topic: source, Partition: int32(p), Of: int32(max(of, p+1)),
+	split := repartition.Config{Input: u.Input, Topic: source, Partition: int32(p), Of: int32(max(of, p+1)),
 		Targets: u.plan.Of, Keyed: !u.plan.Split, Fence: fence,
 		Decode: arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}
+	if split.Translate, err = translator(r, u.As); err != nil {
+		return err
+	}
 	hashed, err := idKey(r.Config.Privacy.IDKeyFile)
 	if err != nil {
 		return err
 	}
 	convert := repartition.New(split, next, newOut(r.Engine, counts, hashed), counts)
-	status := &pipeline.RelayStatus{Partition: p}
-	name := taskName(splitterOf(u.input), p)
+	status := &pipeline.RelayStatus{Task: u.task, Partition: p}
+	name := taskName(u.task, p)
 	r.add(name, status)
 	r.reads(name, src)
 	defer r.remove(name)
-	relay := pipeline.Relay{Name: name, Source: src, Convert: convert, Sink: sink, Input: u.input, Next: next,
+	relay := pipeline.Relay{Name: name, Source: src, Convert: convert, Sink: sink, Input: u.Input, Next: next,
 		Interval: r.Config.Checkpoints.Interval, Log: r.Log, Counts: counts, Status: status,
 		Guard: u.guard, Confirm: func(ctx context.Context) error { return unchanged(ctx, r) }}
 	return lasting(relay.Run(ctx))
@@ -160,15 +196,16 @@ func sourceName(ctx context.Context, r *KafkaRun, topic string) (string, error) 
 func rewind(ctx context.Context, r *KafkaRun, remade map[string]bool) error {
 	plan, _ := r.book.Now()
 	split, _ := plan.Sources(&r.Config)
-	for input, topic := range split {
-		if !remade[topic] {
+	for _, s := range split {
+		topic := s.Topic
+		if !remade[topic] || s.As != nil {
 			continue
 		}
 		n, err := kafkaio.Partitions(ctx, r.Client, topic)
 		if err != nil {
 			return err
 		}
-		group := r.Config.Group + "-repartition-" + input.String() + plan.Suffix()
+		group := repartitionGroup(r, s, plan)
 		req := &kafka.OffsetCommitRequest{GroupID: group, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{}}
 		for p := range n {
 			lo, _, err := kafkaio.Bounds(ctx, r.Client, topic, p)

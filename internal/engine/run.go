@@ -59,7 +59,8 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 		return err
 	}
 	t := &rt.Config.Topics
-	if t.LogitsUnkeyed == "" && t.LabelsUnkeyed == "" && which == (Stages{Repartition: true}) {
+	unkeyed := t.LogitsUnkeyed != "" || t.LabelsUnkeyed != "" || scale.Splits(&rt.Config)
+	if !unkeyed && which == (Stages{Repartition: true}) {
 		return errors.New("--stages repartition: neither topics.logits_unkeyed nor topics.labels_unkeyed is set")
 	}
 	whom, tell, err := notifyOptions(rt.Config, rt.Log)
@@ -143,15 +144,20 @@ const (
 	stageModels = "model"
 )
 
-func splitterOf(in pipeline.Input) string { return "repartition-" + in.String() }
+func splitterOf(s scale.Source) string {
+	if s.As != nil {
+		return "input-" + s.Topic
+	}
+	return "repartition-" + s.Input.String()
+}
 
 // awaitStages says which stages this process takes part in, before it joins their groups.
 func awaitStages(r *KafkaRun, which Stages) {
 	plan, _ := r.book.Now()
 	if which.Repartition || which.Shards && plan.Split {
 		split, _ := plan.Sources(&r.Config)
-		for in := range split {
-			r.due.await(splitterOf(in))
+		for _, s := range split {
+			r.due.await(splitterOf(s))
 		}
 	}
 	if which.Shards {
@@ -190,7 +196,11 @@ func (r *KafkaRun) Prepare(ctx context.Context) (topology, error) {
 	if err != nil {
 		return t, err
 	}
-	for _, topic := range []string{r.Config.Topics.LogitsUnkeyed, r.Config.Topics.LabelsUnkeyed} {
+	read := []string{r.Config.Topics.LogitsUnkeyed, r.Config.Topics.LabelsUnkeyed}
+	for i := range r.Config.Inputs {
+		read = append(read, r.Config.Inputs[i].Topic)
+	}
+	for _, topic := range read {
 		if topic == "" {
 			continue
 		}
@@ -201,11 +211,26 @@ func (r *KafkaRun) Prepare(ctx context.Context) (topology, error) {
 	if r.store, err = r.openStore(ctx); err != nil {
 		return t, err
 	}
+	began, err := hasBegun(ctx, r)
+	if err != nil {
+		return t, err
+	}
+	if !began { // the plan is there before what says that shards may have begun
+		if err := r.openBook(ctx, t[0].partitions); err != nil {
+			return t, err
+		}
+		if err := beginSplit(ctx, r, false); err != nil {
+			return t, err
+		}
+	}
 	if t, err = r.checkTopology(ctx, t); err != nil {
 		return t, err
 	}
 	r.panes = t[2].partitions
 	if err := r.openBook(ctx, t[0].partitions); err != nil {
+		return t, err
+	}
+	if err := beginSplit(ctx, r, true); err != nil {
 		return t, err
 	}
 	s, err := kafkaio.NewSink(ctx, r.Client, outputTopics(r.Config), r.Config.Kafka.MessageMax, r.Log)

@@ -136,6 +136,15 @@ func (r *KafkaRun) checkTopology(ctx context.Context, now topology) (topology, e
 	}
 }
 
+// hasBegun reports whether a process of the group has run before.
+func hasBegun(ctx context.Context, r *KafkaRun) (bool, error) {
+	stored, err := r.store.Load(ctx, topologyKey(r.Config.Group))
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", topologyKey(r.Config.Group), err)
+	}
+	return len(stored) > 0, nil
+}
+
 // saveTopology notes the topics. A record that is damaged is written again from what is there: it can only be missed as
 // the first one is.
 func saveTopology(ctx context.Context, store pipeline.CheckpointStore, key string, t topology,

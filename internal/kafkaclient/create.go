@@ -43,14 +43,21 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 	t := cfg.Topics
 	var out []kafka.TopicConfig
 	const sender, broker = "CreateTime", "LogAppendTime"
-	for _, e := range []struct{ name, cleanup, time string }{
+	type made struct{ name, cleanup, time string }
+	list := []made{
 		{t.Logits, "delete", sender}, {t.Labels, "delete", sender}, {t.Panes, "delete", broker},
 		{t.Snapshots, "delete", broker},
 		{t.Calibrators, "compact", broker}, {t.Alerts, "compact,delete", broker}, {t.Decisions, "delete", broker},
 		{t.Finetune, "delete", broker}, {t.Heads, "compact", broker}, {t.Calibrated, "delete", sender},
 		{t.DeadLetter, "delete", broker},
 		{t.Checkpoints, "compact", broker}, {t.LogitsUnkeyed, "delete", sender}, {t.LabelsUnkeyed, "delete", sender},
-	} {
+	}
+	for i := range cfg.Inputs {
+		if name := cfg.Inputs[i].Topic; name != t.Logits && name != t.Labels {
+			list = append(list, made{name, "delete", sender})
+		}
+	}
+	for _, e := range list {
 		if e.name == "" || e.name == t.Checkpoints && cfg.Checkpoints.Store != pipeline.StoreTopic {
 			continue
 		}
@@ -71,7 +78,7 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 // CreateInput makes a topic as that of the logits, and returns how many partitions it has, which may have been there.
 func CreateInput(ctx context.Context, client *kafka.Client, cfg config.Config, name string, partitions int) (int,
 	error) {
-	cfg.Topics = config.Topics{Logits: name}
+	cfg.Topics, cfg.Inputs = config.Topics{Logits: name}, nil
 	cfg.Kafka.Partitions = partitions
 	statuses, err := CreateTopics(ctx, client, cfg)
 	if err != nil {

@@ -1,6 +1,7 @@
 package repartition
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -29,6 +30,8 @@ type Config struct {
 	Keyed  bool
 	Fence  *pipeline.Fence // rows that were taken before; nil = none
 	Decode arrowio.Options
+	// Translate makes messages in Arrow of a record in another format; nil = records are in Arrow.
+	Translate func(r *pipeline.Record) ([][]byte, error)
 }
 
 // Converter splits the messages of one partition of a topic by the ids into messages for the partitions of a topic that
@@ -105,13 +108,28 @@ func (p *Converter) splitFor(r *pipeline.Record, keyed bool, targets int, filter
 	if p.cfg.Input == pipeline.Labels {
 		kind = arrowio.Labels
 	}
-	origin := arrowio.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time}
-	return p.split.Split(r.Value, origin, kind, targets, func(id []byte) int {
-		if taken(id) {
-			return -1
+	values := [][]byte{r.Value}
+	if p.cfg.Translate != nil {
+		if values, err = p.cfg.Translate(r); err != nil {
+			return nil, err
 		}
-		return place(r, id, keyed, targets)
-	})
+	}
+	origin := arrowio.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time}
+	var parts []arrowio.Part
+	for _, value := range values {
+		more, err := p.split.Split(value, origin, kind, targets, func(id []byte) int {
+			if taken(id) {
+				return -1
+			}
+			return place(r, id, keyed, targets)
+		})
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, more...)
+	}
+	slices.SortStableFunc(parts, func(a, b arrowio.Part) int { return cmp.Compare(a.Place, b.Place) })
+	return parts, nil
 }
 
 // place is where a row goes.

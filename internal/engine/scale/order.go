@@ -44,11 +44,8 @@ func (b *Book) Order(ctx context.Context, t Topics, o Plan) error {
 	case o.To > most:
 		return fmt.Errorf("%w: %d shards, at most %d", ErrOrder, o.To, most)
 	}
-	next := Plan{Of: o.To, Split: true}
-	for _, topic := range next.Inputs(t.Config) {
-		if err := t.make(ctx, topic, o.To); err != nil {
-			return err
-		}
+	if err := t.makeAll(ctx, &Plan{Of: o.To, Split: true}); err != nil {
+		return err
 	}
 	plan.To, plan.By, plan.Why, plan.Since = o.To, o.By, o.Why, time.Now().UTC().Truncate(time.Second)
 	err := b.Save(ctx, plan)
@@ -56,6 +53,16 @@ func (b *Book) Order(ctx context.Context, t Topics, o Plan) error {
 		return fmt.Errorf("%w: another order came first", ErrOrder)
 	}
 	return err
+}
+
+// makeAll makes the topics that the shards of a plan will read.
+func (t Topics) makeAll(ctx context.Context, p *Plan) error {
+	for _, topic := range p.Inputs(t.Config) {
+		if err := t.make(ctx, topic, p.Of); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // make makes a topic that shards will read. One that is there must be empty: nobody has read it.

@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/inputs"
 )
 
 // Plan is of how many shards a deployment is one, and what it is becoming.
@@ -61,23 +65,73 @@ func (p *Plan) Inputs(c *config.Config) map[pipeline.Input]string {
 	return in
 }
 
+// Source is a topic that is split by id.
+type Source struct {
+	Input pipeline.Input
+	Topic string
+	// As is its entry of inputs; nil: it has messages in Arrow.
+	As *inputs.Config
+}
+
 // Sources are the topics that are split by id; direct are those that shards have read themselves until the first order.
-func (p *Plan) Sources(c *config.Config) (split, direct map[pipeline.Input]string) {
-	split, direct = map[pipeline.Input]string{}, map[pipeline.Input]string{}
+func (p *Plan) Sources(c *config.Config) (split []Source, direct map[pipeline.Input]string) {
+	direct = map[pipeline.Input]string{}
 	own := (&Plan{}).Inputs(c)
-	for in, unkeyed := range map[pipeline.Input]string{pipeline.Logits: c.Topics.LogitsUnkeyed,
-		pipeline.Labels: c.Topics.LabelsUnkeyed} {
-		switch topic, there := own[in]; {
-		case !there:
-		case unkeyed != "":
-			split[in] = unkeyed
+	unkeyed := [...]string{pipeline.Logits: c.Topics.LogitsUnkeyed, pipeline.Labels: c.Topics.LabelsUnkeyed}
+	for _, in := range slices.Sorted(maps.Keys(own)) {
+		found := len(split)
+		for i := range c.Inputs {
+			if inputOf(&c.Inputs[i]) == in {
+				split = append(split, Source{in, c.Inputs[i].Topic, &c.Inputs[i]})
+			}
+		}
+		switch {
+		case len(split) > found:
+		case unkeyed[in] != "":
+			split = append(split, Source{Input: in, Topic: unkeyed[in]})
 		case p.Split:
-			split[in] = topic
+			split = append(split, Source{Input: in, Topic: own[in]})
 		default:
-			direct[in] = topic
+			direct[in] = own[in]
 		}
 	}
 	return split, direct
+}
+
+func inputOf(c *inputs.Config) pipeline.Input {
+	if c.Kind() == arrowio.Labels {
+		return pipeline.Labels
+	}
+	return pipeline.Logits
+}
+
+// Splits reports whether a deployment with a configuration begins with topics of its own.
+func Splits(c *config.Config) bool { return len(c.Inputs) > 0 }
+
+// Start notes the plan of a deployment that begins with topics of its own, and makes those. Another process may have
+// done so.
+func (b *Book) Start(ctx context.Context, t Topics) error {
+	plan, _ := b.Now()
+	b.mu.Lock()
+	began := b.number > 0
+	b.mu.Unlock()
+	if began {
+		return nil
+	}
+	plan.Split = true
+	err := t.makeAll(ctx, &plan)
+	if err == nil {
+		err = b.Save(ctx, plan)
+	}
+	if err != nil {
+		if lerr := b.Load(ctx); lerr != nil {
+			return lerr
+		}
+		if now, _ := b.Now(); now.Split {
+			return nil
+		}
+	}
+	return err
 }
 
 // Book is the plan as it is in the store.

@@ -214,15 +214,15 @@ func (b *Book) SealedShards(ctx context.Context, plan Plan, build func(p int) (*
 }
 
 // Next is the plan that follows when all shards are sealed: what of the topics they had taken is in it.
-func (p *Plan) Next(shards []*pipeline.Shard, split, direct map[pipeline.Input]string) Plan {
+func (p *Plan) Next(shards []*pipeline.Shard, split []Source, direct map[pipeline.Input]string) Plan {
 	next := Plan{Of: p.To, From: p.Of, Split: true, By: p.By, Why: p.Why, Since: p.Since}
 	for in, topic := range direct {
 		for _, s := range shards {
 			next.Fences = append(next.Fences, s.DirectFence(in, topic))
 		}
 	}
-	for in, topic := range split {
-		next.Fences = append(next.Fences, pipeline.SplitFences(shards, in, topic, p.Fences, !p.Split)...)
+	for _, s := range split {
+		next.Fences = append(next.Fences, pipeline.SplitFences(shards, s.Input, s.Topic, p.Fences, !p.Split)...)
 	}
 	return next
 }

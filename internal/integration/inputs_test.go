@@ -1,0 +1,114 @@
+//go:build integration
+
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/segmentio/kafka-go"
+)
+
+// inputRows is how many rows a record has that has several.
+const inputRows = 7
+
+// digitNames are the classes of the rows.
+var digitNames = strings.Fields("zero one two three four five six seven eight nine")
+
+// source is what a test needs of an entry of inputs.
+type source struct {
+	Topic, Rows, Format string
+}
+
+// inputRecord is what a producer of a format sends of the rows from one to another.
+type inputRecord func(data *inputData, from, to int) (value []byte, headers []kafka.Header)
+
+// inputData are the rows.
+type inputData struct {
+	k      int
+	scores []float32
+	label  []int32
+}
+
+func (d *inputData) row(i int) []float32 { return d.scores[i*d.k : (i+1)*d.k] }
+
+// inputID is the id of row i, which came in a record of several.
+func inputID(i int) string { return fmt.Sprintf("req-%05d/%d", i-i%inputRows, i%inputRows) }
+
+func requestID(from int) string { return fmt.Sprintf("req-%05d", from) }
+
+// rowTime is the event time of a record.
+func rowTime(from int) time.Time { return start.Add(time.Duration(from) * time.Millisecond) }
+
+// inputRecords are those of the examples, by format and rows.
+var inputRecords = map[string]inputRecord{
+	"json predictions": func(d *inputData, from, to int) ([]byte, []kafka.Header) {
+		outputs := []any{}
+		for i := from; i < to; i++ {
+			outputs = append(outputs, keys{"logits": d.row(i)})
+		}
+		return asJSON(keys{"request": keys{"id": requestID(from)}, "time": rowTime(from), "outputs": outputs,
+			"model": keys{"name": "digits", "version": "1"}}), nil
+	},
+	"json labels": func(d *inputData, from, to int) ([]byte, []kafka.Header) {
+		var b []byte // NDJSON
+		for i := from; i < to; i++ {
+			b = append(b, asJSON(keys{"prediction": inputID(i), "truth": digitNames[d.label[i]]})...)
+			b = append(b, '\n')
+		}
+		return b, nil
+	},
+}
+
+func asJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// sendInputs sends the rows of a set-up to the topics of its inputs, with the key of each record's first id: a producer
+// that knows nothing of partitions. It reports whether the set-up has any.
+func sendInputs(t *testing.T, s settings) bool {
+	t.Helper()
+	text, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cfg struct{ Inputs []source }
+	if err := yaml.Unmarshal(text, &cfg); err != nil {
+		t.Fatal(err)
+	}
+	rows := loadRows(t, streams[0].file, streams[0].array, streams[0].k)
+	data := &inputData{rows.K, rows.Scores, rows.Label}
+	for _, in := range cfg.Inputs {
+		if in.Rows == "" {
+			in.Rows = "predictions"
+		}
+		encode := inputRecords[in.Format+" "+in.Rows]
+		if encode == nil {
+			t.Fatalf("no producer of %s in %s", in.Rows, in.Format)
+		}
+		var ms []kafka.Message
+		for from := 0; from < setupRows; from += inputRows {
+			value, headers := encode(data, from, min(from+inputRows, setupRows))
+			ms = append(ms, kafka.Message{Key: []byte(inputID(from)), Value: value, Headers: headers,
+				Time: rowTime(from)})
+		}
+		w := &kafka.Writer{Addr: kafka.TCP(brokers...), Topic: in.Topic, Balancer: &kafka.Hash{},
+			BatchTimeout: 10 * time.Millisecond}
+		if err := w.WriteMessages(t.Context(), ms...); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return len(cfg.Inputs) > 0
+}

@@ -1,0 +1,362 @@
+package inputs
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/wire"
+)
+
+// collector gathers the rows of one record.
+type collector struct {
+	*mapping
+	bounds bounds
+	n      int   // rows of the documents before
+	at     int   // row that columns are set in
+	counts []int // items of the lists of this document; -1 = no list
+	// fixed are the columns of the document that no list has: one value for all of its rows.
+	fixed []*column
+	given [][]byte // of outside, in this record; nil = not there
+}
+
+func newCollector(m *mapping) *collector {
+	c := &collector{mapping: m, counts: make([]int, m.lists)}
+	listed := map[*column]bool{}
+	m.root.walk(func(n *node) {
+		if n.each != nil {
+			for _, col := range n.each.below {
+				listed[col] = true
+			}
+		}
+	})
+	for _, col := range m.columns {
+		col.b = &c.bounds
+		if !listed[col] {
+			c.fixed = append(c.fixed, col)
+		}
+	}
+	return c
+}
+
+func (n *node) walk(visit func(*node)) {
+	visit(n)
+	for _, k := range n.kids {
+		k.walk(visit)
+	}
+	for _, k := range n.items {
+		k.walk(visit)
+	}
+	if n.each != nil {
+		n.each.walk(visit)
+	}
+}
+
+// reset begins a record.
+func (c *collector) reset(o *Options) {
+	c.n = 0
+	c.bounds = bounds{left: o.MaxBytes * blowUp, rows: o.MaxRows, classes: o.MaxClasses, items: o.MaxFeatures}
+	for _, col := range c.columns {
+		col.reset()
+	}
+}
+
+// blowUp is how many times the largest message the columns of one may take.
+const blowUp = 8
+
+// outer reads the columns that are outside of the value, which are the same for all its rows.
+func (c *collector) outer(r *Record) error {
+	c.given = c.given[:0]
+	for _, o := range c.outside {
+		v, ok := r.outside(&o.path)
+		c.given = append(c.given, v)
+		if !ok {
+			c.given[len(c.given)-1] = nil
+		}
+	}
+	return nil
+}
+
+// outside finds what lies beside the value.
+func (r *Record) outside(p *path) (v []byte, ok bool) {
+	if p.from == "record" {
+		if p.name == "time" {
+			return strconv.AppendInt(nil, r.Time, 10), r.Time > 0
+		}
+		return r.Key, r.Key != nil
+	}
+	for _, h := range r.Headers {
+		name, isEvent := h.Key, p.from == "header"
+		for _, prefix := range []string{"ce_", "ce-"} {
+			if p.from == "event" && len(name) > len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
+				name, isEvent = name[len(prefix):], true
+			}
+		}
+		if isEvent && strings.EqualFold(name, p.name) {
+			v, ok = h.Value, h.Value != nil
+		}
+	}
+	return v, ok
+}
+
+// begin begins a document: one object.
+func (c *collector) begin() error {
+	c.at = c.n
+	for i, o := range c.outside {
+		v, err := c.given[i], error(nil)
+		switch {
+		case v == nil:
+			err = o.addNull()
+		case o.path.from == "record" && o.path.name == "time":
+			var ns int64
+			if ns, err = strconv.ParseInt(string(v), 10, 64); err == nil {
+				err = o.addInstant(ns)
+			}
+		case o.kind == number || o.kind == class && o.classes == nil, o.kind == instant && allDigits(v):
+			err = o.addWritten(v)
+		default:
+			err = o.addText(v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i := range c.counts {
+		c.counts[i] = -1
+	}
+	return nil
+}
+
+// set refuses a column that has a value in this row already.
+func (c *collector) set(col *column) error {
+	if col.n != c.at {
+		return wire.Errorf(wire.Duplicate, "row %d, %s (column %s) is there twice", c.at, col.path, col.name)
+	}
+	return nil
+}
+
+// beginList begins a list whose items are rows.
+func (c *collector) beginList(n *node) error {
+	if c.counts[n.list] >= 0 {
+		return wire.Errorf(wire.Duplicate, "row %d, the list of %s is there twice", c.at, n.each.below[0].path)
+	}
+	c.counts[n.list], c.at = 0, c.n
+	return nil
+}
+
+// endItem ends an item of a list: what it lacks is null.
+func (c *collector) endItem(n *node) error {
+	c.at++
+	c.counts[n.list]++
+	if c.at > c.bounds.rows {
+		return wire.Errorf(wire.TooManyRows, "more than %d rows", c.bounds.rows)
+	}
+	return fill(n.each.below, c.at)
+}
+
+// endList goes back to what is outside of it.
+func (c *collector) endList() { c.at = c.n }
+
+func fill(cols []*column, n int) error {
+	for _, col := range cols {
+		for col.n < n {
+			if err := col.addNull(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// end ends a document.
+func (c *collector) end() error {
+	n, of := 1, ""
+	for _, k := range c.counts {
+		if k >= 0 {
+			n = -1
+		}
+	}
+	var err error
+	c.root.walk(func(node *node) {
+		if node.each == nil || err != nil {
+			return
+		}
+		k, path := c.counts[node.list], node.each.below[0].path
+		switch {
+		case k < 0:
+		case n < 0:
+			n, of = k, path
+		case k != n:
+			err = wire.Errorf(wire.Shape, "row %d, %s has %d items, %s has %d: each is a row", c.n, of, n, path, k)
+		}
+		if k < 0 && slices.ContainsFunc(node.each.below, func(col *column) bool { return c.needed(col) }) {
+			err = wire.Errorf(wire.NoColumn, "row %d, %s (column %s): there is no such list", c.n, path,
+				node.each.below[0].name)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	end := c.n + n
+	if end > c.bounds.rows {
+		return wire.Errorf(wire.TooManyRows, "more than %d rows", c.bounds.rows)
+	}
+	if n == 0 {
+		return c.drop()
+	}
+	if err := fill(c.fixed, c.n+1); err != nil {
+		return err
+	}
+	for _, col := range c.fixed {
+		if err := col.repeat(end); err != nil {
+			return err
+		}
+	}
+	c.n = end
+	return fill(c.columns, end)
+}
+
+// drop takes back what a document of no rows has set: one value a column at most.
+func (c *collector) drop() error {
+	for _, col := range c.columns {
+		if col.n > c.n {
+			col.dropLast()
+		}
+	}
+	return nil
+}
+
+// needed reports whether there are no rows without the column.
+func (c *collector) needed(col *column) bool {
+	if c.kind == arrowio.Labels {
+		return col.name == "id" || col.name == "label"
+	}
+	return isScore(col.name)
+}
+
+// rows are those of the record, by their number of classes.
+func (c *collector) rows(cfg *Config) ([]arrowio.Rows, error) {
+	if c.n == 0 {
+		return nil, nil
+	}
+	by := map[string][]*column{}
+	for _, col := range c.columns {
+		by[col.name] = append(by[col.name], col)
+	}
+	form := arrowio.ScoreForm{}
+	if c.kind == arrowio.Predictions {
+		if form = formOf(by); form.Column == "" {
+			return nil, c.missing("scores", "logits", "probs", "logit", "prob")
+		}
+	} else if !some(by["id"]) || !some(by["label"]) {
+		if !some(by["id"]) {
+			return nil, c.missing("ids", "id")
+		}
+		return nil, c.missing("labels", "label")
+	}
+	for name := range by {
+		if err := join(by, name, c.n); err != nil {
+			return nil, err
+		}
+	}
+	var out []arrowio.Rows
+	for _, g := range c.groups(by, form) {
+		if col := by[form.Column]; len(col) > 0 && !form.Binary && g.k < 2 {
+			return nil, wire.Errorf(wire.Shape, "row %d, %s (column %s): %d scores, at least 2", g.rows[0], col[0].path,
+				col[0].name, g.k)
+		}
+		out = append(out, c.build(by, form, g, cfg))
+	}
+	return out, nil
+}
+
+func some(cols []*column) bool {
+	return slices.ContainsFunc(cols, func(c *column) bool { return c.some })
+}
+
+func (c *collector) missing(what string, names ...string) error {
+	var paths []string
+	for _, col := range c.columns {
+		if slices.Contains(names, col.name) {
+			paths = append(paths, col.path)
+		}
+	}
+	return wire.Errorf(wire.NoColumn, "rows without %s: there is nothing at %q", what, cmp.Or(joined(paths), names[0]))
+}
+
+// join makes one column of the parts of a vector. A row with some of them only has none.
+func join(by map[string][]*column, name string, n int) error {
+	parts := by[name]
+	if len(parts) < 2 {
+		return nil
+	}
+	whole := &column{name: name, path: parts[0].path, kind: vector, part: -1, b: parts[0].b}
+	for i := range n {
+		null := false
+		for _, p := range parts {
+			if null = null || !p.some || p.null[i]; !null {
+				if err := whole.addItem(p.row(i)[0]); err != nil {
+					return err
+				}
+			}
+		}
+		if err := whole.endList(null); err != nil {
+			return err
+		}
+	}
+	by[name] = []*column{whole}
+	return nil
+}
+
+// group is the rows of one number of classes and of features.
+type group struct {
+	k, d int
+	rows []int
+}
+
+// groups are in the order of their first rows. A row without scores goes with those before it.
+func (c *collector) groups(by map[string][]*column, form arrowio.ScoreForm) []*group {
+	size := func(name string, i, before int) int {
+		cols := by[name]
+		if len(cols) == 0 || cols[0].kind != vector || !cols[0].some || cols[0].null[i] {
+			return before
+		}
+		return len(cols[0].row(i))
+	}
+	var out []*group
+	last := &group{k: 1}
+	if !form.Binary {
+		last.k = firstSize(by[form.Column])
+	}
+	last.d = firstSize(by["features"])
+	for i := range c.n {
+		k, d := last.k, size("features", i, last.d)
+		if !form.Binary {
+			k = size(form.Column, i, k)
+		}
+		if k != last.k || d != last.d || len(out) == 0 {
+			at := slices.IndexFunc(out, func(g *group) bool { return g.k == k && g.d == d })
+			if at < 0 {
+				out, at = append(out, &group{k: k, d: d}), len(out)
+			}
+			last = out[at]
+		}
+		last.rows = append(last.rows, i)
+	}
+	return out
+}
+
+// firstSize is that of the first row that has any.
+func firstSize(cols []*column) int {
+	if len(cols) == 0 || cols[0].kind != vector || !cols[0].some {
+		return 0
+	}
+	for i := range cols[0].n {
+		if !cols[0].null[i] {
+			return len(cols[0].row(i))
+		}
+	}
+	return 0
+}

@@ -1,0 +1,519 @@
+package inputs
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/wire"
+)
+
+// kind is how the values of a column are read.
+type kind uint8
+
+const (
+	text kind = iota
+	ident
+	instant
+	class
+	number
+	vector
+)
+
+// column collects the values of one column over the rows of a record.
+type column struct {
+	name    string
+	path    string // as configured
+	kind    kind
+	part    int // of a vector by several paths: which; -1 = whole
+	classes []string
+	b       *bounds
+
+	n    int
+	null []bool
+	some bool // one is not null
+
+	words   arrowio.TextColumn
+	ints    []int64 // instants, classes, ids that are numbers
+	numbers int8    // of ids: 1 numbers, 2 text, 0 none yet
+	floats  []float32
+	ends    []int32 // of vectors
+}
+
+// bounds are what a record may ask for.
+type bounds struct {
+	left    int // bytes of columns
+	rows    int
+	classes int
+	items   int // of features
+}
+
+func (c *column) reset() {
+	c.n, c.some, c.numbers = 0, false, 0
+	c.null, c.words.Data, c.words.Ends = c.null[:0], c.words.Data[:0], c.words.Ends[:0]
+	c.ints, c.floats, c.ends = c.ints[:0], c.floats[:0], c.ends[:0]
+}
+
+func (c *column) fail(row int, format string, args ...any) error {
+	return wire.Errorf(wire.ColumnType, "row %d, %s (column %s): %s", row, c.path, c.name, fmt.Sprintf(format, args...))
+}
+
+// take counts memory.
+func (c *column) take(bytes int) error {
+	if c.b.left -= bytes; c.b.left < 0 {
+		return wire.Errorf(wire.TooLarge, "row %d, %s (column %s): the rows take more memory than the limit", c.n,
+			c.path,
+			c.name)
+	}
+	return nil
+}
+
+// addNull adds a row without a value. A column without any takes no memory.
+func (c *column) addNull() error {
+	c.n++
+	if !c.some {
+		return nil
+	}
+	return c.storeNull()
+}
+
+// wake stores the rows without a value that came before the first one with one.
+func (c *column) wake() error {
+	for len(c.null) < c.n {
+		if err := c.storeNull(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *column) storeNull() error {
+	if err := c.take(16); err != nil {
+		return err
+	}
+	switch c.kind {
+	case text:
+		c.words.Ends = append(c.words.Ends, int32(len(c.words.Data)))
+	case ident:
+		c.words.Ends = append(c.words.Ends, int32(len(c.words.Data)))
+		c.ints = append(c.ints, 0)
+	case instant, class:
+		c.ints = append(c.ints, 0)
+	case number:
+		c.floats = append(c.floats, float32(math.NaN()))
+	case vector:
+		c.ends = append(c.ends, int32(len(c.floats)))
+	}
+	c.null = append(c.null, true)
+	return nil
+}
+
+// room makes room for a value.
+func (c *column) room(bytes int) error {
+	if len(c.null) < c.n {
+		if err := c.wake(); err != nil {
+			return err
+		}
+	}
+	return c.take(bytes)
+}
+
+func (c *column) added() error {
+	c.null = append(c.null, false)
+	c.some = true
+	c.n++
+	return nil
+}
+
+// addText adds text.
+func (c *column) addText(s []byte) error {
+	if err := c.room(len(s) + 16); err != nil {
+		return err
+	}
+	if !utf8.Valid(s) {
+		return wire.Errorf(wire.BadText, "row %d, %s (column %s): %.32q is not UTF-8", c.n, c.path, c.name, s)
+	}
+	switch c.kind {
+	case text, ident:
+		if len(s) == 0 {
+			return c.addNull()
+		}
+		if c.kind == ident {
+			if c.numbers == 1 {
+				return c.fail(c.n, "%.40q is text, and the ids before it are numbers; \"7\" and 7 are different ids", s)
+			}
+			c.numbers = 2
+			c.ints = append(c.ints, 0)
+		}
+		c.words.Data = append(c.words.Data, s...)
+		c.words.Ends = append(c.words.Ends, int32(len(c.words.Data)))
+		return c.added()
+	case instant:
+		t, err := time.Parse(time.RFC3339Nano, string(s))
+		if err != nil {
+			return c.fail(c.n, "%.40q must be a time as in RFC 3339, such as 2024-03-01T12:00:00Z", s)
+		}
+		return c.addTime(t)
+	case class:
+		if i := slices.Index(c.classes, string(s)); i >= 0 {
+			return c.addInstant(int64(i))
+		}
+		if c.classes != nil {
+			return c.fail(c.n, "%.40q must be one of classes: %.80s", s, strings.Join(c.classes, ", "))
+		}
+		return c.fail(c.n, "%.40q is text; name the classes in their order with the key classes", s)
+	}
+	return c.fail(c.n, "%.40q is text, must be %s", s, c.wants())
+}
+
+func (c *column) wants() string {
+	if c.kind == vector && c.part < 0 {
+		return "a list of numbers"
+	}
+	return "a number"
+}
+
+// wantsAny is what a value must be.
+func (c *column) wantsAny() string {
+	switch c.kind {
+	case text, ident:
+		return "text or a number"
+	case instant:
+		return "a time"
+	case class:
+		return "a class"
+	}
+	return c.wants()
+}
+
+func (c *column) addTime(t time.Time) error {
+	if y := t.Year(); y < 1678 || y > 2261 {
+		return c.fail(c.n, "%s: the year must be from 1678 to 2261", t.Format(time.RFC3339))
+	}
+	return c.addInstant(t.UnixNano())
+}
+
+// addBool adds true or false.
+func (c *column) addBool(v bool) error {
+	switch c.kind {
+	case class:
+		n := int64(0)
+		if v {
+			n = 1
+		}
+		return c.addInstant(n)
+	case text:
+		return c.addText(strconv.AppendBool(nil, v))
+	}
+	return c.fail(c.n, "%t must be %s", v, c.wants())
+}
+
+// addNumber adds a number as it is written in JSON.
+func (c *column) addNumber(raw []byte) error {
+	switch c.kind {
+	case number, vector:
+		return c.addFloat(parseFloat32(raw))
+	case text:
+		return c.addText(raw)
+	case instant:
+		if ns, ok := sinceEpoch(string(raw)); ok {
+			return c.addInstant(ns)
+		}
+		return c.fail(c.n, "%.40s must be a time since 1970 in s, ms, µs or ns", raw)
+	}
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		return c.addInt(n)
+	}
+	if n, err := strconv.ParseUint(string(raw), 10, 64); err == nil && c.kind == ident {
+		return c.addInt(int64(n))
+	}
+	if f, err := strconv.ParseFloat(string(raw), 64); err == nil && c.kind == class && f == math.Trunc(f) &&
+		math.Abs(f) < 1<<53 {
+		return c.addInt(int64(f))
+	}
+	return c.fail(c.n, "%.40s must be a whole number of 64 bits", raw)
+}
+
+// addInt adds a whole number, as Avro and Protobuf know them.
+func (c *column) addInt(n int64) error {
+	switch c.kind {
+	case number, vector:
+		return c.addFloat(float32(n))
+	case text:
+		return c.addText(strconv.AppendInt(nil, n, 10))
+	case instant:
+		return c.addInstant(epochUnit(n))
+	case class:
+		return c.addInstant(n)
+	case ident:
+		if c.numbers == 2 {
+			return c.fail(c.n, "%d is a number, and the ids before it are text; \"7\" and 7 are different ids", n)
+		}
+		c.numbers = 1
+		if err := c.room(16); err != nil {
+			return err
+		}
+		c.words.Ends = append(c.words.Ends, int32(len(c.words.Data)))
+	}
+	c.ints = append(c.ints, n)
+	return c.added()
+}
+
+// addInstant adds nanoseconds, or a class.
+func (c *column) addInstant(ns int64) error {
+	if err := c.room(16); err != nil {
+		return err
+	}
+	c.ints = append(c.ints, ns)
+	return c.added()
+}
+
+// addFloat adds one number.
+func (c *column) addFloat(f float32) error {
+	if c.kind == vector && c.part < 0 {
+		return c.fail(c.n, "%g must be a list of numbers", f)
+	}
+	if c.kind == class || c.kind == ident {
+		if f == float32(math.Trunc(float64(f))) && math.Abs(float64(f)) < 1<<24 && c.kind == class {
+			return c.addInt(int64(f))
+		}
+		return c.fail(c.n, "%g must be a whole number", f)
+	}
+	if c.kind == text {
+		return c.addText(strconv.AppendFloat(nil, float64(f), 'g', -1, 32))
+	}
+	if err := c.room(12); err != nil {
+		return err
+	}
+	c.floats = append(c.floats, f)
+	if c.kind == vector {
+		c.ends = append(c.ends, int32(len(c.floats)))
+	}
+	return c.added()
+}
+
+// addItem adds a number of a list that endList ends.
+func (c *column) addItem(f float32) error {
+	if err := c.room(4); err != nil {
+		return err
+	}
+	c.floats = append(c.floats, f)
+	return nil
+}
+
+// endList ends the list of a row. null: one of its items is.
+func (c *column) endList(null bool) error {
+	if err := c.room(8); err != nil {
+		return err
+	}
+	from := 0
+	if c.n > 0 {
+		from = int(c.ends[c.n-1])
+	}
+	most, what := c.b.classes, "classes"
+	if c.name == "features" {
+		most, what = c.b.items, "features"
+	}
+	if n := len(c.floats) - from; n > most {
+		return wire.Errorf(wire.TooLarge, "row %d, %s (column %s): %d %s, at most %d", c.n, c.path, c.name, n, what,
+			most)
+	}
+	if null {
+		c.floats = c.floats[:from]
+		return c.addNull()
+	}
+	c.ends = append(c.ends, int32(len(c.floats)))
+	return c.added()
+}
+
+// row is the list of row i.
+func (c *column) row(i int) []float32 {
+	from := int32(0)
+	if i > 0 {
+		from = c.ends[i-1]
+	}
+	return c.floats[from:c.ends[i]]
+}
+
+// repeat adds the last row until there are n. Of one id for several rows, each gets its number behind it.
+func (c *column) repeat(n int) error {
+	last := c.n - 1
+	if n <= c.n {
+		return nil
+	}
+	if !c.some || c.null[last] {
+		for c.n < n {
+			if err := c.addNull(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	switch c.kind {
+	case ident:
+		return c.number(n)
+	case text:
+		s := slices.Clone(c.words.At(last))
+		return c.times(n, func() error { return c.addText(s) })
+	case number:
+		f := c.floats[last]
+		return c.times(n, func() error { return c.addFloat(f) })
+	case vector:
+		row := slices.Clone(c.row(last))
+		return c.times(n, func() error {
+			for _, f := range row {
+				if err := c.addItem(f); err != nil {
+					return err
+				}
+			}
+			return c.endList(false)
+		})
+	}
+	v := c.ints[last]
+	return c.times(n, func() error { return c.addInstant(v) })
+}
+
+func (c *column) times(n int, add func() error) error {
+	for c.n < n {
+		if err := add(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// number makes of the last id those of the rows up to n: ID/0, ID/1 and so on.
+func (c *column) number(n int) error {
+	last := c.n - 1
+	var id []byte
+	if c.numbers == 1 {
+		if last > 0 {
+			return c.fail(last, "one number is the id of several rows: the ids of other rows are numbers, too")
+		}
+		id = strconv.AppendInt(nil, c.ints[last], 10)
+		c.numbers = 2
+	} else {
+		id = slices.Clone(c.words.At(last))
+	}
+	c.words.Data = c.words.Data[:len(c.words.Data)-len(c.words.At(last))]
+	c.words.Ends, c.ints = c.words.Ends[:last], c.ints[:last]
+	c.null, c.n = c.null[:last], last
+	for i := 0; c.n < n; i++ {
+		if err := c.addText(append(append(slices.Clip(id), '/'), strconv.Itoa(i)...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addAny adds a value of Go, as Avro and Protobuf have them after decoding.
+func (c *column) addAny(v any) error {
+	switch v := v.(type) {
+	case nil:
+		return c.addNull()
+	case string:
+		return c.addText([]byte(v))
+	case []byte:
+		return c.addText(v)
+	case bool:
+		return c.addBool(v)
+	case int64:
+		return c.addInt(v)
+	case uint64:
+		if v > math.MaxInt64 && c.kind != ident {
+			return c.fail(c.n, "%d is more than 63 bits", v)
+		}
+		return c.addInt(int64(v))
+	case float32:
+		return c.addFloat(v)
+	case float64:
+		if c.kind == class || c.kind == instant || c.kind == text || c.kind == ident {
+			return c.addNumber(strconv.AppendFloat(nil, v, 'f', -1, 64))
+		}
+		return c.addFloat(float32(v))
+	case json.Number:
+		return c.addNumber([]byte(v))
+	case time.Time:
+		if c.kind != instant {
+			return c.addText([]byte(v.Format(time.RFC3339Nano)))
+		}
+		return c.addTime(v)
+	case []any:
+		return c.addList(v)
+	}
+	return c.fail(c.n, "a %T must be %s", v, c.wants())
+}
+
+func (c *column) addList(list []any) error {
+	if c.kind != vector || c.part >= 0 {
+		return c.fail(c.n, "is a list; write [] in the path if each item is a row")
+	}
+	null := false
+	for i, x := range list {
+		var err error
+		switch x := x.(type) {
+		case nil:
+			null = true
+		case float32:
+			err = c.addItem(x)
+		case float64:
+			err = c.addItem(float32(x))
+		case int64:
+			err = c.addItem(float32(x))
+		default:
+			err = c.fail(c.n, "item %d is a %T, must be a number", i, x)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.endList(null)
+}
+
+// dropLast takes back the last row.
+func (c *column) dropLast() {
+	c.n--
+	if len(c.null) <= c.n {
+		return
+	}
+	c.null = c.null[:c.n]
+	switch c.kind {
+	case ident, text:
+		c.words.Data = c.words.Data[:len(c.words.Data)-len(c.words.At(c.n))]
+		c.words.Ends = c.words.Ends[:c.n]
+		if c.kind == ident {
+			c.ints = c.ints[:c.n]
+		}
+	case instant, class:
+		c.ints = c.ints[:c.n]
+	case number:
+		c.floats = c.floats[:c.n]
+	case vector:
+		c.floats = c.floats[:len(c.floats)-len(c.row(c.n))]
+		c.ends = c.ends[:c.n]
+	}
+}
+
+// addWritten adds a number that is written as text.
+func (c *column) addWritten(s []byte) error {
+	check := scanner{b: s}
+	if n, err := check.number(); err != nil || len(n) < len(s) {
+		return c.fail(c.n, "%.40q must be a number", s)
+	}
+	return c.addNumber(s)
+}
+
+func allDigits(s []byte) bool {
+	for _, c := range s {
+		if c != '.' && c != '-' && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return len(s) > 0
+}

@@ -1,0 +1,76 @@
+package inputs
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/wire"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// fuzzed are the mappings that records are fuzzed under, by format.
+var fuzzed = map[string][]Config{
+	"json": {
+		{Format: "json"},
+		{Format: "json", Rows: "labels", Classes: []string{"a", "b"}},
+		{Format: "json", Model: "m", Columns: Columns{ID: "id", Probs: "p[]", Features: "x[]", TS: "h[3].t",
+			Label: "y[].l"}},
+		{Format: "json", Model: "m", Columns: Columns{ID: "record:key", Logits: "a, b", TS: "header:t", Weight: "w"}},
+	},
+}
+
+// check decodes a record under all mappings of a format: what is refused is refused for a reason, and what is not can
+// be decoded as any message in Arrow, with all its rows.
+func check(t *testing.T, format string, r *Record) {
+	watch := time.AfterFunc(10*time.Second, func() { panic("a record takes ten seconds") })
+	defer watch.Stop()
+	for _, c := range fuzzed[format] {
+		d, err := New(c, Options{Slices: []string{"region"}, MaxBytes: 1 << 16, MaxRows: 1 << 12})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // a record leaves nothing behind for the next
+			messages, err := d.Decode(r)
+			var fe *wire.FormatError
+			if err != nil && (!errors.As(err, &fe) || fe.Reason == wire.Panicked) {
+				t.Fatalf("%+v: %v", c, err)
+			}
+			rows := 0
+			for _, m := range messages {
+				if len(m) > 1<<16 {
+					t.Fatalf("%+v: a message of %d bytes", c, len(m))
+				}
+				bs, err := arrowio.NewDecoder(arrowio.Options{Slices: []string{"region"}}).Decode(m, arrowio.Origin{},
+					c.Kind())
+				if err != nil && (!errors.As(err, &fe) || fe.Reason != wire.NoModel && fe.Reason != wire.TooLarge &&
+					fe.Reason != wire.NoColumn) {
+					t.Fatalf("%+v: %v", c, err)
+				}
+				for _, b := range bs {
+					rows += b.N
+				}
+			}
+			if rows > 1<<12 {
+				t.Fatalf("%+v: %d rows", c, rows)
+			}
+		}
+	}
+}
+
+func FuzzJSON(f *testing.F) {
+	for _, s := range []string{
+		`{"id":"a","ts":1,"model":"m","version":"2","probs":[0.5,0.5],"label":1,"region":"x","weight":1,"served":0.5}`,
+		`[{"id":1,"model":"m","logits":[1,2]},{"id":2,"model":"n","logits":[1,2,3],"features":[1,2]}]`,
+		`{"id":"a","p":[[0.5,0.5],null],"x":[[1],[2]],"h":[0,0,0,{"t":"2024-03-01T00:00:00Z"}],"y":[{"l":1},{}]}`,
+		`{"a":1,"b":2,"w":1}{"a":null,"b":2}`, `{"id":"a","label":"b"}` + "\n" + `{"id":"c","label":true}`,
+		`{"id":"a","p":[],"model":"m"}`,
+	} {
+		f.Add([]byte(s), []byte("k"))
+	}
+	f.Fuzz(func(t *testing.T, value, key []byte) {
+		check(t, "json", &Record{Key: key, Value: value, Time: 1e18,
+			Headers: []pipeline.Header{{Key: "t", Value: key}}})
+	})
+}

@@ -1,0 +1,152 @@
+package inputs
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/wire"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Record is a record as it came.
+type Record struct {
+	Key, Value []byte
+	Headers    []pipeline.Header
+	Time       arrowio.Time // 0 = none
+}
+
+// Options bound what a record may hold. Zero values mean the defaults.
+type Options struct {
+	Slices      []string // names of the slice columns
+	MaxBytes    int      // of a record's value, and of a message; default 64 MiB
+	MaxRows     int      // of a record; default 2^20
+	MaxClasses  int      // default 2^17
+	MaxFeatures int      // default 2^16
+}
+
+// format is how values are read.
+type format struct {
+	new      func(c *Config) (decoder, error)
+	defaults defaults
+}
+
+// decoder adds the rows of a value to a collector.
+type decoder interface {
+	decode(r *Record, c *collector) error
+}
+
+const formatArrow = "arrow"
+
+var formats map[string]format
+
+func init() {
+	formats = map[string]format{
+		formatArrow: {},
+		"json": {
+			new:      func(*Config) (decoder, error) { return &jsonDecoder{}, nil },
+			defaults: defaults{own: true},
+		},
+	}
+}
+
+func formatNames() []string { return slices.Sorted(maps.Keys(formats)) }
+
+// Decoder makes messages of records. Not safe for concurrent use.
+type Decoder struct {
+	cfg  Config
+	opt  Options
+	rows *collector
+	dec  decoder
+}
+
+// New compiles an input.
+func New(c Config, o Options) (*Decoder, error) {
+	def := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	def(&o.MaxBytes, 64<<20)
+	def(&o.MaxRows, 1<<20)
+	def(&o.MaxClasses, 1<<17)
+	def(&o.MaxFeatures, 1<<16)
+	f, known := formats[c.Format]
+	if !known {
+		return nil, fmt.Errorf("format %q: must be one of %v", c.Format, formatNames())
+	}
+	d := &Decoder{cfg: c, opt: o}
+	if f.new == nil {
+		return d, nil
+	}
+	if o.Slices == nil {
+		o.Slices = []string{}
+	}
+	m, perr := compile(&c, o.Slices)
+	if perr != nil {
+		return nil, perr
+	}
+	d.rows = newCollector(m)
+	var err error
+	d.dec, err = f.new(&c)
+	return d, err
+}
+
+// Decode makes of a record messages in Arrow, each of rows with one number of classes; none where it has no rows. All
+// or nothing: an error is a *wire.FormatError that names the row, the field and its value.
+func (d *Decoder) Decode(r *Record) (messages [][]byte, err error) {
+	if d.dec == nil {
+		return [][]byte{r.Value}, nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			messages, err = nil, wire.Errorf(wire.Panicked, "%v", p)
+		}
+		var fe *wire.FormatError
+		if err != nil && !errors.As(err, &fe) {
+			err = wire.Errorf(wire.Panicked, "%v", err)
+		}
+	}()
+	if len(r.Value) > d.opt.MaxBytes {
+		return nil, wire.Errorf(wire.TooLarge, "record of %d bytes, at most %d", len(r.Value), d.opt.MaxBytes)
+	}
+	d.rows.reset(&d.opt)
+	if err := d.rows.outer(r); err != nil {
+		return nil, err
+	}
+	if err := d.dec.decode(r, d.rows); err != nil {
+		return nil, err
+	}
+	rows, err := d.rows.rows(&d.cfg)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		if messages, err = d.encode(messages, &rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return messages, nil
+}
+
+// encode appends the messages of rows: as many as keep each within the limit.
+func (d *Decoder) encode(out [][]byte, r *arrowio.Rows) ([][]byte, error) {
+	value, err := r.Encode()
+	if err != nil {
+		return nil, err
+	}
+	if len(value) <= d.opt.MaxBytes {
+		return append(out, value), nil
+	}
+	if r.N == 1 {
+		return nil, wire.Errorf(wire.TooLarge, "a row alone makes a message of %d bytes, at most %d", len(value),
+			d.opt.MaxBytes)
+	}
+	first, second := r.Halves()
+	if out, err = d.encode(out, first); err != nil {
+		return nil, err
+	}
+	return d.encode(out, second)
+}

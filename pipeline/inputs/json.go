@@ -1,0 +1,185 @@
+package inputs
+
+import "github.com/plumbline/plumbline/arrowio/wire"
+
+// jsonDecoder reads JSON: an object is a document, and so is each item of a list, or each of several values one after
+// the other.
+type jsonDecoder struct{ s scanner }
+
+func (d *jsonDecoder) decode(r *Record, c *collector) error { return d.all(r.Value, c) }
+
+// all reads the documents of a value.
+func (d *jsonDecoder) all(value []byte, c *collector) error {
+	d.s = scanner{b: value, buf: d.s.buf}
+	for d.s.peek() != 0 || d.s.i < len(value) {
+		if err := d.documents(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *jsonDecoder) documents(c *collector) error {
+	if c.root.each == nil && d.s.peek() == '[' && len(c.root.items) == 0 {
+		return d.s.array(func(int) error { return d.document(c) })
+	}
+	return d.document(c)
+}
+
+func (d *jsonDecoder) document(c *collector) error {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	if err := d.value(c, c.root); err != nil {
+		return err
+	}
+	return c.end()
+}
+
+// value reads what lies at a node.
+func (d *jsonDecoder) value(c *collector, n *node) error {
+	s := &d.s
+	at := s.peek()
+	switch {
+	case len(n.columns) > 0:
+		return d.columns(c, n)
+	case at == 'n': // null, or an error
+		_, err := s.word()
+		return err
+	case n.each != nil:
+		if at != '[' {
+			return d.wrong(c, n, "a list")
+		}
+		if err := c.beginList(n); err != nil {
+			return err
+		}
+		err := s.array(func(int) error {
+			if err := d.value(c, n.each); err != nil {
+				return err
+			}
+			return c.endItem(n)
+		})
+		c.endList()
+		return err
+	case n.items != nil:
+		if at != '[' {
+			return d.wrong(c, n, "a list")
+		}
+		return s.array(func(i int) error {
+			if kid := n.items[i]; kid != nil {
+				return d.value(c, kid)
+			}
+			return s.skip()
+		})
+	case at != '{':
+		return d.wrong(c, n, "an object")
+	}
+	return s.object(func(name []byte) error {
+		if kid := n.kidOf(name); kid != nil {
+			return d.value(c, kid)
+		}
+		return s.skip()
+	})
+}
+
+// wrong refuses a value that columns should be inside of.
+func (d *jsonDecoder) wrong(c *collector, n *node, want string) error {
+	if at := d.s.peek(); at != '"' && at != '[' && at != '{' && at != 't' && at != 'f' && at != '-' &&
+		(at < '0' || at > '9') {
+		return d.s.fail("a value")
+	}
+	where := "the record"
+	if len(n.below) > 0 {
+		where = n.below[0].path
+	}
+	rest := d.s.b[d.s.i:min(len(d.s.b), d.s.i+24)]
+	hint := ""
+	if want == "an object" && d.s.peek() == '[' {
+		hint = "; write [] in the path if each item is a row"
+	}
+	return wire.Errorf(wire.ColumnType, "byte %d, row %d: %.24q where %s must have %s%s", d.s.i, c.at, rest, where,
+		want,
+		hint)
+}
+
+// columns sets the columns of a node.
+func (d *jsonDecoder) columns(c *collector, n *node) error {
+	from := d.s.i
+	for i, col := range n.columns {
+		if i > 0 {
+			d.s.i = from
+		}
+		if err := c.set(col); err != nil {
+			return err
+		}
+		if err := d.column(col); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *jsonDecoder) column(col *column) error {
+	s := &d.s
+	switch at := s.peek(); {
+	case at == '"':
+		t, err := s.text()
+		if err != nil {
+			return err
+		}
+		return col.addText(t)
+	case at == '-' || at >= '0' && at <= '9':
+		n, err := s.number()
+		if err != nil {
+			return err
+		}
+		return col.addNumber(n)
+	case at == '[' && col.kind == vector && col.part < 0:
+		return d.list(col)
+	case at == '[' || at == '{':
+		what := "a list"
+		if at == '{' {
+			what = "an object"
+		}
+		return col.fail(col.n, "%s at byte %d, must be %s", what, s.i, col.wantsAny())
+	}
+	w, err := s.word()
+	if err != nil {
+		return err
+	}
+	if w == 'n' {
+		return col.addNull()
+	}
+	return col.addBool(w == 't')
+}
+
+// list reads a list of numbers.
+func (d *jsonDecoder) list(col *column) error {
+	s := &d.s
+	null := false
+	err := s.array(func(i int) error {
+		at := s.peek()
+		if at == '-' || at >= '0' && at <= '9' {
+			n, err := s.number()
+			if err != nil {
+				return err
+			}
+			return col.addItem(parseFloat32(n))
+		}
+		if at != '"' && at != '[' && at != '{' {
+			w, err := s.word()
+			if err != nil {
+				return err
+			}
+			if w == 'n' {
+				null = true
+				return nil
+			}
+		}
+		return col.fail(col.n, "item %d, at byte %d: %.16q must be a number", i, s.i, s.b[s.i:min(len(s.b), s.i+16)])
+	})
+	if err != nil {
+		return err
+	}
+	return col.endList(null)
+}

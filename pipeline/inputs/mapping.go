@@ -1,0 +1,258 @@
+package inputs
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/arrowio"
+)
+
+// mapping is what of a record goes into which column, compiled from a Config.
+type mapping struct {
+	kind    arrowio.Kind
+	columns []*column
+	root    *node
+	// outside are the columns from headers, attributes and the key.
+	outside []outsider
+	lists   int // nodes whose items are rows
+}
+
+type outsider struct {
+	path path
+	*column
+}
+
+// node is a place in the value.
+type node struct {
+	names   []string // of kids
+	kids    []*node
+	items   map[int]*node
+	each    *node
+	list    int // which of the lists each is
+	columns []*column
+	below   []*column // all columns at and below
+}
+
+// defaults are the paths of a format's columns; "" = the column's own name where own, else none.
+type defaults struct {
+	own   bool
+	paths map[string]string
+}
+
+// wanted is a column of the configuration.
+type wanted struct {
+	name, path string
+	kind       kind
+}
+
+func wantedOf(c *Config) []wanted {
+	p := &c.Columns
+	return []wanted{{"id", p.ID, ident}, {"ts", p.TS, instant}, {"logits", p.Logits, vector},
+		{"probs", p.Probs, vector},
+		{"logit", p.Logit, number}, {"prob", p.Prob, number}, {"label", p.Label, class},
+		{"features", p.Features, vector},
+		{"model", p.Model, text}, {"version", p.Version, text}, {"served", p.Served, number},
+		{"weight", p.Weight, number}}
+}
+
+// compile makes the mapping of an input; slices are the names of the slice columns.
+func compile(c *Config, sliceNames []string) (*mapping, *pathError) {
+	m := &mapping{kind: c.Kind(), root: &node{}}
+	def := formats[c.Format].defaults
+	scored := c.Columns.Logits+c.Columns.Probs+c.Columns.Logit+c.Columns.Prob != ""
+	for _, w := range wantedOf(c) {
+		if m.kind == arrowio.Labels && !slices.Contains([]string{"id", "ts", "label", "model", "version"}, w.name) {
+			if w.path != "" {
+				return nil, &pathError{w.name, w.path, "has no effect on rows that are labels"}
+			}
+			continue
+		}
+		if w.path == "" {
+			own := def.own && !(scored && isScore(w.name))
+			if w.path = def.paths[w.name]; w.path == "" && own {
+				w.path = w.name
+			}
+		}
+		if w.path == "" {
+			continue
+		}
+		if err := m.add(w, c.Classes); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.addSlices(c, def, sliceNames); err != nil {
+		return nil, err
+	}
+	return m, m.check(c)
+}
+
+func isScore(name string) bool {
+	return slices.ContainsFunc(arrowio.ScoreForms, func(f arrowio.ScoreForm) bool { return f.Column == name })
+}
+
+func (m *mapping) addSlices(c *Config, def defaults, names []string) *pathError {
+	paths := map[string]string{}
+	for _, s := range c.Columns.Slices {
+		if names != nil && !slices.Contains(names, s.Column) {
+			return &pathError{"slices", s.Column, "must be one of slices.columns: " + strings.Join(names, ", ")}
+		}
+		if paths[s.Column] != "" {
+			return &pathError{"slices", s.Column, "must be there once"}
+		}
+		paths[s.Column] = s.Path
+	}
+	if names == nil {
+		for name := range paths {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+	}
+	if m.kind == arrowio.Labels {
+		return nil
+	}
+	for _, name := range names {
+		w := wanted{name, paths[name], text}
+		if w.path == "" {
+			if !def.own {
+				continue
+			}
+			w.path = `"` + strings.ReplaceAll(name, `"`, "") + `"`
+		}
+		if err := m.add(w, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check refuses a mapping of which no record could become rows.
+func (m *mapping) check(c *Config) *pathError {
+	has := func(name string) bool {
+		return slices.ContainsFunc(m.columns, func(c *column) bool { return c.name == name })
+	}
+	switch {
+	case c.Format == formatArrow:
+		return nil
+	case m.kind == arrowio.Labels && !has("id"):
+		return &pathError{"id", "", "must say where the id of a label is"}
+	case m.kind == arrowio.Labels && !has("label"):
+		return &pathError{"label", "", "must say where the label is"}
+	case m.kind == arrowio.Predictions &&
+		!slices.ContainsFunc(m.columns, func(c *column) bool { return isScore(c.name) }):
+		return &pathError{"probs", "", "must say where the scores are, or another of logits, probs, logit and prob"}
+	case m.kind == arrowio.Predictions && !has("model") && c.Model == "":
+		return &pathError{"model", "", "must say where the model is, or the input's key model which it is"}
+	}
+	return nil
+}
+
+// add puts a column at its path.
+func (m *mapping) add(w wanted, classes []string) *pathError {
+	paths := []string{w.path}
+	if w.kind == vector {
+		paths = splitPaths(w.path)
+	}
+	for i, s := range paths {
+		c := &column{name: w.name, path: s, kind: w.kind, part: -1, classes: classes}
+		if len(paths) > 1 {
+			c.part = i
+		}
+		p, err := parsePath(s)
+		if err != nil {
+			return &pathError{w.name, s, err.Error()}
+		}
+		m.columns = append(m.columns, c)
+		if p.from != "" {
+			if w.kind == vector {
+				return &pathError{w.name, s, "must be in the record's value"}
+			}
+			m.outside = append(m.outside, outsider{p, c})
+			continue
+		}
+		if why := m.root.place(m, p.steps, c); why != "" {
+			return &pathError{w.name, s, why}
+		}
+	}
+	return nil
+}
+
+// place adds a column below a node; why is not empty where that cannot be.
+func (n *node) place(m *mapping, steps []step, c *column) (why string) {
+	n.below = append(n.below, c)
+	if len(steps) == 0 {
+		if len(n.kids)+len(n.items) > 0 || n.each != nil {
+			return "must not be a field that other columns are inside of"
+		}
+		n.columns = append(n.columns, c)
+		return ""
+	}
+	if len(n.columns) > 0 {
+		return "must not be inside of the field of another column"
+	}
+	var next *node
+	switch s := steps[0]; s.kind {
+	case each:
+		if n.each == nil {
+			n.each, n.list = &node{}, m.lists
+			m.lists++
+		}
+		next = n.each
+	case item:
+		if n.items == nil {
+			n.items = map[int]*node{}
+		}
+		if n.items[s.item] == nil {
+			n.items[s.item] = &node{}
+		}
+		next = n.items[s.item]
+	default:
+		if next = n.kid(s.field); next == nil {
+			next = &node{}
+			n.names, n.kids = append(n.names, s.field), append(n.kids, next)
+		}
+	}
+	if n.each != nil && len(n.items) > 0 {
+		return "must not be one item of a list whose items are rows"
+	}
+	return next.place(m, steps[1:], c)
+}
+
+// kid is the node of a field; nil = no column is there.
+func (n *node) kid(name string) *node {
+	for i, s := range n.names {
+		if s == name {
+			return n.kids[i]
+		}
+	}
+	return nil
+}
+
+func (n *node) kidOf(name []byte) *node {
+	for i, s := range n.names {
+		if s == string(name) {
+			return n.kids[i]
+		}
+	}
+	return nil
+}
+
+// formOf is the first form of scores that has any.
+func formOf(cols map[string][]*column) arrowio.ScoreForm {
+	for _, f := range arrowio.ScoreForms {
+		if slices.ContainsFunc(cols[f.Column], func(c *column) bool { return c.some }) {
+			return f
+		}
+	}
+	return arrowio.ScoreForm{}
+}
+
+// firstPath is what refusals name where a column is missing.
+func firstPath(cols []*column, name string) string {
+	for _, c := range cols {
+		if c.name == name {
+			return cmp.Or(c.path, name)
+		}
+	}
+	return name
+}
