@@ -299,7 +299,7 @@ kafka-start:
 kafka-stop:
 	deploy/kafka/kafka.sh stop
 
-include release.mk
+include release.mk deploy.mk
 
 clean:
 	rm -rf .cache plumbline state

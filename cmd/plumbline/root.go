@@ -29,7 +29,7 @@ type section struct {
 var sections = []section{
 	{"Begin:", []func() *cobra.Command{newDemoCommand, newConfigCommand, newTopicsCommand, newProduceCommand}},
 	{"Run:", []func() *cobra.Command{newRunCommand, newTrainerCommand, newHealthCommand, newPauseCommand,
-		newResumeCommand, newScaleCommand, newStateCommand}},
+		newResumeCommand, newScaleCommand, newStateCommand, newBackupCommand, newRestoreCommand}},
 	{"See and decide:", []func() *cobra.Command{newModelsCommand, newCalibratorsCommand, newHeadsCommand,
 		newHistoryCommand}},
 	{"On files:", []func() *cobra.Command{newEvalCommand, newFitCommand, newApplyCommand, newConvertCommand,

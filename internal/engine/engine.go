@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/backup"
 	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
@@ -203,6 +204,12 @@ func (rt *Engine) watermark(inputs int) *pipeline.Watermark {
 		w.Leave(in)
 	}
 	return w
+}
+
+// BackupPlace is where the state and the history are.
+func (rt *Engine) BackupPlace() backup.Place {
+	return backup.Place{Group: rt.Config.Group, State: rt.Config.Checkpoints.Dir, Skip: rt.workDir(),
+		History: rt.HistoryFile()}
 }
 
 // workDir is where this process keeps what is of use to itself and its next life only.

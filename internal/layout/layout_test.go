@@ -71,6 +71,7 @@ var rules = []struct {
 	{pkg: "internal/binenc", third: []string{}},
 	{pkg: "internal/faultlog", third: []string{}},
 	{pkg: "internal/nearest", third: []string{}},
+	{pkg: "internal/backup", third: []string{"go.etcd.io/bbolt"}},
 	{pkg: "internal/printable", third: []string{}},
 	{pkg: "internal/batchtest", may: []string{"arrowio", "arrowio/table", "calib/calibrator", "pipeline"}},
 	{pkg: "internal/worldtest", may: []string{

@@ -182,5 +182,5 @@ func TestEveryAlertHasATestAndARunbook(t *testing.T) {
 	for name := range alerts {
 		linked[strings.ToLower(name)] = true
 	}
-	sameNames(t, "links to the runbook", names(rules, `runbook: docs/operations\.md#(\w+)`), linked)
+	sameNames(t, "links to the runbook", names(rules, `runbook_url: https://\S+/docs/operations\.md#(\w+)`), linked)
 }

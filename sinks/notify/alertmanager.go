@@ -54,6 +54,9 @@ func (c *Options) asPostable(a *record.Alert, now time.Time) postable {
 	if evidence := c.evidence(a); evidence != "" {
 		annotations["evidence"] = evidence
 	}
+	if c.RunbookURL != "" {
+		annotations["runbook_url"] = c.RunbookURL
+	}
 	return postable{
 		Labels:       labels,
 		Annotations:  annotations,

@@ -20,6 +20,8 @@ func (Config) Declaration() string { return configSource }
 type Config struct {
 	// Address of the page for links in alerts: https://host/path; empty: no links.
 	ExternalURL string `yaml:"external_url" format:"url"`
+	// Address of your runbook for alarms of models: a link in every alert; empty: none.
+	RunbookURL string `yaml:"runbook_url" format:"url"`
 	// Base URLs of Alertmanagers (API v2). All of them receive everything.
 	Alertmanagers []string `yaml:"alertmanagers" format:"url"`
 	// Labels added to every alert for Alertmanager, name=value.
@@ -41,6 +43,9 @@ type WebhookConfig struct {
 	URL string `yaml:"url" format:"url"`
 	// File that holds the address, where the address is a secret.
 	URLFile string `yaml:"url_file"`
+	// Form of the body: standard (Standard Webhooks), slack (an incoming webhook) or teams (a workflow that posts
+	// adaptive cards).
+	Format string `yaml:"format" default:"standard" enum:"standard|slack|teams"`
 	// Environment variable that holds the key for signatures: whsec_ and base64, or at least 16 bytes of other text.
 	SecretEnv string `yaml:"secret_env"`
 	// File that holds the key; neither secret_env nor secret_file: not signed.
@@ -111,7 +116,7 @@ func (c WebhookConfig) secret() (string, error) {
 func (c Config) ReadWebhooks() ([]Webhook, error) {
 	var out []Webhook
 	for i, w := range c.Webhooks {
-		hook := Webhook{States: w.States}
+		hook := Webhook{States: w.States, Format: w.Format}
 		var err error
 		if hook.URL, err = w.address(); err != nil {
 			return nil, err

@@ -28,6 +28,7 @@ type Webhook struct {
 	// alert that was sent as firing and that another alert stands for from then on is sent as resolved, with
 	// InhibitedBy: what was opened is closed.
 	States []string
+	Format string // "" is standard
 }
 
 // event is the body of a webhook's request.
@@ -102,10 +103,16 @@ type delivery struct {
 }
 
 // body is what every attempt sends.
-func (c *Options) body(a *record.Alert) ([]byte, error) {
+func (c *Options) body(format string, a *record.Alert) ([]byte, error) {
 	kind := stateOf(a)
 	if a.State == resolved {
 		kind = resolved
+	}
+	switch format {
+	case formatSlack:
+		return c.slack(kind, a)
+	case formatTeams:
+		return c.teams(kind, a)
 	}
 	return json.Marshal(event{
 		Type:      "alert." + kind,
@@ -120,7 +127,7 @@ func (c *Options) body(a *record.Alert) ([]byte, error) {
 // was taken. The error is ctx's only.
 func (n *Notifier) deliver(ctx context.Context, d delivery) (taken bool, err error) {
 	c, w, id, a := &n.cfg, d.webhook, d.id, d.alert
-	body, err := c.body(a)
+	body, err := c.body(w.Format, a)
 	if err != nil {
 		c.Log.Error("alert cannot be sent", "webhook", host(w.URL), "err", err)
 		return false, nil

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/internal/backup"
+	"github.com/plumbline/plumbline/internal/buildinfo"
+	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/sinks/registry"
+)
+
+func newBackupCommand() *cobra.Command {
+	var output string
+	var force bool
+	cmd := &cobra.Command{
+		Use:     "backup",
+		Short:   "Copy state and history into one file, while all processes are stopped or paused",
+		Long:    help("backup"),
+		Example: "  plumbline backup -c plumbline.yaml -o /backup/plumbline.tar.gz",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runBackup(cmd, output, force) },
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to write, .tar.gz")
+	cmd.Flags().BoolVar(&force, "force", false, "replace the file if it is there")
+	return cmd
+}
+
+func newRestoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put a backup in place of a state that is lost; all processes stopped, the directory empty",
+		Long:  help("backup"),
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			place, err := backupPlace(cmd)
+			if err != nil {
+				return err
+			}
+			m, err := backup.Restore(args[0], place)
+			if err != nil {
+				return err
+			}
+			return printBackup(cmd, "restored to "+place.State, m)
+		},
+	}
+}
+
+// backupPlace is where the configuration has state and history.
+func backupPlace(cmd *cobra.Command) (backup.Place, error) {
+	cfg, log, err := setup(cmd)
+	if err != nil {
+		return backup.Place{}, err
+	}
+	if cfg.Checkpoints.Store != "directory" {
+		return backup.Place{}, usageErrorf("checkpoints.store %s: the state is in Kafka; back %s up there",
+			cfg.Checkpoints.Store, cfg.Topics.Checkpoints)
+	}
+	place := engine.New(cfg, log).BackupPlace()
+	if cfg.History.Store != registry.File {
+		place.History = ""
+	}
+	return place, nil
+}
+
+func runBackup(cmd *cobra.Command, output string, force bool) error {
+	if output == "" {
+		return usageErrorf("--output: must be a file such as plumbline.tar.gz")
+	}
+	place, err := backupPlace(cmd)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(output); err == nil && !force {
+		return usageErrorf("%s: is there already; --force replaces it", output)
+	}
+	to, err := os.CreateTemp(filepath.Dir(output), ".plumbline-backup-*")
+	if err != nil {
+		return err
+	}
+	m, err := backup.Create(to, place, "plumbline "+buildinfo.Name())
+	err = errors.Join(err, to.Sync(), to.Close())
+	if err == nil {
+		err = os.Rename(to.Name(), output)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(to.Name()))
+	}
+	return printBackup(cmd, output, m)
+}
+
+func printBackup(cmd *cobra.Command, what string, m *backup.Manifest) error {
+	if jsonOutput(cmd) {
+		return printJSON(cmd, m)
+	}
+	bytes := int64(0)
+	for _, f := range m.Files {
+		bytes += f.Size
+	}
+	printf(cmd, "%s: %s\n", what, fmt.Sprintf("%d files, %d bytes, of %s, by %s", len(m.Files), bytes,
+		m.At.Format("2006-01-02 15:04:05Z"), m.Program))
+	return nil
+}
