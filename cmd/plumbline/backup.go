@@ -52,7 +52,7 @@ func newRestoreCommand() *cobra.Command {
 
 // backupPlace is where the configuration has state and history.
 func backupPlace(cmd *cobra.Command) (backup.Place, error) {
-	cfg, log, err := setup(cmd)
+	cfg, err := loadConfig(cmd)
 	if err != nil {
 		return backup.Place{}, err
 	}
@@ -60,7 +60,7 @@ func backupPlace(cmd *cobra.Command) (backup.Place, error) {
 		return backup.Place{}, usageErrorf("checkpoints.store %s: the state is in Kafka; back %s up there",
 			cfg.Checkpoints.Store, cfg.Topics.Checkpoints)
 	}
-	place := engine.New(cfg, log).BackupPlace()
+	place := engine.BackupPlace(cfg)
 	if cfg.History.Store != registry.File {
 		place.History = ""
 	}

@@ -206,10 +206,10 @@ func (rt *Engine) watermark(inputs int) *pipeline.Watermark {
 	return w
 }
 
-// BackupPlace is where the state and the history are.
-func (rt *Engine) BackupPlace() backup.Place {
-	return backup.Place{Group: rt.Config.Group, State: rt.Config.Checkpoints.Dir, Skip: rt.workDir(),
-		History: rt.HistoryFile()}
+// BackupPlace is where a configuration has the state and the history.
+func BackupPlace(c config.Config) backup.Place {
+	rt := &Engine{Config: c}
+	return backup.Place{Group: c.Group, State: c.Checkpoints.Dir, Skip: rt.workDir(), History: rt.HistoryFile()}
 }
 
 // workDir is where this process keeps what is of use to itself and its next life only.
