@@ -65,7 +65,7 @@ func (c *ClassWise) hit(y int, p, w float64) {
 //	cwece = 1/K Σ_k Σ_b W_kb/W · |acc_kb - conf_kb|
 //
 // W is that of all rows. It shrinks like 1/K, since most probabilities are small: compare only at equal K.
-// NaN where there is no row.
+// NaN where there is no row. Other code takes the mean over the classes present, which rises when one is missing.
 // Reference: Kull et al., Beyond temperature scaling, NeurIPS 2019.
 func (c *ClassWise) ECE() float64 {
 	c.fold()

@@ -9,7 +9,8 @@ import "math"
 // Weighted rows: a row of weight w is w equal rows, so it may be split between bins, and then counts in the N of
 // each. If all weights are whole numbers the bins are those of the repeated rows; otherwise the bins have W/m each.
 //
-// ECE and ECEL2 of these bins are the adaptive calibration error, in L1 and in L2.
+// ECE and ECEL2 of these bins are the adaptive calibration error, in L1 and in L2. Other code differs in the sizes of
+// the bins, and some leaves out the row of the smallest confidence.
 // Reference: Nixon et al., Measuring Calibration in Deep Learning, CVPR Workshops 2019.
 func EqualMass(s Sorted, m int) []Bin {
 	if m < 1 {

@@ -28,7 +28,8 @@ func BinIndex(c float64, m int) int {
 
 // EqualWidth sums n rows into the m bins (i/m, (i+1)/m]; a confidence of 0 (which no top label has) counts in
 // the first. c are confidences in [0,1], a says which predictions are right, w are weights ≥ 0, or nil for 1.
-// It panics if the lengths differ or m < 1.
+// It panics if the lengths differ or m < 1. Code with bins [i/m, (i+1)/m) gives the confidence 1 a bin of its own.
+// Reference: Guo et al., On Calibration of Modern Neural Networks, ICML 2017.
 func EqualWidth(c []float64, a []bool, w []float64, m int) []Bin {
 	checkLengths(c, a, w)
 	bins := make([]Bin, m)

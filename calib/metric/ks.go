@@ -6,7 +6,8 @@ import "math"
 //
 //	KS = max_t |Σ_{c_i ≤ t} w_i (a_i - c_i)| / W
 //
-// over the ends t of the groups of equal confidence, so that the order within ties does not matter.
+// over the ends t of the groups of equal confidence, so that the order within ties does not matter. Code that takes
+// the maximum over single rows depends on that order.
 // It is in [0,1]; NaN where there is no row.
 // Reference: Gupta et al., Calibration of Neural Networks using Splines, ICLR 2021.
 func KS(s Sorted) float64 {

@@ -11,7 +11,8 @@ import "math"
 // order of the input does not matter. In [0,1], lower is better; NaN where there is no row.
 // A row of weight w is w rows, as RiskArea says, for any real w: k then runs over the weight, so that weights
 // times a factor give the same only up to terms of ln W/W.
-// Reference: Zhou et al., Revisiting Reweighted Risk for Calibration.
+// Reference: Zhou et al., Revisiting Reweighted Risk for Calibration. The weights -ln(1 - r/n) of other code are
+// infinite for the top row.
 func AURC(s Sorted) float64 {
 	if w := unlessUnit(s.W); w != nil {
 		return RiskArea(RiskCoverage(s))
@@ -35,7 +36,8 @@ func AURC(s Sorted) float64 {
 }
 
 // EAURC returns the excess AURC: AURC less that of the best order of the same rows, all wrong rows below all
-// right ones. 0 where the score separates them; NaN where there is no row.
+// right ones. 0 where the score separates them; NaN where there is no row. Other code takes an asymptotic formula of
+// the best order off.
 // Reference: Geifman, Uziel and El-Yaniv, Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers, ICLR 2019.
 func EAURC(s Sorted) float64 {
 	n := len(s.C)
