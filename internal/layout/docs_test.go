@@ -2,6 +2,7 @@ package layout
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -162,14 +163,69 @@ func between(t *testing.T, text, from, to string) string {
 	return text
 }
 
-// TestTableOfPackages: docs/architecture.md has one row for each package; those of the module bench share one.
-func TestTableOfPackages(t *testing.T) {
+// TestListOfPackages: docs/architecture.md has one line for each package; those of the module bench share one.
+func TestListOfPackages(t *testing.T) {
 	want := []string{"bench"}
 	for _, p := range list(t) {
 		want = append(want, strings.TrimPrefix(p.path, module+"/"))
 	}
-	table := between(t, document(t, "docs/architecture.md"), "\n## Packages\n", "\n## ")
-	sortedAlike(t, "the table of packages", firstGroups(table, "(?m)^\\| `([^`]+)` \\|"), want)
+	lines := between(t, document(t, "docs/architecture.md"), "\n## Packages\n", "\n## ")
+	sortedAlike(t, "the list of packages", firstGroups(lines, "(?m)^- `([^`]+)`: "), want)
+}
+
+// wordLimits are the most words of documents, as wc -w counts them.
+var wordLimits = map[string]int{"docs/architecture.md": 3500, "docs/benchmarks.md": 2500}
+
+// mostWords is the limit of all documents together.
+const mostWords = 40000
+
+// counted reports whether a document belongs to those that a reader is expected to find everything in. Guides for
+// other products and tables of results do not.
+func counted(path string) bool {
+	for _, part := range []string{"docs/integrations/", "bench/results/"} {
+		if strings.HasPrefix(path, part) {
+			return false
+		}
+	}
+	top, inside, nested := strings.Cut(path, "/")
+	switch {
+	case !nested:
+		return slices.Contains([]string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}, path)
+	case top == "docs":
+		return true
+	}
+	return (top == "examples" || top == "bench") && (inside == "README.md" || strings.HasSuffix(inside, "/README.md"))
+}
+
+// TestDocumentsAreShort counts the words of the documents. Say a thing once, and link to it.
+func TestDocumentsAreShort(t *testing.T) {
+	words, total := map[string]int{}, 0
+	walk(t, filepath.Join("..", ".."), ".md", func(path string) {
+		if !counted(path) {
+			return
+		}
+		n := len(strings.Fields(document(t, path)))
+		words[path], total = n, total+n
+		if limit, ok := wordLimits[path]; ok && n > limit {
+			t.Errorf("%s has %d words, the most is %d", path, n, limit)
+		}
+	})
+	for path := range wordLimits {
+		if words[path] == 0 {
+			t.Errorf("%s is not there", path)
+		}
+	}
+	longest := slices.SortedFunc(maps.Keys(words), func(a, b string) int { return words[b] - words[a] })
+	if len(longest) < 15 {
+		t.Fatalf("only %v counted: there are more", longest)
+	}
+	t.Logf("%d words", total)
+	if total > mostWords {
+		t.Errorf("the documents have %d words, the most is %d. The longest:", total, mostWords)
+		for _, path := range longest[:6] {
+			t.Errorf("%6d %s", words[path], path)
+		}
+	}
 }
 
 // TestReasonsAreDocumented: docs/schema.md lists the reasons for which rows and messages are refused.
