@@ -1,10 +1,10 @@
 // Package operators is the table of the stages that a batch passes through in a shard, in order:
 //
-//	validate   rows that cannot be right take no part, and their message goes to the dead-letter topic
+//	validate   rows that must be wrong are rejected, and their message goes to the dead-letter topic
 //	join       predictions wait for their labels, and labels for their predictions
 //	archive    labelled rows with features go to files
 //	apply      the calibrated stream
-//	shadow     heads that do not serve yet run on the features that flow by
+//	shadow     heads that do not serve yet run on the features of the stream
 //	stats      sums by model version, slice and pane, which the model task gets
 //
 // Each is a package below this one, and none imports another: what one decides reaches the next in the batch that it

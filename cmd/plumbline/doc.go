@@ -1,4 +1,4 @@
-// Command plumbline tells whether a classifier's confidence is true while it is serving, and makes it true again.
+// Command plumbline checks in production whether a classifier's confidence is true, and recalibrates it.
 //
 // One file holds one subcommand with those below it; root.go lists them, and help/ has their long texts. Subcommands
 // parse flags, load the configuration, call a package and print: no logic of the product lives here. What all of them

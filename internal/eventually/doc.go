@@ -1,7 +1,7 @@
-// Package eventually waits in tests for what other goroutines and processes bring about.
+// Package eventually waits in tests for a condition that other goroutines or processes make true.
 //
-// A test gives a condition, and words for it; the package asks again and again, soon at first and less often later,
-// until the condition holds. After [Patience] the test fails with those words. Patience is far longer than anything
-// takes: a machine with too much work is no reason to fail. The package knows nothing of what is waited for. A test
-// whose goroutines sleep and nothing else uses testing/synctest, and needs no waiting.
+// A test gives a condition and words for it. The package checks the condition repeatedly, often at first and less often
+// later. After [Patience] the test fails with the words. Patience is far longer than anything takes, so that a busy
+// machine fails no test. The package knows nothing of the condition. A test whose goroutines only sleep uses
+// testing/synctest instead.
 package eventually

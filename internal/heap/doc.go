@@ -1,3 +1,4 @@
-// Package heap sets how often the garbage collector runs, which is the program's to say: cmd/plumbline hands its
-// functions to the engine and the trainer, which only say when a restore or a training begins and ends.
+// Package heap sets how often the garbage collector runs. Such settings belong to the program, not to a library: the
+// command passes these functions to the engine and the trainer, which call them when a restore or a training begins and
+// ends. The package knows nothing of either.
 package heap

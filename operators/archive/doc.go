@@ -1,4 +1,5 @@
-// Package archive writes labelled rows that have features to files, every row once. It stands behind the join.
+// Package archive is the stage of a shard that writes labelled rows with features to files, every row once. It follows
+// the join.
 //
 // Rows gather in memory by model version and shape. A full record batch is encoded and goes to the work directory; with
 // enough rows, bytes or event time the file is complete, and waits in the publish queue until a checkpoint has it. Then
@@ -10,6 +11,6 @@
 // makes the same file again, under the same name. The state of a checkpoint is the rows in memory, and the record
 // batches as files by reference.
 //
-// The package knows rows, files and what room there is for them. It must not know where files go: that is
-// sinks.Archive, behind Publish. Where no room is left, the shard waits or rows are dropped and counted, as configured.
+// The package knows rows, files and the room for them. It must not know where files go: Publish is a function of
+// sinks/archive. Without room the shard waits, or rows are dropped and counted, as configured.
 package archive

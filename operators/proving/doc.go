@@ -1,4 +1,6 @@
-// Package proving is the section heads of the configuration: how a new head proves itself in the stream. Shards run
-// heads as shadows by its first keys (package shadow), model tasks judge them by the others (package finetune), so the
-// section belongs to neither. It knows no head and no stream.
+// Package proving has the section heads of the configuration: how a new head is tested in the stream before it serves.
+//
+// Two components read it, so it belongs to neither: the shards run heads as shadows (operators/shadow), and the model
+// tasks compare them with the heads that serve (operators/model/finetune). The package knows keys and their limits. It
+// must not know a head or a stream.
 package proving

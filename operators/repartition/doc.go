@@ -3,8 +3,8 @@
 //
 // What becomes of a message depends on the message and the configuration alone, and each part says in its headers which
 // message it was made of (pipeline.Provenance). So the converter has no state: it writes at least once, and the shard
-// passes repeats over. It also says when the source is exhausted, so that a silent source holds nobody back, and takes
-// that back before anybody else reads on.
+// skips repeats. It also announces when the source is exhausted, so that a silent source holds back no watermark, and
+// withdraws this before it writes further rows.
 //
 // The package knows the hash of Kafka's default partitioner and the splitter of package arrowio. It must not know what
 // rows mean: what cannot be decoded is a dead letter, whole.

@@ -1,5 +1,5 @@
-// Package philox has the counter-based generator of everything that is random in training: initial weights, mini-batch
-// orders, masks, mixup.
+// Package philox is the counter-based random number generator of training: initial weights, mini-batch orders, masks,
+// mixup.
 //
 // A number is a function of (seed, stream, position) alone. So every backend draws the same numbers in any order and in
 // parallel, and a training that goes on from a checkpoint gets the same bits. A [Stream] gives words by position, a

@@ -6,7 +6,7 @@
 //
 //	round(x·2^32) = bits(x + 1.5·2^20) - bits(1.5·2^20)
 //
-// Everything here is that, float64 products that are rounded on their own, the fused multiply-add of RoundProduct, and
-// integer steps.
-// The AVX-512, the AVX2 and the plain Go path therefore give the same bits; the first that the processor has is used.
+// The other steps are float64 products, each rounded, the fused multiply-add of RoundProduct, and integer additions. So
+// the AVX-512, the AVX2 and the plain Go path give the same bits; the first that the processor has is used. The package
+// must not know what a sum means.
 package fixedpoint
