@@ -13,11 +13,11 @@
 //
 // # Exactly once
 //
-// A checkpoint is a task at one moment: offsets, states, and decisions that are not published yet. Outputs that may come
-// twice are written before the checkpoint. Decisions that must never differ in a repeat are written when the checkpoint
-// is durable (Outputs). Each checkpoint number has one writer; a process that finds its number taken has lost the task
-// (ErrFenced). A journal beside each checkpoint has the order in which records were taken, so a task that falls back to
-// an older checkpoint makes the same decisions again.
+// A checkpoint is a task at one moment: offsets, states, and decisions that are not published yet. Outputs that may
+// come twice are written before the checkpoint. Decisions that must never differ in a repeat are written when the
+// checkpoint is durable (Outputs). Each checkpoint number has one writer; a process that finds its number taken has
+// lost the task (ErrFenced). A journal beside each checkpoint has the order in which records were taken, so a task that
+// falls back to an older checkpoint makes the same decisions again.
 //
 // # Contracts
 //

@@ -10,8 +10,8 @@
 // # Words
 //
 // A pane is an interval of event time, 10 s by default. A row has two: the prediction pane, in which it was predicted,
-// and the label pane, in which its label came. A key is a whole model version, or one slice of it (region=eu). A cell is
-// the sums of one key, label pane and prediction pane. The task walks label panes and never goes back.
+// and the label pane, in which its label came. A key is a whole model version, or one slice of it (region=eu). A cell
+// is the sums of one key, label pane and prediction pane. The task walks label panes and never goes back.
 //
 // # Where its data comes from and goes
 //
@@ -21,20 +21,21 @@
 // that starts again from a checkpoint writes the same bytes under the same keys, which replace themselves: it needs no
 // fence against a second task.
 //
-// The outputs are values of package record: snapshots, alerts, calibrators and decisions, requests for heads, and verdicts
-// on heads. Every output of a key enters the key's ledger, a hash chain that is part of the state hash. Package pipeline
-// publishes the outputs and takes the checkpoints.
+// The outputs are values of package record: snapshots, alerts, calibrators and decisions, requests for heads, and
+// verdicts on heads. Every output of a key enters the key's ledger, a hash chain that is part of the state hash.
+// Package pipeline publishes the outputs and takes the checkpoints.
 //
 // # Life of a label pane
 //
 //  1. Take skips messages that it has seen, by their numbers, and keeps the cells of each key as pending.
-//  2. The barrier is the first label pane that some shard has not closed; idle shards do not count. Each model processes
-//     its label panes up to the barrier, but waits before a pane for which a fit is due that has not ended (wait.go).
-//     Cells that come for a processed pane are late and join the next one.
+//  2. The barrier is the first label pane that some shard has not closed; idle shards do not count. Each model
+//     processes its label panes up to the barrier, but waits before a pane for which a fit is due that has not ended
+//     (wait.go). Cells that come for a processed pane are late and join the next one.
 //  3. Orders of people whose place is before the pane are carried out (order.go).
-//  4. The number of classes of each version is settled, and cells of another number are held back or dropped (classes.go).
-//  5. The heaviest values of each slice column get statistics of their own. The cells of all others join ~other of their
-//     column, and those without statistics yet are pending slices (slices.go, retire.go).
+//  4. The number of classes of each version is settled, and cells of another number are held back or dropped
+//     (classes.go).
+//  5. The heaviest values of each slice column get statistics of their own. The cells of all others join ~other of
+//     their column, and those without statistics yet are pending slices (slices.go, retire.go).
 //  6. Versions are taken by name, and their keys: slices by name, then the whole version. The sampled rows of a key are
 //     scored by the calibrator in force at their event time (score.go). Then each stage observes the key's pane.
 //  7. Each stage closes the pane over all keys of the version. Then package alert settles the alerts, and package refit
@@ -42,8 +43,8 @@
 //  8. When all versions are done, package finetune evaluates shadow heads and asks for new heads. Versions without rows
 //     for a long time are forgotten (forget.go).
 //
-// Models, versions and keys are always taken in the order of their names. The order of messages, the number of shards, and
-// how many panes one punctuation closes make no difference.
+// Models, versions and keys are always taken in the order of their names. The order of messages, the number of shards,
+// and how many panes one punctuation closes make no difference.
 //
 // # What it knows, and what it must not know
 //
