@@ -29,7 +29,8 @@ type section struct {
 var sections = []section{
 	{"Begin:", []func() *cobra.Command{newDemoCommand, newConfigCommand, newTopicsCommand, newProduceCommand}},
 	{"Run:", []func() *cobra.Command{newRunCommand, newTrainerCommand, newHealthCommand, newPauseCommand,
-		newResumeCommand, newScaleCommand, newStateCommand, newBackupCommand, newRestoreCommand}},
+		newResumeCommand, newScaleCommand, newStateCommand, newBackupCommand, newRestoreCommand, newDoctorCommand,
+		newDeadLettersCommand}},
 	{"See and decide:", []func() *cobra.Command{newModelsCommand, newCalibratorsCommand, newHeadsCommand,
 		newHistoryCommand}},
 	{"On files:", []func() *cobra.Command{newEvalCommand, newFitCommand, newApplyCommand, newConvertCommand,

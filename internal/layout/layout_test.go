@@ -104,6 +104,8 @@ var rules = []struct {
 	{pkg: "internal/training", may: []string{"internal/offline", "internal/progress", "internal/texttable",
 		"internal/diagram", "internal/plot", "calib/metric", "trainer/..."}},
 	{pkg: "internal/diagram", may: []string{"calib/...", "trainer/recipe", "internal/plot"}},
+	{pkg: "internal/doctor", may: []string{"internal/config", "internal/kafkaclient", "internal/printable",
+		"pipeline/...", "arrowio"}},
 	{pkg: "internal/heap", may: []string{"trainer/data"}, third: []string{}},
 	{pkg: "internal/control", third: []string{}},
 	{pkg: "internal/inspect", may: []string{"calib/...", "pipeline"}},

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/doctor"
+	"github.com/plumbline/plumbline/internal/kafkatest"
+)
+
+// examine runs the doctor and returns what it finds, by check; of several findings the last that is not ok.
+func examine(t *testing.T, file string) map[string]doctor.Finding {
+	t.Helper()
+	code, out, stderr := runCommand(t, "doctor", "--json", "-c", file)
+	var report doctor.Report
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatalf("exit code %d, %v, stdout %q, stderr %q", code, err, out, stderr)
+	}
+	got := map[string]doctor.Finding{}
+	for _, f := range report.Findings {
+		if f.State != doctor.OK || got[f.Check].Check == "" {
+			got[f.Check] = f
+		}
+	}
+	if (report.Worst() == doctor.Bad) != (code == exitFailed) {
+		t.Errorf("exit code %d, the worst is %s", code, report.Worst())
+	}
+	return got
+}
+
+func predictionsOf(t *testing.T, ids ...string) []byte {
+	t.Helper()
+	c := arrowio.Columns{Model: "m", Version: "1", IDs: ids, K: 2, Logits: make([]float32, 2*len(ids))}
+	for range ids {
+		c.TS = append(c.TS, time.Now().UnixNano())
+	}
+	value, err := arrowio.EncodePredictions(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+func labelsOf(t *testing.T, ids ...string) []byte {
+	t.Helper()
+	now := make([]int64, len(ids))
+	for i := range now {
+		now[i] = time.Now().UnixNano()
+	}
+	value, err := arrowio.EncodeLabels("m", "1", ids, now, make([]int32, len(ids)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// TestDoctor: each fault of a new deployment is found, with what mends it.
+func TestDoctor(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	file := brokerConfig(t, brokers, "  partitions: 2\ncheckpoints: {dir: "+t.TempDir()+"}\n")
+	expect := func(what string, got doctor.Finding, state doctor.State, found, do string) {
+		t.Helper()
+		if got.State != state || !strings.Contains(got.Found, found) || !strings.Contains(got.Do, do) {
+			t.Errorf("%s: got %+v, want %s with %q and %q", what, got, state, found, do)
+		}
+	}
+	expect("no topics", examine(t, file)["topics"], doctor.Bad, "plumbline.logits (topics.logits)", "topics create")
+	run(t, "topics", "create", "-c", file)
+	got := examine(t, file)
+	expect("no records", got["records"], doctor.Warn, "no ", "plumbline produce")
+	expect("topics", got["topics"], doctor.OK, "2 partitions", "")
+	expect("no process", got["process"], doctor.Warn, "no process answers", "plumbline run")
+	expect("disk", got["disk"], got["disk"].State, "checkpoints.dir", "")
+
+	const logits, labels = "plumbline.logits", "plumbline.labels"
+	send := func(topic string, partition int, value []byte) {
+		t.Helper()
+		kafkatest.Write(t, brokers, kafka.Message{Topic: topic, Partition: partition, Value: value, Time: time.Now()})
+	}
+	send(logits, 0, predictionsOf(t, "a", "b", "c"))
+	send(labels, 0, labelsOf(t, "a"))
+	got = examine(t, file)
+	expect("good records", got["records"], doctor.OK, "1 records", "")
+	expect("keys that meet", got["keys"], doctor.OK, "1 of the last 1 labels", "")
+	send(labels, 1, labelsOf(t, "b", "c"))
+	expect("keys that never meet", examine(t, file)["keys"], doctor.Bad, "3 ids are in both topics, 2 of them in different",
+		"inputs")
+	send(logits, 0, []byte(`{"id": "a", "probs": [0.1, 0.9], "x": "`+"\x1b[31m"+`"}`))
+	expect("JSON", examine(t, file)["records"], doctor.Bad, "1 not_arrow", "format: json")
+}
+
+// TestDeadLetters: a letter is shown with where, why and how it begins; nothing of it commands the terminal.
+func TestDeadLetters(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	file := brokerConfig(t, brokers, "  partitions: 1\n")
+	run(t, "topics", "create", "-c", file)
+	if _, out, _ := runCommand(t, "deadletters", "-c", file); !strings.Contains(out, "no dead letters") {
+		t.Errorf("got %q of an empty topic", out)
+	}
+	header := func(key, value string) kafka.Header {
+		return kafka.Header{Key: "plumbline-" + key, Value: []byte(value)}
+	}
+	for _, offset := range []string{"6", "7"} {
+		value := []byte("{\"a\": \"\x1b]0;x\a\"}")
+		kafkatest.Write(t, brokers, kafka.Message{Topic: "plumbline.deadletter", Value: value,
+			Headers: []kafka.Header{header("reason", "not_arrow"), header("detail", "begins \x1b[2J with {"),
+				header("topic", "logits"), header("partition", "3"), header("offset", offset), header("rows", "0-4")}})
+	}
+	out := run(t, "deadletters", "-c", file, "--limit", "1")
+	for _, want := range []string{"logits/3/7  not_arrow: begins \\u001b[2J with {", "rows 0-4; 15 bytes, JSON",
+		`{"a": "\u001b]0;x\u0007"}`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("got %q, want %q", out, want)
+		}
+	}
+	if strings.Contains(out, "logits/3/6") || strings.ContainsAny(out, "\x1b\a") {
+		t.Errorf("got %q", out)
+	}
+}

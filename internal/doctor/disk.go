@@ -1,0 +1,66 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// disks looks at every directory that is written to.
+func (d *doctor) disks() {
+	c := d.Config
+	dirs := [][2]string{{"checkpoints.dir", c.Checkpoints.Dir}}
+	if c.Checkpoints.Store == pipeline.StoreTopic {
+		dirs = nil
+	}
+	if c.Archive.Directory != "" {
+		dirs = append(dirs, [2]string{"archive.directory", c.Archive.Directory})
+	}
+	if p := c.History.Path; p != "" {
+		dirs = append(dirs, [2]string{"history.path", filepath.Dir(p)})
+	}
+	for _, dir := range dirs {
+		d.disk(dir[0], dir[1])
+	}
+}
+
+// Less than these is too little room.
+const (
+	littleRoom = 1 << 30
+	noRoom     = 64 << 20
+)
+
+// disk makes and removes a file, and asks for the room that is left.
+func (d *doctor) disk(key, dir string) {
+	at := existing(dir)
+	f, err := os.CreateTemp(at, ".doctor-*")
+	if err != nil {
+		d.say("disk", Bad, "let the user of plumbline write there, or set "+key, "%s: %v", key, err)
+		return
+	}
+	_ = f.Close()
+	_ = os.Remove(f.Name())
+	free, err := freeBytes(at)
+	const mib = 1 << 20
+	switch {
+	case err != nil:
+		d.say("disk", Unknown, "", "%s %s: %v", key, at, err)
+	case free < noRoom:
+		d.say("disk", Bad, "make room, or set "+key+" to a larger disk", "%s %s: %d MiB free", key, at, free/mib)
+	case free < littleRoom:
+		d.say("disk", Warn, "make room before it is full", "%s %s: %d MiB free", key, at, free/mib)
+	default:
+		d.say("disk", OK, "", "%s %s: %d GiB free, can be written", key, at, free>>30)
+	}
+}
+
+// existing is dir, or the first directory above it that is there: it is made at the start.
+func existing(dir string) string {
+	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); err == nil || dir == "." || strings.HasSuffix(dir, string(filepath.Separator)) {
+			return dir
+		}
+	}
+}

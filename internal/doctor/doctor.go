@@ -1,0 +1,97 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
+)
+
+// State says how a check ended.
+type State string
+
+// Bad stops the pipeline or loses data. Warn may. Unknown is a check that could not be made.
+const (
+	OK      State = "ok"
+	Warn    State = "warn"
+	Bad     State = "bad"
+	Unknown State = "unknown"
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Check string `json:"check"`
+	State State  `json:"state"`
+	Found string `json:"found"`
+	Do    string `json:"do,omitempty"` // what mends it
+}
+
+// Status is what a running process says of itself; see GET /api/v1/status.
+type Status struct {
+	Ready   bool   `json:"ready"`
+	Because string `json:"not_ready_because"`
+	Process struct {
+		Tasks []struct {
+			Task   string           `json:"task"`
+			Counts map[string]int64 `json:"counts"`
+		} `json:"tasks"`
+		Failing []struct {
+			Cause string `json:"cause"`
+		} `json:"failing"`
+	} `json:"process"`
+}
+
+// Options say what to look at.
+type Options struct {
+	Config  config.Config
+	Records int // of a partition of an input, from its end
+	// Ask asks a running process; nil where none is asked.
+	Ask func(ctx context.Context) (Status, error)
+	Log *slog.Logger
+}
+
+// doctor is one examination.
+type doctor struct {
+	Options
+	client   *kafka.Client
+	dialer   *kafka.Dialer
+	findings []Finding
+	topics   map[string]kafkaclient.Topic
+}
+
+// Run makes all checks.
+func Run(ctx context.Context, o Options) (Report, error) {
+	client, dialer, err := kafkaclient.New(o.Config.Kafka)
+	if err != nil {
+		return Report{}, err
+	}
+	d := &doctor{Options: o, client: client, dialer: dialer}
+	if d.brokers(ctx) {
+		d.checkTopics()
+		d.limits(ctx)
+		d.permissions()
+		d.group(ctx)
+		d.inputs(ctx)
+		d.letters(ctx)
+	}
+	d.running(ctx)
+	d.disks()
+	return Report{d.findings}, ctx.Err()
+}
+
+func (d *doctor) say(check string, s State, do, format string, args ...any) {
+	d.findings = append(d.findings, Finding{Check: check, State: s, Found: fmt.Sprintf(format, args...), Do: do})
+}
+
+func (d *doctor) spec() kafkaio.TailSpec {
+	return kafkaio.TailSpec{Client: d.client, MaxBytes: d.Config.Kafka.FetchMax, Log: d.Log}
+}
+
+// patience bounds a question to the brokers.
+const patience = 15 * time.Second

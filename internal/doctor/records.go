@@ -1,0 +1,334 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/inputs"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
+)
+
+// source is a topic of inputs.
+type source struct {
+	topic string
+	kind  arrowio.Kind
+	as    inputs.Config
+	keyed bool // rows must lie in the partition of their id
+}
+
+// sources are the topics that the configuration reads rows from.
+func sources(cfg *config.Config) []source {
+	var out []source
+	for _, kind := range []arrowio.Kind{arrowio.Predictions, arrowio.Labels} {
+		own, unkeyed := cfg.Topics.Logits, cfg.Topics.LogitsUnkeyed
+		if kind == arrowio.Labels {
+			own, unkeyed = cfg.Topics.Labels, cfg.Topics.LabelsUnkeyed
+		}
+		found := len(out)
+		for i := range cfg.Inputs {
+			if c := cfg.Inputs[i]; c.Kind() == kind {
+				out = append(out, source{topic: c.Topic, kind: kind, as: c})
+			}
+		}
+		arrow := inputs.Config{Format: "arrow"}
+		switch {
+		case len(out) > found || own == "":
+		case unkeyed != "":
+			out = append(out, source{topic: unkeyed, kind: kind, as: arrow})
+		default:
+			out = append(out, source{topic: own, kind: kind, as: arrow, keyed: true})
+		}
+	}
+	return out
+}
+
+// place is where an id was seen.
+type place struct {
+	topic     string
+	partition int
+}
+
+// look is what the latest records of an input say.
+type look struct {
+	source
+	records, rows, rejected int
+	refused                 map[string]int // by reason
+	example                 string
+	newest                  arrowio.Time
+	ids                     map[arrowio.ID]place
+	err                     error
+}
+
+// inputs looks at the latest records of all inputs.
+func (d *doctor) inputs(ctx context.Context) {
+	var looks []*look
+	for _, s := range sources(&d.Config) {
+		if d.topics[s.topic].Partitions == 0 {
+			continue // said already
+		}
+		l := &look{source: s, refused: map[string]int{}, ids: map[arrowio.ID]place{}}
+		l.err = d.read(ctx, l)
+		looks = append(looks, l)
+		d.format(l)
+		d.clock(l)
+	}
+	d.meeting(looks)
+}
+
+// read decodes the last records of every partition.
+func (d *doctor) read(ctx context.Context, l *look) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	as, err := inputs.New(l.as, inputs.Options{Slices: d.Config.Slices.Columns, MaxBytes: d.Config.Kafka.MessageMax})
+	if err != nil {
+		return err
+	}
+	arrow := arrowio.NewDecoder(arrowio.Options{Slices: d.Config.Slices.Columns,
+		MaxMessageBytes: d.Config.Kafka.MessageMax})
+	for p := range d.topics[l.topic].Partitions {
+		err := lastRecords(ctx, d.spec(), place{l.topic, p}, d.Records, func(r *pipeline.Record) {
+			l.take(r, as, arrow)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastRecords hands over the last n records of a partition, or fewer where offsets hold none.
+func lastRecords(ctx context.Context, spec kafkaio.TailSpec, at place, n int, take func(*pipeline.Record)) error {
+	lo, hi, err := kafkaio.Bounds(ctx, spec.Client, at.topic, at.partition)
+	if err != nil || lo == hi {
+		return err
+	}
+	log := kafkaio.NewLog(spec, at.topic, at.partition, kafkaio.Range{Next: max(lo, hi-int64(n)), Until: hi})
+	defer log.Close()
+	for {
+		r, err := log.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case !r.Idle:
+			take(&r)
+		}
+	}
+}
+
+// take decodes a record as a shard would.
+func (l *look) take(r *pipeline.Record, as *inputs.Decoder, arrow *arrowio.Decoder) {
+	l.newest = max(l.newest, r.Time)
+	if len(r.Value) == 0 && slices.ContainsFunc(r.Headers, isControl) {
+		return
+	}
+	l.records++
+	values, err := as.Decode(&inputs.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: r.Time})
+	for i := 0; err == nil && i < len(values); i++ {
+		var batches []*arrowio.Batch
+		batches, err = arrow.Decode(values[i], arrowio.Origin{Time: r.Time}, l.kind)
+		for _, b := range batches {
+			l.rows += b.N
+			l.ofBatch(b, r)
+			b.Release()
+		}
+	}
+	var de *arrowio.DecodeError
+	if errors.As(err, &de) {
+		l.refuse(de.Reason, r, de.Detail)
+	} else if err != nil {
+		l.refuse("unreadable", r, err.Error())
+	}
+}
+
+// ofBatch counts the rows that are rejected, and notes the ids of the others.
+func (l *look) ofBatch(b *arrowio.Batch, r *pipeline.Record) {
+	for row := range b.N {
+		switch {
+		case b.Reject != nil && b.Reject[row] != "":
+			l.refuse(b.Reject[row], r, fmt.Sprintf("row %d", row))
+			l.rejected++
+		case b.IDs != nil && len(l.ids) < mostIDs:
+			l.ids[b.IDs[row]] = place{r.Topic, int(r.Partition)}
+		}
+	}
+}
+
+// mostIDs bounds the ids that are kept.
+const mostIDs = 1 << 18
+
+func isControl(h pipeline.Header) bool {
+	return h.Key == pipeline.WatermarkHeader || h.Key == pipeline.SourceIdleHeader
+}
+
+func (l *look) refuse(reason string, r *pipeline.Record, detail string) {
+	l.refused[reason]++
+	if l.example == "" {
+		l.example = fmt.Sprintf("%s/%d/%d (%s): %s", r.Topic, r.Partition, r.Offset, Kind(r.Value), detail)
+	}
+}
+
+// Kind says what the bytes of a value look like.
+func Kind(v []byte) string {
+	text := strings.TrimLeft(string(v[:min(len(v), 64)]), " \t\r\n")
+	switch {
+	case len(v) == 0:
+		return "empty"
+	case strings.HasPrefix(text, "\xff\xff\xff\xff"):
+		return "Arrow"
+	case strings.HasPrefix(text, "{"), strings.HasPrefix(text, "["):
+		return "JSON"
+	case strings.HasPrefix(text, "<"):
+		return "XML or HTML"
+	case strings.HasPrefix(text, "\x00") && len(v) > 5:
+		return "Avro, Protobuf or JSON behind the id of a schema registry"
+	case strings.HasPrefix(text, "ARROW1"):
+		return "an Arrow file; a message is a stream"
+	case strings.HasPrefix(text, "PAR1"):
+		return "Parquet"
+	case strings.HasPrefix(text, "\x80"):
+		return "a Python pickle"
+	}
+	return "first bytes " + fmt.Sprintf("% x", v[:min(len(v), 8)])
+}
+
+// format says whether the latest records can be read.
+func (d *doctor) format(l *look) {
+	what := "predictions"
+	if l.kind == arrowio.Labels {
+		what = "labels"
+	}
+	if l.err != nil {
+		d.say("records", Unknown, "", "%s: %v", l.topic, l.err)
+		return
+	}
+	if l.records == 0 {
+		d.say("records", Warn, "send some: plumbline produce -c FILE examples/data/monday.npz is a test",
+			"%s: no %s yet", l.topic, what)
+		return
+	}
+	if len(l.refused) == 0 {
+		d.say("records", OK, "", "%s: the last %d records are %s, %d rows of %s", l.topic, l.records, l.as.Format,
+			l.rows, what)
+		return
+	}
+	var reasons []string
+	for _, reason := range slices.Sorted(maps.Keys(l.refused)) {
+		reasons = append(reasons, strconv.Itoa(l.refused[reason])+" "+reason)
+	}
+	s := Bad
+	if l.rejected > 0 && l.rejected < l.rows {
+		s = Warn
+	}
+	do := "docs/schema.md, What is refused, says what each reason means"
+	if l.as.Format == "arrow" && strings.Contains(l.example, "(JSON)") {
+		do = "they are JSON: inputs: [{topic: " + l.topic + ", format: json}] reads them, in a group that never ran " +
+			"(docs/schema.md, Inputs)"
+	}
+	d.say("records", s, do, "%s: of the last %d records of %s, refused: %s; first %s", l.topic, l.records, what,
+		strings.Join(reasons, ", "), l.example)
+}
+
+// clock compares the newest record with this machine's clock.
+func (d *doctor) clock(l *look) {
+	if l.newest == 0 {
+		return
+	}
+	const old, offset = 10 * time.Minute, 5 * time.Second
+	age := time.Since(time.Unix(0, l.newest)).Round(time.Second)
+	switch most := d.Config.EventTime.MaxAhead; {
+	case age < -offset && (most == 0 || -age < most):
+		d.say("clock", Warn, "set the clocks by NTP", "%s: the newest record is %s ahead of this machine", l.topic,
+			-age)
+	case age < -offset:
+		d.say("clock", Bad, "set the clocks by NTP: rows that far ahead (event_time.max_ahead) are rejected",
+			"%s: the newest record is %s ahead of this machine", l.topic, -age)
+	case age > old:
+		d.say("clock", Warn, "is the producer running?", "%s: the newest record is %s old", l.topic, age)
+	default:
+		d.say("clock", OK, "", "%s: the newest record is %s old", l.topic, max(age, 0))
+	}
+}
+
+// meeting says whether predictions and labels of one id lie where they can meet.
+func (d *doctor) meeting(looks []*look) {
+	predictions := map[arrowio.ID]place{}
+	labels := map[arrowio.ID]place{}
+	keyed := true
+	for _, l := range looks {
+		keyed = keyed && l.keyed
+		if l.kind == arrowio.Labels {
+			maps.Copy(labels, l.ids)
+		} else {
+			maps.Copy(predictions, l.ids)
+		}
+	}
+	if len(labels) == 0 || len(predictions) == 0 {
+		return
+	}
+	both, apart := 0, 0
+	for id, at := range labels {
+		if p, ok := predictions[id]; ok {
+			both++
+			if p.partition != at.partition {
+				apart++
+			}
+		}
+	}
+	switch {
+	case both == 0:
+		d.say("keys", Warn, "are the ids the same text? \"7\" and 7 differ",
+			"none of the last %d labels has the id of one of the last %d predictions", len(labels), len(predictions))
+	case keyed && apart > 0:
+		d.say("keys", Bad, "key each record by its id (one row a record), or read both topics by inputs, which take "+
+			"any key (docs/schema.md, Inputs)", "%d ids are in both topics, %d of them in different partitions",
+			both, apart)
+	default:
+		d.say("keys", OK, "", "%d of the last %d labels have their prediction among the last, where they meet", both,
+			len(labels))
+	}
+}
+
+// letters says what was refused last.
+func (d *doctor) letters(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	name := d.Config.Topics.DeadLetter
+	if d.topics[name].Partitions == 0 {
+		return
+	}
+	all, err := Letters(ctx, d.spec(), name, d.Records)
+	if err != nil {
+		d.say("dead letters", Unknown, "", "%v", err)
+		return
+	}
+	const recent = time.Hour
+	byReason := map[string]int{}
+	for _, l := range all {
+		if time.Since(l.Time) < recent {
+			byReason[l.Reason]++
+		}
+	}
+	if len(byReason) == 0 {
+		d.say("dead letters", OK, "", "%s: none in the last hour", name)
+		return
+	}
+	var reasons []string
+	for _, r := range slices.Sorted(maps.Keys(byReason)) {
+		reasons = append(reasons, strconv.Itoa(byReason[r])+" "+r)
+	}
+	last := all[len(all)-1]
+	d.say("dead letters", Bad, "plumbline deadletters shows them", "%s, in the last hour: %s; last %s/%d/%d: %s", name,
+		strings.Join(reasons, ", "), last.Topic, last.Partition, last.Offset, last.Detail)
+}
