@@ -14,9 +14,10 @@ import (
 const SummaryBins = 60
 
 // Summary holds of the rows of many sets what windows show: the exact sums of the sets, without those that no window
-// reads. These are Σ w·c², the labelled rows by margin and negative entropy, where the predictions' margin and negative
-// entropy lie inside SummaryBins bins, how the gap of a class-wise bin divides into probabilities and hits, and, unless
-// the summary is fine, how Σ w·c of labelled rows divides into the cells between edges of CoarseBins bins or fewer.
+// reads. These are Σ w·c², the labelled rows by margin, by negative entropy and by class, where the predictions'
+// margin and negative entropy lie inside SummaryBins bins, how the gap of a class-wise bin divides into probabilities
+// and hits, and, unless the summary is fine, how Σ w·c of labelled rows divides into the cells between edges of
+// CoarseBins bins or fewer.
 //
 // A summary is where sums are added and read; there is one for many windows. Between, each window has a [Packed], which
 // takes a small part of the memory of a set. Make a summary with NewSummary; the zero value only reshapes.
@@ -32,12 +33,13 @@ type Summary struct {
 	class    *ClassWise // entries have Σw and the gap Σ w·(p - hit) only; dense has the gaps of bin 0
 	scores   Scores
 	lag      Lag
-	classes  *ClassCounts
-	room     [2]rowTotal // predictions and labelled rows that are not here and take room
+	classes  *ClassCounts // predictions only
+	room     [2]rowTotal  // predictions and labelled rows that are not here and take room
 
 	read    Set // what Set returns
 	scratch []byte
-	cells   [2][]cellRows // of the part that is read: labelled rows, and what the predictions have more
+	columns columns
+	cells   [3][]cellRows // of the part that is read: labelled rows, what the predictions have more, and both
 }
 
 // rowTotal is a number of rows and their Σw.
@@ -54,6 +56,9 @@ func NewSummary(cfg Config, fine bool) (*Summary, error) {
 		return nil, err
 	}
 	s := &Summary{cfg: set.cfg, fine: fine, read: *set, soft: set.Labelled.Soft, class: set.Labelled.ClassWise}
+	if s.classes, err = NewClassCounts(set.cfg.K); err != nil {
+		return nil, err
+	}
 	s.labelled.divide(fine)
 	s.served.divide(fine)
 	return s, nil
@@ -68,7 +73,7 @@ func (s *Summary) Reshape(cfg Config, fine bool) error {
 	if err != nil {
 		return err
 	}
-	n.seen, n.scratch, n.cells = s.seen, s.scratch, s.cells
+	n.seen, n.scratch, n.columns, n.cells = s.seen, s.scratch, s.columns, s.cells
 	n.labelled.sums, n.labelled.used = s.labelled.sums, s.labelled.used
 	n.served.sums, n.served.used = s.served.sums, s.served.used
 	*s = *n
@@ -84,8 +89,9 @@ func (s *Summary) Reset() {
 	if s.soft != nil {
 		s.soft.Reset()
 		s.class.Reset()
+		s.classes.Reset()
 	}
-	s.scores, s.lag, s.classes = Scores{}, Lag{}, nil
+	s.scores, s.lag = Scores{}, Lag{}
 	s.room = [2]rowTotal{}
 }
 
@@ -103,14 +109,23 @@ func (s *Summary) Add(o *Set) error {
 		addBins(&s.negent, &o.Seen.NegEnt)
 	}
 	s.addLabelled(o.Labelled)
-	switch {
-	case o.Classes == nil:
-	case s.classes == nil:
-		s.classes = o.Classes.Clone()
-	default:
-		s.classes.merge(o.Classes)
+	if o.Classes != nil {
+		s.addClasses(o.Classes)
 	}
 	return nil
+}
+
+// addClasses adds the predictions of class counts.
+func (s *Summary) addClasses(o *ClassCounts) {
+	o.fold()
+	c := s.classes
+	for i, key := range o.cells.keys {
+		if e := &o.cells.ents[i]; e[ccSeen] != 0 {
+			d := c.cells.at(key)
+			d[ccSeen], d[ccSeenExcess] = d[ccSeen]+e[ccSeen], d[ccSeenExcess]+e[ccSeenExcess]
+		}
+	}
+	c.n, c.w = c.n+o.n, c.w+o.w
 }
 
 // AddLabelled adds the labelled rows of a set, without its predictions. Errors are those of Add.
@@ -170,12 +185,15 @@ func (s *Summary) addLabelled(l *Labelled) {
 	c.n, c.w = c.n+l.ClassWise.n, c.w+l.ClassWise.w
 }
 
-// AsSet returns the sums as a set. Of its class-wise bins only ECE is to be read, of its grids not Σ w·c², of
-// Seen.Margin and Seen.NegEnt only the numbers of rows in SummaryBins bins or fewer, and unless the summary is fine,
-// Σ w·c of labelled rows only in CoarseBins bins or fewer. It is valid until the summary changes.
+// AsSet returns the sums as a set. Of its class-wise bins only ECE is to be read, of its class counts only predictions,
+// of its grids not Σ w·c², of Seen.Margin and Seen.NegEnt only the numbers of rows in SummaryBins bins or fewer, and
+// unless the summary is fine, Σ w·c of labelled rows only in CoarseBins bins or fewer. It is valid until the summary
+// changes.
 func (s *Summary) AsSet() *Set {
 	out := &s.read
-	out.Classes = s.classes
+	if out.Classes = nil; s.classes.n > 0 {
+		out.Classes = s.classes
+	}
 	if out.Seen = nil; s.seen.n > 0 {
 		out.Seen = &Seen{MSP: s.seen.grid(), Margin: gridOfBins(&s.margin), NegEnt: gridOfBins(&s.negent)}
 	}

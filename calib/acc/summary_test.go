@@ -76,8 +76,15 @@ func shown(t testing.TB, s *Set) string {
 		add(l.Soft.Sums())
 		add(l.Scores, l.Lag.Mean(), l.Lag.Quantile(.5), l.Lag.Quantile(.99))
 	}
-	if s.Classes != nil && !s.Classes.empty() {
-		add(encode(t, s.Classes))
+	if c := s.Classes; c != nil {
+		if n, w := c.Total(); n > 0 {
+			add(n, w)
+		}
+		for cell := range c.Cells() {
+			if cell.Seen.N > 0 {
+				add(cell.Class, cell.Band, cell.Seen)
+			}
+		}
 	}
 	return out
 }

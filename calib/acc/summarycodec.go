@@ -2,8 +2,8 @@ package acc
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/plumbline/plumbline/internal/binenc"
 )
@@ -11,16 +11,67 @@ import (
 // isFine, beside which parts there are, marks what a fine summary has packed.
 const isFine = 1 << 7
 
-// append appends the summary, nothing where it has no rows: u8 parts as in [Set], the total of predictions, the
-// total of labelled rows; of labelled rows the blocks of Scores and Lag, grids msp and served, soft bins,
-// class-wise bins; of predictions the cells; block(ClassCounts).
+// columns are the numbers of a part of a summary, in memory that is used again.
+type columns struct {
+	key, n, w, sum []uint64
+	parts          []uint16 // whose Σ w·c is in sum
+}
+
+// empty forgets the numbers.
+func (c *columns) empty() {
+	c.key, c.n, c.w, c.sum = c.key[:0], c.n[:0], c.w[:0], c.sum[:0]
+}
+
+// rows adds a number of rows and what their Σw has more than 1 a row.
+func (c *columns) rows(n uint64, w int64) {
+	c.n, c.w = append(c.n, n), append(c.w, binenc.ZigZag(w))
+}
+
+// writeRows writes keys and rows, and the Σw only where some weight is not 1.
+func (c *columns) writeRows(w *binenc.BitWriter) {
+	w.Count(len(c.key))
+	weighted := slices.ContainsFunc(c.w, func(x uint64) bool { return x != 0 })
+	w.Bits(uint64(binenc.Flags(weighted)), 1)
+	w.Column(c.key)
+	w.Column(c.n)
+	if weighted {
+		w.Column(c.w)
+	}
+}
+
+// readRows reads what writeRows wrote, at most so many keys.
+func (c *columns) readRows(r *binenc.BitReader, most int) (n int) {
+	n = r.Count(most)
+	weighted := r.Bits(1) != 0
+	c.key = r.Column(c.key, n)
+	c.n = r.Column(c.n, n)
+	if c.w = append(c.w[:0], make([]uint64, n)...); weighted {
+		c.w = r.Column(c.w, n)
+	}
+	return n
+}
+
+// stepped makes a key of its distance from the one before, which is prev: -1 before the first.
+func stepped(r *binenc.BitReader, prev int, step uint64, keys int) int {
+	if step >= uint64(keys-1-prev) {
+		r.Failf("key is %d after %d, allowed below %d", step, prev, keys)
+		return max(prev, 0)
+	}
+	return prev + 1 + int(step)
+}
+
+// append appends the summary, nothing where it has no rows: u8 parts as in [Set], with 128 if it is fine, the total
+// of predictions, the total of labelled rows; of labelled rows the blocks of Scores and Lag, and the soft bins: uvarint
+// wrong and correct Σ w·u; Σ w·u·c and Σ w·u·c² as differences from what the sums before say. Then come columns
+// ([binenc.BitWriter]); where there are rows by key, they have the keys' steps less 1, the rows, and the Σw less the
+// rows if a weight is not 1.
 //
-// A grid has uvarint n, u8 1 where all weights are 1, and n entries as in [Grid] without Σ w·c², and without Σw
-// where all weights are 1. Σ w·c is that of all entries, by outcome, between two edges of 30 bins or fewer, at the
-// first of them; parts & 128: each entry has its own. The cells of predictions are what they have more than the
-// labelled rows, signed, then Σ w·c of all, then twice uvarint which of 60 bins have rows, uvarint rows: margin,
-// negent. Soft bins: uvarint wrong and correct Σ w·u; Σ w·u·c and Σ w·u·c² as differences from what the sums before
-// say. Class-wise: K varint gaps Σ w·(p − hit) of bin 0, then by key Σw turned by 32 and the gap.
+//   - Labelled rows: the grids msp and served, less a row of each key, then Σ w·c, less Σw at the middles of cells, of
+//     all entries by outcome between two edges of 30 bins or fewer; of each entry if it is fine. Class-wise: gaps
+//     Σ w·(p − hit) of bin 0 of the K classes, then keys, Σw turned by 32, and gaps but those of the bins of zeros.
+//   - Predictions: by cell what they have more rows than the labelled ones, Σ w·c of all cells, less Σw at their
+//     middles, rows in 60 bins of margin and of negent.
+//   - Classes: predictions, less one, by class and band.
 func (s *Summary) append(dst []byte) ([]byte, error) {
 	var parts byte
 	if s.seen.n > 0 {
@@ -29,7 +80,7 @@ func (s *Summary) append(dst []byte) ([]byte, error) {
 	if s.scores.n > 0 {
 		parts |= hasLabelled
 	}
-	if s.classes != nil && !s.classes.empty() {
+	if s.classes.n > 0 {
 		parts |= hasClasses
 	}
 	if parts == 0 {
@@ -40,21 +91,26 @@ func (s *Summary) append(dst []byte) ([]byte, error) {
 	}
 	dst = append(dst, parts)
 	dst = appendTotal(appendTotal(dst, s.seen.n, s.seen.w), s.scores.n, s.scores.w)
-	var err error
 	if parts&hasLabelled != 0 {
+		var err error
 		if dst, err = appendParts(dst, &s.scores, &s.lag); err != nil {
 			return dst, err
 		}
-		dst = s.served.append(s.labelled.append(dst))
-		dst = s.appendClassWise(s.appendSoft(dst))
+		dst = s.appendSoft(dst)
+	}
+	w := binenc.NewBitWriter(dst)
+	if parts&hasLabelled != 0 {
+		s.labelled.write(&w, &s.columns)
+		s.served.write(&w, &s.columns)
+		s.writeClassWise(&w)
 	}
 	if parts&hasSeen != 0 {
-		dst = s.appendSeen(dst)
+		s.writeSeen(&w)
 	}
 	if parts&hasClasses != 0 {
-		return binenc.AppendBlock(dst, s.classes.AppendBinary)
+		s.writeClasses(&w)
 	}
-	return dst, nil
+	return w.Close(), nil
 }
 
 // totalsOf reads the totals of predictions and labelled rows.
@@ -100,7 +156,7 @@ func (s *Summary) unpack(data []byte) error {
 	return nil
 }
 
-func (s *Summary) readParts(data []byte, totals [2]rowTotal) (err error) {
+func (s *Summary) readParts(data []byte, totals [2]rowTotal) error {
 	r := binenc.NewReader(data)
 	parts := r.Byte()
 	fine := parts&isFine != 0
@@ -112,21 +168,28 @@ func (s *Summary) readParts(data []byte, totals [2]rowTotal) (err error) {
 		r.Failf("parts is %d", parts)
 	}
 	if parts&hasLabelled != 0 {
-		err = s.readLabelled(&r, totals[1], fine)
+		if err := s.readScores(&r, totals[1]); err != nil {
+			return err
+		}
 	}
-	if parts&hasSeen != 0 && err == nil && r.Err() == nil {
-		s.readSeen(&r, totals[0])
+	if r.Err() != nil {
+		return r.Err()
 	}
-	if parts&hasClasses != 0 && err == nil {
-		err = s.readClasses(&r)
+	in := binenc.NewBitReader(data[r.Offset():])
+	if parts&hasLabelled != 0 {
+		s.readLabelled(&in, totals[1], fine)
 	}
-	if err == nil {
-		err = r.Close()
+	if parts&hasSeen != 0 && in.Err() == nil {
+		s.readSeen(&in, totals[0])
 	}
-	return err
+	if parts&hasClasses != 0 && in.Err() == nil {
+		s.readClasses(&in)
+	}
+	return in.Close()
 }
 
-func (s *Summary) readLabelled(r *binenc.Reader, total rowTotal, fine bool) error {
+// readScores reads what is in bytes: scores, lags and soft bins.
+func (s *Summary) readScores(r *binenc.Reader, total rowTotal) error {
 	var scores Scores
 	var lag Lag
 	for _, decode := range []func([]byte, *Decoder) error{scores.decode, lag.decode} {
@@ -146,40 +209,41 @@ func (s *Summary) readLabelled(r *binenc.Reader, total rowTotal, fine bool) erro
 	}
 	s.scores = sum
 	s.lag.merge(&lag)
-	before := rowTotal{s.labelled.n, s.labelled.w}
-	s.cells[0] = s.labelled.read(r, fine, s.cells[0])
-	if got := (rowTotal{s.labelled.n - before.n, s.labelled.w - before.w}); got != total && r.Err() == nil {
-		r.Failf("a grid of %d rows, not %d", got.n, total.n)
-	}
-	s.cells[1] = s.served.read(r, fine, s.cells[1])
 	s.readSoft(r, &scores)
-	s.readClassWise(r, total)
 	return r.Err()
 }
 
-// append appends a grid of positive sums: how many entries, and whether all weights are 1; of each the key, N, Σw if
-// not, and of the first of a part Σ w·c of the part.
-func (g *summaryGrid) append(dst []byte) []byte {
-	n, plain := 0, true
+func (s *Summary) readLabelled(r *binenc.BitReader, total rowTotal, fine bool) {
+	before := rowTotal{s.labelled.n, s.labelled.w}
+	s.cells[0] = s.labelled.read(r, fine, &s.columns, s.cells[0])
+	if got := (rowTotal{s.labelled.n - before.n, s.labelled.w - before.w}); got != total {
+		r.Failf("a grid of %d rows, not %d", got.n, total.n)
+	}
+	s.cells[1] = s.served.read(r, fine, &s.columns, s.cells[1])
+	s.readClassWise(r, total)
+}
+
+// write writes a grid of positive sums: its entries, and of each part Σ w·c, less what its cells suggest.
+func (g *summaryGrid) write(w *binenc.BitWriter, c *columns) {
+	c.empty()
+	prev, place, last := -1, [2]int{}, noParts
 	for key := range g.keys {
 		e := &g.sums[key]
-		n, plain = n+1, plain && e[gW] == e[gN]<<fixBits
-	}
-	dst = append(binenc.AppendUvarint(dst, uint64(n)), binenc.Flags(plain))
-	prev, last := uint16(0), noParts
-	for key := range g.keys {
-		e := &g.sums[key]
-		dst = binenc.AppendUvarint(dst, uint64(key-prev))
-		dst = binenc.AppendUvarint(dst, uint64(e[gN]))
-		if !plain {
-			dst = binenc.AppendVarint(dst, e[gW]-e[gN]<<fixBits)
+		c.key = append(c.key, uint64(int(key)-prev-1))
+		c.rows(uint64(e[gN]-1), e[gW]-e[gN]<<fixBits)
+		prev = int(key)
+		part := g.portion(key)
+		if last.enters(part) {
+			place[part&1] = len(c.sum)
+			c.sum = append(c.sum, uint64(g.conf[part]))
 		}
-		if part := g.portion(key); last.enters(part) {
-			dst = binenc.AppendVarint(dst, g.conf[part]-predictWC(int(key/2), e[gW]))
-		}
-		prev = key
+		c.sum[place[part&1]] -= uint64(predictWC(int(key/2), e[gW]))
 	}
-	return dst
+	for i, more := range c.sum {
+		c.sum[i] = binenc.ZigZag(int64(more))
+	}
+	c.writeRows(w)
+	w.Column(c.sum)
 }
 
 // cellRows are rows of a cell.
@@ -188,74 +252,69 @@ type cellRows struct {
 	rowTotal
 }
 
-// read adds what append wrote. It returns the rows by cell, in the memory of cells.
-func (g *summaryGrid) read(r *binenc.Reader, fine bool, cells []cellRows) []cellRows {
-	const entryBytes = 2
-	n, plain, key := r.Count(entryBytes, gridKeys), r.Byte() == 1, int64(0)
+// read adds what write wrote. It returns the rows by cell, in the memory of cells.
+func (g *summaryGrid) read(r *binenc.BitReader, fine bool, c *columns, cells []cellRows) []cellRows {
 	cells = cells[:0]
-	last := noParts
-	for i := range n {
-		if key += r.Int("key", int64(min(i, 1)), gridKeys-1); key >= gridKeys {
-			r.Failf("key is %d, allowed below %d", key, gridKeys)
+	prev, last, parts := -1, noParts, c.parts[:0]
+	for i := range c.readRows(r, gridKeys) {
+		prev = stepped(r, prev, c.key[i], gridKeys)
+		key := uint16(prev)
+		rows := rowTotal{n: int64(c.n[i]) + 1}
+		rows.w = rows.n<<fixBits + binenc.UnZigZag(c.w[i])
+		if rows.n < 1 || rows.w < 0 || checkRoom(g.n, g.w, rows.n, rows.w) != nil {
+			r.Failf("%d rows of a key", rows.n)
 			return cells
 		}
-		var e entry
-		e[gN] = r.Int("rows", 1, math.MaxInt64)
-		if e[gW] = e[gN] << fixBits; !plain {
-			e[gW] += r.Varint()
+		e, part := g.at(key), g.portion(key)
+		e[gN], e[gW] = e[gN]+rows.n, e[gW]+rows.w
+		g.n, g.w = g.n+rows.n, g.w+rows.w
+		g.conf[part] += predictWC(prev/2, rows.w)
+		if fine && last.enters(key) || !fine && last.enters(part) {
+			parts = append(parts, part)
 		}
-		if r.Err() == nil && checkRoom(g.n, g.w, e[gN], e[gW]) != nil || e[gW] < 0 {
-			r.Failf("%d rows too many", e[gN])
-		}
-		if r.Err() != nil {
-			return cells
-		}
-		if fine || last.enters(g.portion(uint16(key))) {
-			e[gWC] = r.Varint() + predictWC(int(key/2), e[gW])
-		}
-		g.add(uint16(key), &e)
-		if m := len(cells); m > 0 && cells[m-1].cell == uint16(key/2) {
-			cells[m-1].n, cells[m-1].w = cells[m-1].n+e[gN], cells[m-1].w+e[gW]
+		if m := len(cells); m > 0 && cells[m-1].cell == key/2 {
+			cells[m-1].n, cells[m-1].w = cells[m-1].n+rows.n, cells[m-1].w+rows.w
 		} else {
-			cells = append(cells, cellRows{uint16(key / 2), rowTotal{e[gN], e[gW]}})
+			cells = append(cells, cellRows{key / 2, rows})
 		}
+	}
+	c.parts, c.sum = parts, r.Column(c.sum, len(parts))
+	for i, part := range parts {
+		g.conf[part] += binenc.UnZigZag(c.sum[i])
 	}
 	return cells
 }
 
-// appendSeen appends by cell what the predictions have more than the labelled rows, which are most of them once labels
+// writeSeen writes by cell what the predictions have more than the labelled rows, which are most of them once labels
 // have come; a difference may be negative. Then comes Σ w·c of the cells.
-func (s *Summary) appendSeen(dst []byte) []byte {
-	n, plain := 0, true
+func (s *Summary) writeSeen(w *binenc.BitWriter) {
+	c := &s.columns
+	c.empty()
 	if s.scores.n > 0 { // a cell of labelled rows has an entry, if only of zeros
 		for key := range s.labelled.keys {
 			s.seen.at(key &^ 1)
 		}
 	}
+	prev := -1
 	for key := range s.seen.keys {
 		if t := s.unlabelled(key); t != (rowTotal{}) {
-			n, plain = n+1, plain && t.w == t.n<<fixBits
+			c.key = append(c.key, uint64(int(key/2)-prev-1))
+			c.rows(binenc.ZigZag(t.n), t.w-t.n<<fixBits)
+			prev = int(key / 2)
 		}
-	}
-	dst = append(binenc.AppendUvarint(dst, uint64(n)), binenc.Flags(plain))
-	prev := uint16(0)
-	for key := range s.seen.keys {
-		t := s.unlabelled(key)
-		if t == (rowTotal{}) {
-			continue
-		}
-		dst = binenc.AppendVarint(binenc.AppendUvarint(dst, uint64(key-prev)/2), t.n)
-		if !plain {
-			dst = binenc.AppendVarint(dst, t.w-t.n<<fixBits)
-		}
-		prev = key
-	}
-	for key := range s.seen.keys {
 		if e := &s.seen.sums[key]; e[gN] != 0 {
-			dst = binenc.AppendVarint(dst, e[gWC]-predictWC(int(key/2), e[gW]))
+			c.sum = append(c.sum, binenc.ZigZag(e[gWC]-predictWC(int(key/2), e[gW])))
 		}
 	}
-	return appendRows(appendRows(dst, &s.margin), &s.negent)
+	c.writeRows(w)
+	w.Column(c.sum)
+	for _, rows := range []*[SummaryBins]int64{&s.margin, &s.negent} {
+		c.empty()
+		for _, n := range rows {
+			c.n = append(c.n, uint64(n))
+		}
+		w.Column(c.n)
+	}
 }
 
 // unlabelled returns the rows of a cell of predictions less its labelled rows.
@@ -270,109 +329,97 @@ func (s *Summary) unlabelled(key uint16) rowTotal {
 }
 
 // readSeen reads the predictions of a part whose labelled rows by cell are s.cells[0].
-func (s *Summary) readSeen(r *binenc.Reader, total rowTotal) {
-	const entryBytes = 2
-	n, plain, cell := r.Count(entryBytes, cellCount), r.Byte() == 1, int64(0)
-	more := s.cells[1][:0]
-	for i := range n {
-		if cell += r.Int("cell", int64(min(i, 1)), cellCount-1); cell >= cellCount {
-			r.Failf("cell is %d, allowed below %d", cell, cellCount)
+func (s *Summary) readSeen(r *binenc.BitReader, total rowTotal) {
+	c, more, prev := &s.columns, s.cells[1][:0], -1
+	for i := range c.readRows(r, cellCount) {
+		prev = stepped(r, prev, c.key[i], cellCount)
+		t := rowTotal{n: binenc.UnZigZag(c.n[i])}
+		t.w = t.n<<fixBits + binenc.UnZigZag(c.w[i])
+		more = append(more, cellRows{uint16(prev), t})
+	}
+	s.cells[1] = more
+	s.cells[0], s.cells[2] = s.plusCells(s.cells[0], more), s.cells[0]
+	cells, before := s.cells[0], rowTotal{s.seen.n, s.seen.w}
+	for _, t := range cells {
+		if t.n <= 0 || t.n > total.n || t.w < 0 || t.w > total.w {
+			r.Failf("%d predictions in cell %d", t.n, t.cell)
+			return
 		}
-		t := rowTotal{n: r.Varint()}
-		if t.w = t.n << fixBits; !plain {
-			t.w += r.Varint()
+	}
+	c.sum = r.Column(c.sum, len(cells))
+	for i, t := range cells {
+		wc := binenc.UnZigZag(c.sum[i]) + predictWC(int(t.cell), t.w)
+		s.seen.add(2*t.cell, &entry{gN: t.n, gW: t.w, gWC: wc})
+	}
+	if got := (rowTotal{s.seen.n - before.n, s.seen.w - before.w}); got != total {
+		r.Failf("cells of %d predictions, not %d", got.n, total.n)
+	}
+	for _, rows := range []*[SummaryBins]int64{&s.margin, &s.negent} {
+		c.n = r.Column(c.n, SummaryBins)
+		for i, n := range c.n {
+			if n > uint64(total.n) {
+				r.Failf("%d rows of a bin", n)
+				return
+			}
+			rows[i] += int64(n)
+		}
+	}
+}
+
+// plusCells adds up rows by cell, both in ascending order, in the memory of s.cells[2], without cells that have none.
+func (s *Summary) plusCells(at, more []cellRows) []cellRows {
+	sum := s.cells[2][:0]
+	for len(at)+len(more) > 0 {
+		var t cellRows
+		switch {
+		case len(more) == 0 || len(at) > 0 && at[0].cell < more[0].cell:
+			t, at = at[0], at[1:]
+		case len(at) == 0 || at[0].cell > more[0].cell:
+			t, more = more[0], more[1:]
+		default:
+			t = at[0]
+			t.n, t.w = t.n+more[0].n, t.w+more[0].w
+			at, more = at[1:], more[1:]
+		}
+		if t.rowTotal != (rowTotal{}) {
+			sum = append(sum, t)
+		}
+	}
+	return sum
+}
+
+// writeClasses writes the predictions by class and band.
+func (s *Summary) writeClasses(w *binenc.BitWriter) {
+	c := &s.columns
+	c.empty()
+	prev := -1
+	for _, key := range s.classes.cells.sorted() {
+		if e := s.classes.cells.get(key); e[ccSeen] != 0 {
+			c.key = append(c.key, uint64(int(key)-prev-1))
+			c.rows(uint64(e[ccSeen]-1), e[ccSeenExcess])
+			prev = int(key)
+		}
+	}
+	c.writeRows(w)
+}
+
+func (s *Summary) readClasses(r *binenc.BitReader) {
+	c, to, prev := &s.columns, s.classes, -1
+	limit := s.cfg.K * Bands
+	for i := range c.readRows(r, limit) {
+		prev = stepped(r, prev, c.key[i], limit)
+		n, excess := int64(c.n[i])+1, binenc.UnZigZag(c.w[i])
+		w := n<<fixBits + excess
+		if n < 1 || w < 0 || checkRoom(to.n, to.w, n, w) != nil {
+			r.Failf("%d predictions of a class", n)
 		}
 		if r.Err() != nil {
 			return
 		}
-		more = append(more, cellRows{uint16(cell), t})
+		e := to.cells.at(uint32(prev))
+		e[ccSeen], e[ccSeenExcess] = e[ccSeen]+n, e[ccSeenExcess]+excess
+		to.n, to.w = to.n+n, to.w+w
 	}
-	s.cells[1] = more
-	for at := s.cells[0]; len(at)+len(more) > 0; {
-		c := cellRows{cell: cellCount}
-		if len(at) > 0 {
-			c = at[0]
-		}
-		switch {
-		case len(more) == 0 || c.cell < more[0].cell:
-			at = at[1:]
-		case c.cell > more[0].cell:
-			c, more = more[0], more[1:]
-		default:
-			c.n, c.w = c.n+more[0].n, c.w+more[0].w
-			at, more = at[1:], more[1:]
-		}
-		if !s.readCell(r, c, total) {
-			return
-		}
-	}
-	readRows(r, &s.margin, total)
-	readRows(r, &s.negent, total)
-}
-
-// readCell adds the predictions of a cell, of which Σ w·c follows if there are any.
-func (s *Summary) readCell(r *binenc.Reader, c cellRows, total rowTotal) bool {
-	if c.rowTotal == (rowTotal{}) {
-		return true
-	}
-	if c.n <= 0 || c.n > total.n || c.w < 0 || c.w > total.w {
-		r.Failf("%d predictions in cell %d", c.n, c.cell)
-		return false
-	}
-	e := entry{gN: c.n, gW: c.w, gWC: r.Varint() + predictWC(int(c.cell), c.w)}
-	if r.Err() != nil {
-		return false
-	}
-	s.seen.add(2*c.cell, &e)
-	return true
-}
-
-// appendRows appends which bins have rows, a bit each, and their rows.
-func appendRows(dst []byte, rows *[SummaryBins]int64) []byte {
-	var some uint64
-	for i, n := range rows {
-		if n != 0 {
-			some |= 1 << i
-		}
-	}
-	dst = binenc.AppendUvarint(dst, some)
-	for _, n := range rows {
-		if n != 0 {
-			dst = binenc.AppendUvarint(dst, uint64(n))
-		}
-	}
-	return dst
-}
-
-func readRows(r *binenc.Reader, rows *[SummaryBins]int64, total rowTotal) {
-	some := r.Uvarint()
-	for i := range rows {
-		if some>>i&1 != 0 {
-			rows[i] += r.Int("rows of a bin", 1, total.n)
-		}
-	}
-	if some>>SummaryBins != 0 {
-		r.Failf("bins are %x", some)
-	}
-}
-
-func (s *Summary) readClasses(r *binenc.Reader) error {
-	body := r.Bytes(r.Len())
-	if r.Err() != nil {
-		return r.Err()
-	}
-	c := &ClassCounts{}
-	err := c.UnmarshalBinary(body)
-	switch {
-	case err != nil:
-		return err
-	case c.k != s.cfg.K:
-		return fmt.Errorf("counts of %d classes, not %d: %w", c.k, s.cfg.K, ErrCorrupt)
-	case s.classes == nil:
-		s.classes = c
-		return nil
-	}
-	return s.classes.Merge(c)
 }
 
 // appendSoft appends the soft bins. What a bin's confidences are is foretold from those of all rows.
@@ -408,49 +455,64 @@ func (s *Summary) readSoft(r *binenc.Reader, scores *Scores) {
 	b.n, b.w = b.n+scores.n, b.w+scores.w
 }
 
-// appendClassWise appends the gap of each class's bin 0, then Σw and the gap of the other bins.
-func (s *Summary) appendClassWise(dst []byte) []byte {
-	c := s.class
-	for _, v := range c.dense {
-		dst = binenc.AppendVarint(dst, v)
+// writeClassWise writes the gap of each class's bin 0, then Σw and the gap of the other bins.
+func (s *Summary) writeClassWise(w *binenc.BitWriter) {
+	t, c := s.class, &s.columns
+	c.empty()
+	for _, v := range t.dense {
+		c.sum = append(c.sum, binenc.ZigZag(v))
 	}
-	dst = binenc.AppendUvarint(dst, uint64(len(c.t.keys)))
-	prev := uint32(0)
-	for i, key := range c.t.sorted() {
-		e := c.t.nth(i, key)
-		dst = binenc.AppendUvarint(dst, uint64(key-prev))
-		dst = binenc.AppendUvarint(dst, bits.RotateLeft64(uint64(e[cW]), fixBits))
-		dst = binenc.AppendVarint(dst, e[cWP])
-		prev = key
+	w.Column(c.sum)
+	c.empty()
+	prev := -1
+	for i, key := range t.t.sorted() {
+		e := t.t.nth(i, key)
+		c.key = append(c.key, uint64(int(key)-prev-1))
+		c.w = append(c.w, bits.RotateLeft64(uint64(e[cW]), fixBits))
+		if !t.ofZeros(key) {
+			c.sum = append(c.sum, binenc.ZigZag(e[cWP]))
+		}
+		prev = int(key)
 	}
-	return dst
+	w.Count(len(c.key))
+	w.Column(c.key)
+	w.Column(c.w)
+	w.Column(c.sum)
 }
 
-func (s *Summary) readClassWise(r *binenc.Reader, total rowTotal) {
-	c := s.class
-	if r.Len() < len(c.dense) {
-		r.Failf("%d bytes for %d classes", r.Len(), len(c.dense))
+// ofZeros reports whether a key is of the bin of zeros, which has no gap.
+func (c *ClassWise) ofZeros(key uint32) bool { return int(key)%(c.m+1) == c.m }
+
+func (s *Summary) readClassWise(r *binenc.BitReader, total rowTotal) {
+	t, c := s.class, &s.columns
+	c.sum = r.Column(c.sum, len(t.dense))
+	for i, v := range c.sum {
+		t.dense[i] += binenc.UnZigZag(v)
+	}
+	limit, prev, gaps := t.k*(t.m+1), -1, 0
+	n := r.Count(limit)
+	c.key = r.Column(c.key, n)
+	c.w = r.Column(c.w, n)
+	for i := range c.key {
+		prev = stepped(r, prev, c.key[i], limit)
+		if c.key[i] = uint64(prev); !t.ofZeros(uint32(prev)) {
+			gaps++
+		}
+		if w := int64(bits.RotateLeft64(c.w[i], fixBits)); w < 0 || w > total.w {
+			r.Failf("weight %d of key %d", w, prev)
+		}
+	}
+	if r.Err() != nil {
 		return
 	}
-	for i := range c.dense {
-		c.dense[i] += r.Varint()
+	c.sum, gaps = r.Column(c.sum, gaps), 0
+	for i, key := range c.key {
+		e := t.t.at(uint32(key))
+		e[cW] += int64(bits.RotateLeft64(c.w[i], fixBits))
+		if !t.ofZeros(uint32(key)) {
+			e[cWP] += binenc.UnZigZag(c.sum[gaps])
+			gaps++
+		}
 	}
-	const entryBytes = 3
-	limit, key := int64(c.k)*int64(c.m+1), int64(0)
-	for i := range r.Count(entryBytes, int(limit)) {
-		if key += r.Int("key", int64(min(i, 1)), limit-1); key >= limit {
-			r.Failf("key is %d, allowed below %d", key, limit)
-		}
-		w, gap := int64(bits.RotateLeft64(r.Uvarint(), fixBits)), r.Varint()
-		if r.Err() == nil && (w < 0 || w > total.w) {
-			r.Failf("weight %d of key %d", w, key)
-		}
-		if r.Err() != nil {
-			return
-		}
-		e := c.t.at(uint32(key))
-		e[cW] += w
-		e[cWP] += gap
-	}
-	c.n, c.w = c.n+total.n, c.w+total.w
+	t.n, t.w = t.n+total.n, t.w+total.w
 }

@@ -379,13 +379,17 @@ const taskBytes = 2.2e6
 // slices and compares resident memory too (make key-memory).
 func TestMemoryOfKeys(t *testing.T) {
 	testsize.Slow(t)
-	cases := []load{{k: 10, minute: 60, pane: time.Minute}, {k: 100, minute: 60, pane: time.Minute}}
-	panes, copies := 25, 12
-	if os.Getenv("PLUMBLINE_BIG") != "" {
-		copies = 1000
-	}
+	const busy = 6000
+	cases := []load{{k: 10, minute: 60}, {k: 100, minute: 60}, {k: 100, minute: busy}}
+	const panes = 25
 	for _, l := range cases {
-		l.keys, l.lag = 1, 2*time.Minute
+		l.keys, l.lag, l.pane = 1, 2*time.Minute, time.Minute
+		copies := 12
+		if l.minute == busy {
+			copies = 2
+		} else if os.Getenv("PLUMBLINE_BIG") != "" {
+			copies = 1000
+		}
 		x, before := newLoaded(l), testsize.HeapInUse()
 		x.copies = copies
 		x.task.env.Resamples = 1 // they cost time only
@@ -393,7 +397,8 @@ func TestMemoryOfKeys(t *testing.T) {
 			x.pane(t, 1_000_000+i)
 		}
 		peak := float64(testsize.Resident(t, "VmHWM"))
-		if got, want := float64(x.outputs)/float64(copies), l.outputBytes(); math.Abs(got/want-1) > .2 {
+		got, want := float64(x.outputs)/float64(copies), l.outputBytes()
+		if l.minute < busy && math.Abs(got/want-1) > .2 { // snapshots of more rows are longer
 			t.Errorf("K = %d: a pane publishes %.0f bytes a slice, the formula says %.0f", l.k, got, want)
 		}
 		v := x.task.models["m"].versions["1"]
@@ -401,13 +406,14 @@ func TestMemoryOfKeys(t *testing.T) {
 		all := testsize.HeapInUse()
 		delete(v.keys, "")
 		live := testsize.HeapInUse() - before
-		got, want := all-before-live, l.liveBytes(t, panes, true)
+		got, want = all-before-live, l.liveBytes(t, panes, true)
+		t.Logf("K = %d, %.0f rows a minute: %.0f bytes a version, the formula says %.0f", l.k, l.minute, got, want)
 		if math.Abs(got/want-1) > .2 {
 			t.Errorf("K = %d: %.0f bytes a version, the formula says %.0f", l.k, got, want)
 		}
 		got, want = (live-taskBytes)/float64(len(v.keys)), l.liveBytes(t, panes, false)
-		t.Logf("K = %d, %d slices: %.0f bytes each, the formula says %.0f; %.0f MB live, %.0f MB resident",
-			l.k, len(v.keys), got, want, live/1e6, peak/1e6)
+		t.Logf("K = %d, %.0f rows a minute: %.0f bytes a slice, the formula says %.0f; %d have %.0f MB, %.0f resident",
+			l.k, l.minute, got, want, len(v.keys), live/1e6, peak/1e6)
 		if math.Abs(got/want-1) > .2 {
 			t.Errorf("K = %d: %.0f bytes a slice, the formula says %.0f", l.k, got, want)
 		}
@@ -443,8 +449,8 @@ func TestWorkedExample(t *testing.T) {
 	}
 	runtime.KeepAlive(x)
 
-	if hour := slicesOf * l.liveBytes(t, 71*6, false) / mb; math.Abs(hour/66-1) > .05 {
-		t.Errorf("after an hour the formula says %.1f MB, the example 66", hour)
+	if hour := slicesOf * l.liveBytes(t, 71*6, false) / mb; math.Abs(hour/45-1) > .05 {
+		t.Errorf("after an hour the formula says %.1f MB, the example 45", hour)
 	}
 	x = newLoaded(load{keys: slicesOf, k: 10, minute: 60_000 / shards, lag: l.lag, pane: l.pane})
 	before = testsize.HeapInUse()
