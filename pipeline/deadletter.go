@@ -129,7 +129,7 @@ func (o *Out) End() {
 	o.Begin(Record{})
 }
 
-// Skipped makes the dead letter of a record that is passed over, and the entry of the decisions topic. They name the
+// Skipped makes the dead letter of a record that is skipped, and the entry of the decisions topic. They name the
 // record's place only: what is in the record has ended the task.
 func (o *Out) Skipped(r Record, why string) {
 	if why != skippedBefore { // else it is told

@@ -9,7 +9,7 @@ import (
 // Guard knows which record a task is at, and which records have ended it too often. It is called by the task's
 // goroutine alone, but for Saved.
 type Guard interface {
-	// Pass calls over where the task must pass over the record, with the reason. It returns whether over did so.
+	// Pass calls over where the task must skip the record, with the reason. It returns whether over did so.
 	Pass(r Record, over func(why string) bool) bool
 	// Taking tells that the task begins with a record. A process that dies before Taken died of it, perhaps.
 	Taking(r Record)
@@ -34,7 +34,7 @@ func guarded(g Guard) Guard {
 	return g
 }
 
-// ReasonPoison is the reason of the dead letter of a record that was passed over.
+// ReasonPoison is the reason of the dead letter of a record that was skipped.
 const ReasonPoison = "poison"
 
 // TakeError is the error of a task that took a record. It names the record's place, which Err need not.
@@ -72,7 +72,7 @@ func Caught(err *error) {
 
 // guardedTake calls take with a record, and tells the guard. A panic becomes an error.
 func guardedTake(g Guard, r Record, take func() error) error {
-	if r.Idle || r.Paused { // news, which nothing can pass over
+	if r.Idle || r.Paused { // news, which nothing can skip
 		return take()
 	}
 	g.Taking(r)

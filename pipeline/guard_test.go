@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// passer passes over one offset, and keeps what it is told.
+// passer skips one offset, and keeps what it is told.
 type passer struct {
 	offset int64 // -1 = none
 	told   []string
@@ -87,7 +87,7 @@ func TestPanicInACheckpointIsAnError(t *testing.T) {
 	}
 }
 
-// TestSkippedRecordStaysSkipped: what is passed over is no part of the sum, and neither where the newest checkpoint is
+// TestSkippedRecordStaysSkipped: what is skipped is no part of the sum, and neither where the newest checkpoint is
 // damaged and the journal tells what was taken, by a guard that knows of nothing.
 func TestSkippedRecordStaysSkipped(t *testing.T) {
 	r := newRig(1, 2, 3, 4, 6, 7, 100, 8)

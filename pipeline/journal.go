@@ -41,7 +41,7 @@ const (
 	eventTake  = iota // the records of an input before an offset
 	eventIdle         // an input is exhausted
 	eventClose        // nobody reads on
-	eventSkip         // the record of an input before an offset is passed over
+	eventSkip         // the record of an input before an offset is skipped
 	eventAhead        // the next record's timestamp is not to be believed
 	eventKinds
 )
@@ -274,8 +274,8 @@ func (l *loop) again(ctx context.Context, src *rereader, e event) error {
 	return nil
 }
 
-// skippedBefore is why a record is passed over that was passed over the first time.
-const skippedBefore = "it was passed over when it was first read"
+// skippedBefore is why a record is skipped that was skipped the first time.
+const skippedBefore = "it was skipped when it was first read"
 
 // next is the first offset of an input that the task has not taken.
 func (l *loop) next(in Input) int64 { return l.task.Next()[in] }

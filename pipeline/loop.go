@@ -161,7 +161,7 @@ func (l *loop) settled(ctx context.Context) error {
 	return nil
 }
 
-// take hands a record to the task and notes that it did, unless the record is one to be passed over.
+// take hands a record to the task and notes that it did, unless the record is one to be skipped.
 func (l *loop) take(ctx context.Context, r Record) (passed bool, err error) {
 	if l.Guard.Pass(r, func(why string) bool { return l.skip(r, why) }) {
 		return true, nil
@@ -176,7 +176,7 @@ func (l *loop) take(ctx context.Context, r Record) (passed bool, err error) {
 	return false, nil
 }
 
-// pass saves a checkpoint behind a record that was passed over: the guard knows of one record only, and if the next
+// pass saves a checkpoint behind a record that was skipped: the guard knows of one record only, and if the next
 // ended the task as well, each would make it forget the other for ever.
 func (l *loop) pass() error {
 	if _, err := l.begin(); err != nil {
@@ -185,7 +185,7 @@ func (l *loop) pass() error {
 	return l.settle()
 }
 
-// skip has the task pass over a record and notes that it did; false where the task must take it.
+// skip has the task skip a record and notes that it did; false where the task must take it.
 func (l *loop) skip(r Record, why string) bool {
 	if l.task.Skip == nil || !l.task.Skip(r, why) {
 		return false

@@ -20,7 +20,7 @@ const (
 	SourceIdleHeader = "plumbline-source-idle"
 )
 
-// CountRepeats counts messages of the repartition stage that came again, by input: they are passed over.
+// CountRepeats counts messages of the repartition stage that came again, by input: they are skipped.
 const CountRepeats = "repeats"
 
 // Provenance is the place of a message of a keyed topic among those that the repartition stage makes of an unkeyed one.

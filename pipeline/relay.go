@@ -39,7 +39,7 @@ type Relay struct {
 	Log      *slog.Logger
 	Counts   *Counts
 	Status   *RelayStatus
-	Guard    Guard // nil = nothing is passed over
+	Guard    Guard // nil = nothing is skipped
 	// Confirm is asked before messages are written, once a second at most: an error says that what was read is of
 	// another topic than the source's. nil = nobody asks.
 	Confirm func(ctx context.Context) error
@@ -102,7 +102,7 @@ func (y *Relay) Run(ctx context.Context) error {
 }
 
 // gather takes a record, waiting for it until a time, and those after it that are at hand. next is the offset after
-// them, -1 where there were none. passed tells that the last one was passed over: that is committed before another is
+// them, -1 where there were none. passed tells that the last one was skipped: that is committed before another is
 // taken.
 func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next int64, passed bool, err error) {
 	next = -1

@@ -52,7 +52,7 @@ type Registered struct {
 	Closing func()
 	// Close lets go of what the task holds beside memory.
 	Close func() error
-	// Skip passes over a record that has ended the task again and again: a dead letter says why. False: the task cannot
+	// Skip leaves out a record that has ended the task again and again: a dead letter says why. False: the task cannot
 	// do without the record.
 	Skip func(r Record, why string) bool
 	// Counts has what the brokers refuse of the task's outputs.
@@ -86,7 +86,7 @@ type Runner struct {
 	// Confirm is called before a checkpoint is saved: an error says that what was read since the last one is of other
 	// inputs than the task's. nil = nobody asks.
 	Confirm func(ctx context.Context) error
-	Guard   Guard // of the one task that this runner is for; nil = nothing is passed over
+	Guard   Guard // of the one task that this runner is for; nil = nothing is skipped
 	Log     *slog.Logger
 }
 

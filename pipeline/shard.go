@@ -126,7 +126,7 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	return s.advance(ctx)
 }
 
-// Skip passes over a record.
+// Skip leaves out a record.
 func (s *Shard) Skip(r Record, why string) bool {
 	if r.Offset < s.next[r.Input] {
 		return true

@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// skips are the records that were passed over live, with the reason: a replay passes over them, too.
+// skips are the records that were skipped live, with the reason: a replay skips them, too.
 type skips map[attempts.Place]string
 
 // readSkips reads the decisions topic. A record that cannot be read is none.
@@ -37,7 +37,7 @@ func readSkips(ctx context.Context, cfg config.Config, spec kafkaio.TailSpec) (s
 	return out, err
 }
 
-// has tells whether a record was passed over, and why.
+// has tells whether a record was skipped, and why.
 func (s skips) has(r *pipeline.Record) (why string, ok bool) {
 	if r.Idle || r.Paused {
 		return "", false

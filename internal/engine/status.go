@@ -43,7 +43,7 @@ type ProcessStatus struct {
 	Scale *GrowthStatus `json:"scale,omitempty"`
 	// Failing are the tasks that fail, and are tried again.
 	Failing []attempts.Failure `json:"failing,omitempty"`
-	// Skipped are the latest records that ended their task again and again and were passed over.
+	// Skipped are the latest records that ended their task again and again and were skipped.
 	Skipped []attempts.Skip `json:"skipped,omitempty"`
 	// SmallTopics are those that take shorter messages than are configured, as of the start.
 	SmallTopics []kafkaclient.SmallTopic `json:"small_topics,omitempty"`

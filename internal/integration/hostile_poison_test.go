@@ -255,8 +255,8 @@ type poison struct {
 	mostStarts int
 }
 
-// poisonRecord sends records that end their task, or the process, in the middle of a good stream: they are passed over
-// after three times each, with a dead letter and a decision that name them, and all else counts. A replay passes over
+// poisonRecord sends records that end their task, or the process, in the middle of a good stream: they are skipped
+// after three times each, with a dead letter and a decision that name them, and all else counts. A replay skips
 // them, too.
 func poisonRecord(t *testing.T, a *attack, of poison) {
 	bin, err := faultyBinary()

@@ -198,7 +198,7 @@ func TestRepartition(t *testing.T) {
 		t.Errorf("%d repeats of %d messages, want at least half: everything was read again", c.Repeats["logits"],
 			before)
 	}
-	t.Logf("%d messages on the keyed topic after the kills, repeats passed over: %v", before, c.Repeats)
+	t.Logf("%d messages on the keyed topic after the kills, repeats skipped: %v", before, c.Repeats)
 	r.stop()
 	rest.stop()
 	if got, want := lastSnapshots(t, s.topic("snapshots")), lastSnapshots(t,

@@ -125,7 +125,7 @@ func (p *Published) Newest(m arrowio.ModelKey) (l Latest, changed <-chan struct{
 }
 
 // At returns the calibrator for a row of k classes by its event time and the hash of its id. One of another K, which
-// only a foreign writer of the topic can have put there, is passed over.
+// only a foreign writer of the topic can have put there, is skipped.
 func (p *Published) At(m arrowio.ModelKey, ts pipeline.Time, k int, id arrowio.ID) *Serving {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -34,7 +34,7 @@ func (t *Task) Decided() pipeline.Outputs {
 // Written implements pipeline.Task.
 func (t *Task) Written() { t.out, t.dirty = nil, false }
 
-// Skip passes over an increment or an order (pipeline.Registered). It refuses to pass over a punctuation: what ends the
+// Skip leaves out an increment or an order (pipeline.Registered). It refuses to skip a punctuation: what ends the
 // task there is a pane, which any other punctuation would process next.
 func (t *Task) Skip(r pipeline.Record, why string) bool {
 	if r.Offset < t.next {

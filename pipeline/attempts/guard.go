@@ -128,7 +128,7 @@ func (g *Guard) Pass(r pipeline.Record, over func(why string) bool) bool {
 	if tr.Record == nil || after == 0 || tr.Times < after || r.Idle || r.Paused || *tr.Record != positionOf(r) {
 		return false
 	}
-	if !over(fmt.Sprintf("passed over: it ended its task %d times in a row: %s", tr.Times, tr.Cause)) {
+	if !over(fmt.Sprintf("skipped: it ended its task %d times in a row: %s", tr.Times, tr.Cause)) {
 		return false
 	}
 	g.tasks.skipped(g.id, tr.Record.Place, tr.Cause)

@@ -23,12 +23,12 @@ const (
 // logEvery is how often a fault that lasts is logged.
 const logEvery = time.Minute
 
-// maxSkips is how many of the latest records that were passed over are told of.
+// maxSkips is how many of the latest records that were skipped are told of.
 const maxSkips = 20
 
 // Config is how tasks are run.
 type Config struct {
-	// SkipAfter is how many times in a row a record may end its task before it is passed over; 0 = any number.
+	// SkipAfter is how many times in a row a record may end its task before it is skipped; 0 = any number.
 	SkipAfter int
 	// Dir is for the files of the guards; "" = deaths of the process are not counted.
 	Dir string
@@ -83,7 +83,7 @@ func (f *Failure) String() string {
 		f.Since.Format(time.RFC3339), at, f.Cause, f.Next.Format(time.RFC3339))
 }
 
-// Skip is a record that was passed over.
+// Skip is a record that was skipped.
 type Skip struct {
 	Task  ID        `json:"task"`
 	At    Place     `json:"at"`
@@ -228,13 +228,13 @@ func (t *Tasks) saved(id ID) {
 	s.failure, s.progress = nil, true
 }
 
-// skipped notes that a record is passed over.
+// skipped notes that a record is skipped.
 func (t *Tasks) skipped(id ID, at Place, cause string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.skips = append(t.skips, Skip{Task: id, At: at, Cause: cause, When: time.Now().UTC().Truncate(time.Millisecond)})
 	t.skips = t.skips[max(0, len(t.skips)-maxSkips):]
-	t.cfg.Log.Error("record is passed over: it has ended its task again and again; a dead letter names it", "task",
+	t.cfg.Log.Error("record is skipped: it has ended its task again and again; a dead letter names it", "task",
 		id.Task, "partition", id.Partition, "record", at.String(), "cause", cause)
 }
 
@@ -254,7 +254,7 @@ func (t *Tasks) Failing() []Failure {
 	return out
 }
 
-// Skipped are the latest records that this process has passed over, the newest last.
+// Skipped are the latest records that this process has skipped, the newest last.
 func (t *Tasks) Skipped() []Skip {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -32,7 +32,7 @@ func ended(offset int64, err error) error {
 }
 
 // attempt is one attempt of a task that reads from offset 0 to 9 and saves a checkpoint there. It returns the records
-// that were passed over, and an error at those that fail names.
+// that were skipped, and an error at those that fail names.
 func attempt(g *Guard, fail func(offset int64) error) (passed []int64, err error) {
 	for o := range int64(10) {
 		r := record(o)
@@ -49,13 +49,13 @@ func attempt(g *Guard, fail func(offset int64) error) (passed []int64, err error
 	return passed, nil
 }
 
-// TestRecordIsPassedOver: a record that ends its task three times in a row is passed over, and forgotten once a
+// TestRecordIsSkipped: a record that ends its task three times in a row is skipped, and forgotten once a
 // checkpoint holds what comes after it. Errors of the disk are nobody's fault.
-func TestRecordIsPassedOver(t *testing.T) {
+func TestRecordIsSkipped(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
 		after int
-		want  []int // attempts at which the record was passed over
+		want  []int // attempts at which the record was skipped
 	}{
 		"a panic":             {&pipeline.PanicError{Value: "no"}, 3, []int{4}},
 		"an error":            {errors.New("no"), 2, []int{3}},
@@ -85,7 +85,7 @@ func TestRecordIsPassedOver(t *testing.T) {
 					return err
 				})
 				if fmt.Sprint(at) != fmt.Sprint(c.want) {
-					t.Errorf("%s, dir %q: passed over at attempts %v of %d, want %v", name, dir, at, n, c.want)
+					t.Errorf("%s, dir %q: skipped at attempts %v of %d, want %v", name, dir, at, n, c.want)
 				}
 				if g := tasks.guard(shard); len(c.want) > 0 && g.note.Record != nil {
 					t.Errorf("%s: still in trouble: %+v", name, g.note)
@@ -95,7 +95,7 @@ func TestRecordIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestProcessThatDies: the record of which the process dies is known to the next one, and passed over at last.
+// TestProcessThatDies: the record of which the process dies is known to the next one, and skipped at last.
 func TestProcessThatDies(t *testing.T) {
 	dir := t.TempDir()
 	for n := range 5 {
@@ -112,7 +112,7 @@ func TestProcessThatDies(t *testing.T) {
 			_ = g.file.Close()
 		}
 		if want := n == 3; died == (n >= 3) && n == 3 || want != (len(passed) > 0) {
-			t.Errorf("start %d: died %t, passed over %v, %v", n, died, passed, err)
+			t.Errorf("start %d: died %t, skipped %v, %v", n, died, passed, err)
 		}
 		if n == 3 {
 			break
@@ -123,14 +123,14 @@ func TestProcessThatDies(t *testing.T) {
 	}
 }
 
-// TestKilledElsewhere: a process that is killed between two records, or at others, has no record to pass over.
+// TestKilledElsewhere: a process that is killed between two records, or at others, has no record to skip.
 func TestKilledElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	for n := range int64(9) {
 		g := New(Config{SkipAfter: 2, Dir: dir, Log: quiet}).guard(shard)
 		for o := range n % 3 {
 			if g.Pass(record(o), func(string) bool { return true }) {
-				t.Fatalf("start %d: record %d was passed over", n, o)
+				t.Fatalf("start %d: record %d was skipped", n, o)
 			}
 			g.Taking(record(o))
 			if o < n%3-1 || n%2 == 0 { // or it dies in the last

@@ -60,7 +60,7 @@ func newClaims(key string, next int64) *claims {
 		fresh: map[string][]storedFile{}}
 }
 
-// take reads one record of the log; those of other keys are passed over.
+// take reads one record of the log; those of other keys are skipped.
 func (k *claims) take(key, value []byte) error {
 	rest, ok := strings.CutPrefix(string(key), claimPrefix+k.key+"/")
 	if !ok || strings.Count(rest, "/") != 1 {

@@ -133,7 +133,7 @@ func NewLog(spec TailSpec, topic string, partition int, of Range) *Log {
 }
 
 // Next blocks for the next record, whose memory is valid until the call after; one that takes too much is logged and
-// passed over. Each time the log's end is reached it returns one record with Idle set. io.EOF ends a range.
+// skipped. Each time the log's end is reached it returns one record with Idle set. io.EOF ends a range.
 func (l *Log) Next(ctx context.Context) (pipeline.Record, error) {
 	for {
 		l.in.fill()

@@ -1,7 +1,7 @@
 package record
 
-// Skip is a record that ended its task again and again and was passed over: its rows are in no statistic. A replay of
-// the topic passes over it, too.
+// Skip is a record that ended its task again and again and was skipped: its rows are in no statistic. A replay of
+// the topic skips it, too.
 type Skip struct {
 	Schema int    `json:"schema"` // 1
 	Model  string `json:"model"`  // NoModel: what is in the record is not known

@@ -125,7 +125,7 @@ func (a *Archive) count(f func(*Stats)) {
 	a.mu.Unlock()
 }
 
-// temporary begins the names of files that are not complete; readers of data sets pass over names with a dot.
+// temporary begins the names of files that are not complete; readers of data sets skip names with a dot.
 const temporary = ".plumbline-"
 
 // writeArchive writes, syncs and renames a file, and returns its size.

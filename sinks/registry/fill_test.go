@@ -214,7 +214,7 @@ func TestOffsetGone(t *testing.T) {
 	})
 }
 
-// TestUnreadableRecords are counted and passed over.
+// TestUnreadableRecords are counted and skipped.
 func TestUnreadableRecords(t *testing.T) {
 	rs := decisions(t, 27, 20)
 	want := ofModels(reference(t, rs))

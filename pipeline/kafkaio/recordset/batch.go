@@ -171,7 +171,7 @@ func (w *walk) record(h head, src *source) (*pipeline.Record, error) {
 	return r, nil
 }
 
-// skip passes over a record that is too large to be held.
+// skip leaves out a record that is too large to be held.
 func (w *walk) skip(h head, src *source, size int64) (*pipeline.Record, error) {
 	before := src.read
 	if _, err := src.take(1); err != nil {

@@ -152,7 +152,7 @@ func (w *walk) wrapped(outer message) (next int64, err error) {
 }
 
 // inner calls each with the offset and size of the messages that a compressed one holds; what it does not read is
-// passed over.
+// skipped.
 //
 //nolint:gosec // signed in the protocol
 func (w *walk) inner(outer message, each func(offset int64, src *source, size int) error) error {
