@@ -37,6 +37,7 @@ type Out struct {
 	quoted  int
 	hide    func(key []byte) []byte // nil: keys, headers and values are quoted
 	quota   quota
+	ahead   []aheadRun
 	counts  *Counts
 	log     *slog.Logger
 }
@@ -144,16 +145,71 @@ func (o *Out) Skipped(r Record, why string) {
 func (o *Out) tellSkip(r *Record, why string) {
 	s := &record.Skip{Schema: 1, Model: record.NoModel, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
 		Why: cut(why, maxLetterDetail)}
-	if r.Time > 0 {
-		s.At = record.At(r.Time)
+	o.decide(s, r.Time)
+}
+
+func (o *Out) decide(s *record.Skip, at Time) {
+	if at > 0 {
+		s.At = record.At(at)
 	}
-	m, err := NewMessage(StreamDecisions, s.Model, r.Time, s)
+	m, err := NewMessage(StreamDecisions, s.Model, at, s)
 	if err != nil {
-		o.log.Error("no entry for the decisions topic", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
+		o.log.Error("no entry for the decisions topic", "topic", s.Topic, "partition", s.Partition, "offset", s.Offset,
 			"err", err)
 		return
 	}
 	o.Put(m)
+}
+
+// aheadRun is records that follow each other, whose timestamps are not believed.
+type aheadRun struct {
+	topic       string
+	partition   int32
+	first, last int64
+	at          Time // of the first
+}
+
+// maxAheadRuns bounds an entry of the decisions topic: some 40 KB.
+const maxAheadRuns = 1024
+
+// Ahead notes that the timestamp of a record was in the future. That depends on when it was read, so replays must know.
+func (o *Out) Ahead(r *Record) {
+	for i := len(o.ahead) - 1; i >= max(0, len(o.ahead)-2); i-- { // a task reads two topics at most
+		if a := &o.ahead[i]; a.topic == r.Topic && a.partition == r.Partition && a.last+1 == r.Offset {
+			a.last = r.Offset
+			return
+		}
+	}
+	if len(o.ahead) == maxAheadRuns {
+		o.TellAhead()
+	}
+	o.ahead = append(o.ahead, aheadRun{r.Topic, r.Partition, r.Offset, r.Offset, r.Time})
+}
+
+// TellAhead says in the decisions topic which records were ahead, an entry for each topic.
+func (o *Out) TellAhead() {
+	runs := o.ahead
+	o.ahead = nil
+	for len(runs) > 0 {
+		first := runs[0]
+		var b strings.Builder
+		runs = slices.DeleteFunc(runs, func(a aheadRun) bool {
+			if a.topic != first.topic || a.partition != first.partition {
+				return false
+			}
+			if b.Len() > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(strconv.FormatInt(a.first, 10))
+			if a.last > a.first {
+				b.WriteString("-" + strconv.FormatInt(a.last, 10))
+			}
+			return true
+		})
+		o.decide(&record.Skip{Schema: 1, Model: record.NoModel, Topic: first.topic, Partition: first.partition,
+			Offset: first.first, Offsets: b.String(),
+			Why: "record_ahead: their timestamps were in the future when they were read"}, first.at)
+	}
 }
 
 // send counts the dead letter and adds it to what is to be written, if it may be.

@@ -3,10 +3,13 @@ package pipeline
 import (
 	"crypto/sha256"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // said is what a dead letter says, by header.
@@ -178,4 +181,37 @@ func TestFloodOfDeadLetters(t *testing.T) {
 			t.Errorf("counts %v", n)
 		}
 	})
+}
+
+// TestAheadOffsets: the records of two topics whose timestamps were ahead are told in few entries, by ranges.
+func TestAheadOffsets(t *testing.T) {
+	o := NewOut(NewCounts())
+	for i := range int64(3 * maxAheadRuns) {
+		o.Ahead(&Record{Topic: "logits", Partition: 3, Offset: 10 + i, Time: 5e9})
+		if i%2 == 0 {
+			o.Ahead(&Record{Topic: "labels", Partition: 3, Offset: i, Time: 5e9})
+		}
+	}
+	o.TellAhead()
+	o.TellAhead()
+	var logits, labels []string
+	for _, m := range o.Drain() {
+		s, err := record.Decode[record.Skip](m.Value)
+		if err != nil || m.Stream != StreamDecisions || s.Partition != 3 || len(m.Value) > 50_000 ||
+			!strings.HasPrefix(s.Offsets, strconv.FormatInt(s.Offset, 10)) {
+			t.Errorf("%s: %+v, %v", m.Stream, s, err)
+			continue
+		}
+		if s.Topic == "logits" {
+			logits = append(logits, s.Offsets)
+		} else {
+			labels = append(labels, strings.Split(s.Offsets, ",")...)
+		}
+	}
+	if len(labels) != 3*maxAheadRuns/2 || labels[0] != "0" || labels[2] != "4" {
+		t.Errorf("%d records of labels, the first %v", len(labels), labels[:min(3, len(labels))])
+	}
+	if len(logits) > 3 || !strings.HasPrefix(logits[0], "10-") {
+		t.Errorf("ranges of logits: %v", logits)
+	}
 }

@@ -225,6 +225,9 @@ func (l *loop) begin() (stood time.Duration, err error) {
 	start := time.Now()
 	defer func() { stood = time.Since(start) }()
 	t := l.task
+	if t.Gather != nil {
+		t.Gather()
+	}
 	out := t.Decided()
 	show := l.shows(out.Dirty)
 	if !out.Dirty {

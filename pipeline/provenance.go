@@ -18,6 +18,8 @@ const (
 	// SourceIdleHeader marks, on an empty value, the news that a source is exhausted ("1"), or not any more ("0").
 	// OFFSET is then the one to be read next.
 	SourceIdleHeader = "plumbline-source-idle"
+	// SourceAheadHeader says that the record's timestamp was in the future when the stage read it.
+	SourceAheadHeader = "plumbline-source-ahead"
 )
 
 // CountRepeats counts messages of the repartition stage that came again, by input: they are skipped.
@@ -61,6 +63,10 @@ func provenance(r *Record) (p Provenance, idle string, ok bool, err error) {
 			SourceHeader)
 	}
 	return p, idle, ok || err != nil, err
+}
+
+func carriesAhead(r *Record) bool {
+	return slices.ContainsFunc(r.Headers, func(h Header) bool { return h.Key == SourceAheadHeader })
 }
 
 func parseProvenance(s string) (p Provenance, err error) {

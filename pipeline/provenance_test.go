@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -273,6 +274,44 @@ func TestShardTakesSourcesOnce(t *testing.T) {
 	}
 	if got := s.Next()[Logits]; got != 8 {
 		t.Errorf("next offset %d, want 8", got)
+	}
+}
+
+// judged is a decoder that keeps whether records were ahead.
+type judged struct{ ahead []bool }
+
+func (j *judged) Decode(_ []byte, o arrowio.Origin, _ arrowio.Kind) ([]*arrowio.Batch, error) {
+	j.ahead = append(j.ahead, o.Ahead)
+	return nil, nil
+}
+
+// TestWhoReadsFirstJudgesTheTimestamp: a shard believes the stage before it about a record's timestamp, and tells of
+// those that it judges itself.
+func TestWhoReadsFirstJudgesTheTimestamp(t *testing.T) {
+	var j judged
+	counts := NewCounts()
+	s := NewShard(ShardSpec{Inputs: 1, PaneLength: 100, Watermark: NewWatermark(1, 0), Decoder: &j,
+		Host: Host{Out: NewOut(counts), Outbox: NewOutbox(0, 1, 100, 1), Counts: counts,
+			Log: slog.New(slog.DiscardHandler)}})
+	mark := Header{SourceAheadHeader, []byte("1")}
+	for i, r := range []Record{
+		{Ahead: true},
+		{Headers: []Header{mark}}, // anybody can write it
+		{Ahead: true, Headers: []Header{from(0, 1, 7, 0).AsHeader()}},
+		{Headers: []Header{from(0, 1, 8, 0).AsHeader(), mark}},
+	} {
+		r.Topic, r.Offset, r.Value = "z", int64(i), []byte("x")
+		if err := s.Take(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []bool{true, false, false, true}; !slices.Equal(j.ahead, want) {
+		t.Errorf("ahead %v, want %v", j.ahead, want)
+	}
+	s.ForRun().Gather()
+	told := s.Out.Drain()
+	if len(told) != 1 || !strings.Contains(string(told[0].Value), `"offsets":"0"`) {
+		t.Errorf("told %d: %v", len(told), told)
 	}
 }
 

@@ -16,6 +16,8 @@ type Converter interface {
 	Take(r Record) []Message
 	// Closing returns what is to be said when nobody reads on.
 	Closing() []Message
+	// Gather returns what is to be said of the records since the last time, before they count as read.
+	Gather() []Message
 	// Skip returns what is to be said in place of a record that has ended the relay again and again.
 	Skip(r Record, why string) []Message
 }
@@ -166,7 +168,13 @@ func (y *Relay) commit(ctx context.Context, done int64, stopped bool) {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastTime)
 		defer cancel()
 	}
-	err := y.Source.Commit(ctx, map[Input]int64{y.Input: done})
+	var err error
+	if ms := y.Convert.Gather(); len(ms) > 0 {
+		err = y.Sink.Write(ctx, ms)
+	}
+	if err == nil {
+		err = y.Source.Commit(ctx, map[Input]int64{y.Input: done})
+	}
 	if err != nil {
 		y.Log.Warn("commit offsets: what was written since the last time comes again after a restart, and is known as "+
 			"a repeat", "task", y.Name, "err", err)

@@ -48,6 +48,8 @@ type Registered struct {
 	Begin func(ctx context.Context) error
 	// Durable tells that a checkpoint with everything before the last Written is durable. It is called beside the task.
 	Durable func()
+	// Gather is called before what the task has decided goes into a checkpoint.
+	Gather func()
 	// Closing tells that nobody reads the task's inputs from here on; a last checkpoint follows.
 	Closing func()
 	// Close lets go of what the task holds beside memory.
@@ -219,7 +221,7 @@ func (rn Runner) close(t Registered) {
 // ForRun is the shard as Run takes it.
 func (s *Shard) ForRun() Registered {
 	return Registered{Task: s, Report: s.Report, Order: s, Durable: s.durable, Closing: s.Closing, Close: s.Close,
-		Skip: s.Skip, Counts: s.Counts}
+		Gather: s.Out.TellAhead, Skip: s.Skip, Counts: s.Counts}
 }
 
 // durable tells the stages that a checkpoint of the shard is durable.

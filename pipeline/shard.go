@@ -148,6 +148,11 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 	if !fresh {
 		return nil
 	}
+	if src != nil { // who read the record first has judged it
+		r.Ahead = carriesAhead(&r)
+	} else if r.Ahead {
+		s.Out.Ahead(&r)
+	}
 	if t, ok, err := controlTime(r); ok {
 		if err == nil {
 			err = s.Watermark.believe(&r, t, s.PaneLength)

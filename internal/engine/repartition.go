@@ -153,6 +153,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 		Next:        map[pipeline.Input]int64{u.Input: next},
 		MaxBytes:    r.Config.Kafka.FetchMax,
 		IdleTimeout: r.Config.EventTime.IdleTimeout,
+		MaxAhead:    r.Config.EventTime.MaxAhead,
 		Commit:      fencedCommit(commit),
 		Gate:        &r.gate,
 		ReportPause: true,

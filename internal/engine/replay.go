@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/operators/model"
@@ -74,7 +75,7 @@ func (r *Replay) Close() {
 // take gives a shard a record, and the model task what comes of it.
 func (r *Replay) take(ctx context.Context, shard int, rec pipeline.Record) error {
 	s := r.Shards[shard]
-	if why, ok := r.skips.has(&rec); ok {
+	if why, ok := r.skips.poison(&rec); ok {
 		s.Skip(rec, why)
 	} else if err := s.Take(ctx, rec); err != nil {
 		return err
@@ -187,11 +188,12 @@ func (r *Replay) Topics(ctx context.Context, of TopicRange) error {
 	if err != nil {
 		return err
 	}
-	n, err := kafkaclient.InputPartitions(ctx, client, r.Config.Topics)
+	plan, err := r.planned(ctx, client)
 	if err != nil {
 		return kafkaclient.Explain(ctx, r.Config.Kafka, err)
 	}
-	if err := r.Open(n); err != nil {
+	r.book = scale.Fixed(plan)
+	if err := r.Open(plan.Of); err != nil {
 		return err
 	}
 	spec := kafkaio.TailSpec{Client: client, MaxBytes: r.Config.Kafka.FetchMax, Log: r.Log}
@@ -205,16 +207,30 @@ func (r *Replay) Topics(ctx context.Context, of TopicRange) error {
 			return kafkaclient.Explain(ctx, r.Config.Kafka, fmt.Errorf("topics.heads: %w", err))
 		}
 	}
-	specs, total, err := r.ranges(ctx, client, n, of)
+	if plan.Split {
+		return newSplitReplay(r, client, plan).run(ctx, of)
+	}
+	specs, total, err := r.ranges(ctx, client, plan.Of, of)
 	if err != nil {
 		return err
 	}
 	of.Begin(total)
 	g, ctx := errgroup.WithContext(ctx)
-	for p := range n {
+	for p := range plan.Of {
 		g.Go(func() error { return r.partition(ctx, specs[p], of.Done) })
 	}
 	return g.Wait()
+}
+
+// planned is of how many shards the deployment of the topics is one. Those that `plumbline scale` has made more read
+// topics of plumbline's own.
+func (r *Replay) planned(ctx context.Context, client *kafka.Client) (plan scale.Plan, err error) {
+	plan.Of, err = scale.Topics{Config: &r.Config, Client: client}.Found(ctx)
+	if plan.Split = plan.Of > 0; err != nil || plan.Split {
+		return plan, err
+	}
+	plan.Of, err = kafkaclient.InputPartitions(ctx, client, r.Config.Topics)
+	return plan, err
 }
 
 // ranges are the offsets to read of n partitions, and how many there are.
@@ -251,6 +267,7 @@ func (r *Replay) partition(ctx context.Context, spec kafkaio.Spec, done func(mes
 		if err != nil {
 			return err
 		}
+		rec.Ahead = r.skips.ahead(&rec)
 		if err := r.take(ctx, spec.Partition, rec); err != nil {
 			return err
 		}

@@ -165,6 +165,10 @@ func clockFuture(t *testing.T, a *attack) {
 	for _, m := range kafkatest.ReadAll(t, brokers, s.topic("deadletter")) {
 		a.Letters += int64(len(m.Value))
 	}
+	live := p.hashOf("good")
+	if again := replayed(t, s, binary); again["good"] != live || live == "" || len(again) != 1 {
+		t.Errorf("a replay's state is %v, want that of the live run, good: %s", again, live)
+	}
 }
 
 // clockSilent has a partition that never says anything while nobody is let go.

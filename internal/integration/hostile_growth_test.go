@@ -366,6 +366,9 @@ func growOnline(t *testing.T, a *attack, store string) {
 		p.stop()
 	}
 	got := allPublished(t, w.s)
+	if again := replayed(t, w.s, binary); !maps.Equal(again, v.models) {
+		t.Errorf("a replay's state is %v, want that of the live run, %v", again, v.models)
+	}
 
 	still := &growthWorkers{t: t, s: configured(), p: make([]*process, 1)}
 	quiet := newGrowthStream(t, still.s)

@@ -3,8 +3,10 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -108,6 +110,22 @@ func goodHash(t *testing.T) string {
 		t.Fatal("the good model has no state when nothing else is sent")
 	}
 	return goodAlone.hash
+}
+
+// replayed are the state hashes by model of a replay of the topics.
+func replayed(t *testing.T, s settings, binary string) map[string]string {
+	t.Helper()
+	var again struct {
+		Models map[string]string `json:"state_hash_by_model"`
+	}
+	out, err := exec.Command(binary, "replay", "-c", s.file, "--json", "--topic").Output()
+	if err == nil {
+		err = json.Unmarshal(out, &again)
+	}
+	if err != nil {
+		t.Errorf("replay: %v\n%s", err, tail(out))
+	}
+	return again.Models
 }
 
 // hashOf is the state hash of a model.

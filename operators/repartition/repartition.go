@@ -65,6 +65,9 @@ func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 	}
 	p.counts.AddReason(CountRepartitioned, p.cfg.Input.String(), 1)
 	p.next, p.idle = r.Offset+1, false
+	if r.Ahead {
+		p.out.Ahead(&r)
+	}
 	if r.Unread != nil {
 		p.out.Begin(r)
 		p.out.Refuse(r.Unread.Reason, r.Unread.Detail)
@@ -209,7 +212,7 @@ func (p *Converter) messages(r *pipeline.Record, parts []arrowio.Part) []pipelin
 			Stream:    streams[p.cfg.Input],
 			Partition: int32(part.Place),
 			Value:     part.Value,
-			Headers:   append(headers(r), p.at(r.Offset, number)),
+			Headers:   p.headers(r, number),
 			Time:      r.Time,
 		})
 	}
@@ -222,11 +225,27 @@ func (p *Converter) at(offset int64, part int32) pipeline.Header {
 		Part: part}.AsHeader()
 }
 
-// headers are those of a record that its parts keep: every part has a copy, so there is a bound.
-func headers(r *pipeline.Record) []pipeline.Header {
+// headers are those of a part of a record.
+func (p *Converter) headers(r *pipeline.Record, part int32) []pipeline.Header {
+	out := append(kept(r), p.at(r.Offset, part))
+	if r.Ahead {
+		out = append(out, pipeline.Header{Key: pipeline.SourceAheadHeader, Value: []byte("1")})
+	}
+	return out
+}
+
+// Gather returns the entries of the decisions topic about the records that were taken since the last time.
+func (p *Converter) Gather() []pipeline.Message {
+	p.out.TellAhead()
+	return p.out.Drain()
+}
+
+// kept are the headers of a record that its parts keep: every part has a copy, so there is a bound.
+func kept(r *pipeline.Record) []pipeline.Header {
 	out, _ := pipeline.BoundedHeaders(r.Headers)
 	return slices.DeleteFunc(out, func(h pipeline.Header) bool {
-		return h.Key == pipeline.SourceHeader || h.Key == pipeline.SourceIdleHeader
+		return h.Key == pipeline.SourceHeader || h.Key == pipeline.SourceIdleHeader ||
+			h.Key == pipeline.SourceAheadHeader
 	})
 }
 
@@ -235,7 +254,7 @@ func (p *Converter) everywhere(r *pipeline.Record) []pipeline.Message {
 	out := make([]pipeline.Message, p.cfg.Targets)
 	for i := range out {
 		out[i] = pipeline.Message{Stream: streams[p.cfg.Input], Partition: int32(i), Value: []byte{},
-			Headers: append(headers(r), p.at(r.Offset, 0)), Time: r.Time}
+			Headers: p.headers(r, 0), Time: r.Time}
 	}
 	return out
 }

@@ -248,3 +248,31 @@ func TestRepartitionLeavesOutWhatWasTaken(t *testing.T) {
 		}
 	}
 }
+
+// TestAheadIsSaidToShards: the parts of a record whose timestamp was in the future say so, and no other record can.
+func TestAheadIsSaidToShards(t *testing.T) {
+	value, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", Version: "2", K: 2, IDs: []string{"a"},
+		Logits: []float32{0, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := newConverter(pipeline.Logits, 3, 0)
+	forged := []pipeline.Header{{Key: pipeline.SourceAheadHeader, Value: []byte("1")}}
+	for offset, ahead := range []bool{true, false} {
+		ms := p.Take(pipeline.Record{Input: pipeline.Logits, Topic: "z-unkeyed", Partition: 1, Offset: int64(offset),
+			Time: 5e9, Value: value, Headers: forged, Ahead: ahead})
+		said := 0
+		for _, h := range ms[0].Headers {
+			if h.Key == pipeline.SourceAheadHeader {
+				said++
+			}
+		}
+		if len(ms) != 1 || said == 1 != ahead || said > 1 {
+			t.Errorf("ahead %t: %d messages, %s", ahead, len(ms), ms[0].Headers)
+		}
+	}
+	told := p.Gather()
+	if len(told) != 1 || !bytes.Contains(told[0].Value, []byte(`"offsets":"0"`)) || len(p.Gather()) != 0 {
+		t.Errorf("told %d: %v", len(told), told)
+	}
+}

@@ -9,8 +9,11 @@ type Skip struct {
 	Topic     string `json:"topic"`
 	Partition int32  `json:"partition"`
 	Offset    int64  `json:"offset"`
-	At        Time   `json:"at,omitzero"`
-	Why       string `json:"why"`
+	// Offsets, as "7,9-12", are of records that ended nothing: their timestamps were in the future when they were read
+	// first, and their rows were rejected. Offset is the first of them.
+	Offsets string `json:"offsets,omitempty"`
+	At      Time   `json:"at,omitzero"`
+	Why     string `json:"why"`
 }
 
 // NoModel stands for a model in decisions about records of which nobody knows whose they are.

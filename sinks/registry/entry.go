@@ -193,6 +193,10 @@ func fillSkip(e *Entry) error {
 	e.Model, e.At, e.State, e.Why = s.Model, s.At, stateSkipped, s.Why
 	e.Summary = fmt.Sprintf("the record at offset %d of topic %s, partition %d, takes no part", s.Offset, s.Topic,
 		s.Partition)
+	if s.Offsets != "" {
+		e.Summary = fmt.Sprintf("the rows of records of topic %s, partition %d, take no part: their timestamps were "+
+			"ahead (offsets from %d)", s.Topic, s.Partition, s.Offset)
+	}
 	return nil
 }
 

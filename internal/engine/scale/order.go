@@ -127,11 +127,23 @@ func (b *Book) Recover(ctx context.Context, t Topics) error {
 	if ordered {
 		return nil
 	}
+	of, err := t.Found(ctx)
+	if err != nil || of == 0 {
+		return err
+	}
+	b.Log.Warn("the number of shards is known by the topic that they read: the state is lost", "shards", of)
+	if err = b.Save(ctx, Plan{Of: of, Split: true}); errors.Is(err, pipeline.ErrFenced) {
+		return nil
+	}
+	return err
+}
+
+// Found is the number of shards by the topic of plumbline's own that they read; 0 = they read none.
+func (t Topics) Found(ctx context.Context) (of int, err error) {
 	meta, err := t.Client.Metadata(ctx, &kafka.MetadataRequest{})
 	if err != nil {
-		return fmt.Errorf("metadata of all topics: %w", err)
+		return 0, fmt.Errorf("metadata of all topics: %w", err)
 	}
-	of := 0
 	for _, topic := range meta.Topics {
 		n := len(topic.Partitions)
 		if topic.Name != Topic(t.Config, t.Config.Topics.Logits, n) || n <= of {
@@ -139,18 +151,11 @@ func (b *Book) Recover(ctx context.Context, t Topics) error {
 		}
 		_, end, err := kafkaio.Bounds(ctx, t.Client, topic.Name, 0)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if end > 0 { // one that was made for an order that was never given has nothing
 			of = n
 		}
 	}
-	if of == 0 {
-		return nil
-	}
-	b.Log.Warn("the number of shards is known by the topic that they read: the state is lost", "shards", of)
-	if err = b.Save(ctx, Plan{Of: of, Split: true}); errors.Is(err, pipeline.ErrFenced) {
-		return nil
-	}
-	return err
+	return of, nil
 }

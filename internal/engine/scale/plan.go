@@ -148,6 +148,9 @@ type Book struct {
 	seen    map[string]bool // keys that are written once, and are there
 }
 
+// Fixed is a book of a plan that nobody changes.
+func Fixed(p Plan) *Book { return &Book{plan: p} }
+
 func (b *Book) key() string { return b.Group + "/scale" }
 
 // Load reads the plan.
