@@ -114,11 +114,11 @@ func repartitionGroup(r *KafkaRun, s scale.Source, plan scale.Plan) string {
 }
 
 // translator makes messages in Arrow of the records of an input; nil where they are.
-func translator(r *KafkaRun, as *inputs.Config) (func(*pipeline.Record) ([][]byte, error), error) {
+func translator(rt *Engine, as *inputs.Config) (func(*pipeline.Record) ([][]byte, error), error) {
 	if as == nil {
 		return nil, nil
 	}
-	d, err := inputs.New(*as, inputs.Options{Slices: r.Config.Slices.Columns, MaxBytes: r.Config.Kafka.MessageMax})
+	d, err := inputs.New(*as, inputs.Options{Slices: rt.Config.Slices.Columns, MaxBytes: rt.Config.Kafka.MessageMax})
 	if err != nil {
 		return nil, fmt.Errorf("input %s: %w", as.Topic, err)
 	}
@@ -164,7 +164,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	split := repartition.Config{Input: u.Input, Topic: source, Partition: int32(p), Of: int32(max(of, p+1)),
 		Targets: u.plan.Of, Keyed: !u.plan.Split, Fence: fence,
 		Decode: arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}
-	if split.Translate, err = translator(r, u.As); err != nil {
+	if split.Translate, err = translator(r.Engine, u.As); err != nil {
 		return err
 	}
 	hashed, err := idKey(r.Config.Privacy.IDKeyFile)

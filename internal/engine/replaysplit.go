@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
-	"slices"
 
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
@@ -79,40 +77,48 @@ func (s *splitReplay) run(ctx context.Context, of TopicRange) error {
 
 // open opens the partitions of the topics, and returns how many messages there are.
 func (s *splitReplay) open(ctx context.Context, of TopicRange) (total int64, err error) {
-	topics, _ := s.plan.Sources(&s.Config)
-	for _, in := range slices.Sorted(maps.Keys(topics)) {
-		n, err := kafkaio.Partitions(ctx, s.client, topics[in])
+	split, _ := s.plan.Sources(&s.Config)
+	for _, source := range split {
+		n, err := kafkaio.Partitions(ctx, s.client, source.Topic)
 		if err != nil {
 			return 0, err
 		}
 		for p := range n {
-			lo, hi, err := of.offsets(ctx, s.client, topics[in], p)
+			lo, hi, err := of.offsets(ctx, s.client, source.Topic, p)
 			if err != nil {
 				return 0, err
 			}
 			total += max(hi-lo, 0)
-			s.sources = append(s.sources, s.source(in, kafkaio.Spec{
+			from, err := s.source(source, kafkaio.Spec{
 				Client:    s.client,
-				Topics:    map[pipeline.Input]string{in: topics[in]},
+				Topics:    map[pipeline.Input]string{source.Input: source.Topic},
 				Partition: p,
-				Next:      map[pipeline.Input]int64{in: lo},
-				Until:     map[pipeline.Input]int64{in: hi},
+				Next:      map[pipeline.Input]int64{source.Input: lo},
+				Until:     map[pipeline.Input]int64{source.Input: hi},
 				MaxBytes:  s.Config.Kafka.FetchMax,
 				Log:       s.Log,
-			}, int32(n)))
+			}, int32(n))
+			if err != nil {
+				return 0, err
+			}
+			s.sources = append(s.sources, from)
 		}
 	}
 	return total, nil
 }
 
 // source opens one of so many partitions of a topic.
-func (s *splitReplay) source(in pipeline.Input, spec kafkaio.Spec, of int32) *splitSource {
+func (s *splitReplay) source(of scale.Source, spec kafkaio.Spec, partitions int32) (*splitSource, error) {
 	counts := pipeline.NewCounts()
-	cfg := repartition.Config{Input: in, Topic: spec.Topics[in], Partition: int32(spec.Partition), Of: of,
+	cfg := repartition.Config{Input: of.Input, Topic: of.Topic, Partition: int32(spec.Partition), Of: partitions,
 		Targets: s.plan.Of,
 		Decode:  arrowio.Options{Slices: s.Config.Slices.Columns, MaxMessageBytes: s.Config.Kafka.MessageMax}}
-	return &splitSource{in: in, src: kafkaio.NewSource(spec),
-		conv: repartition.New(cfg, spec.Next[in], pipeline.NewOut(counts), counts)}
+	var err error
+	if cfg.Translate, err = translator(s.Engine, of.As); err != nil {
+		return nil, err
+	}
+	return &splitSource{in: of.Input, src: kafkaio.NewSource(spec),
+		conv: repartition.New(cfg, spec.Next[of.Input], pipeline.NewOut(counts), counts)}, nil
 }
 
 // read splits the records until the last source has ended.
