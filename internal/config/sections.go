@@ -37,9 +37,7 @@ type Config struct {
 	Kafka kafkaio.Config `yaml:"kafka"`
 	// Topic names, all different.
 	Topics Topics `yaml:"topics"`
-	// Topics with records in other formats than Arrow, or in Arrow under any key, and what their fields mean
-	// (docs/schema.md, Inputs). Entries for predictions take the place of topics.logits, entries for labels that of
-	// topics.labels: plumbline splits them by id into topics of its own.
+	// Topics with records in other formats than Arrow, or in Arrow under any key (docs/schema.md, Inputs).
 	Inputs []inputs.Config `yaml:"inputs"`
 	// Prefix of the names of consumer groups and checkpoints.
 	Group string `yaml:"group" default:"plumbline" required:"true" format:"name"`
@@ -136,19 +134,18 @@ type Model struct {
 
 // Versions bounds model versions.
 type Versions struct {
-	// Model versions that a shard, and a model task, know at a time. Beyond it a new one takes the place of the one
-	// silent for longest, if that is an hour or more; else its rows are rejected (models). 0: no bound.
+	// Model versions that a shard, and a model task, know at a time. A new one replaces one that is silent for an hour;
+	// else its rows are rejected (models). 0: no bound.
 	Max int `yaml:"max" default:"1000" min:"0" max:"1_000_000"`
-	// New model versions of a shard in a minute, by the records' timestamps; those of ten minutes may come at once.
-	// Rows of others are rejected (models). 0: no bound.
+	// New model versions of a shard in a minute, by the records' timestamps; those of ten minutes may come at once. 0:
+	// no bound.
 	NewPerMinute int `yaml:"new_per_minute" default:"30" min:"0" max:"1_000_000"`
 }
 
 // Privacy keeps ids from being guessed.
 type Privacy struct {
-	// File with a secret of 16 bytes or more, the same for all processes of the group. Archived ids are then hashes
-	// that need the secret (HMAC-SHA-256, 16 bytes), and dead letters quote no value and no header, and have the hash
-	// in place of a key.
+	// File with a secret of 16 bytes or more, the same for all processes of the group. Archived ids are then
+	// HMAC-SHA-256 hashes (16 bytes), and dead letters quote no value and no header, and hash the key.
 	IDKeyFile string `yaml:"id_key_file"`
 }
 
@@ -159,12 +156,11 @@ type EventTime struct {
 	// A row that is later than the newest row by at most this still counts in its own pane.
 	AllowedLateness time.Duration `yaml:"allowed_lateness" default:"10s"`
 	// A row is rejected if its event time is further than this ahead of its Kafka timestamp, or that timestamp ahead of
-	// the clock. Also how long a shard waits for a silent model. 0: no row is rejected, and models share one watermark.
+	// the clock; also how long a shard waits for a silent model. 0: neither.
 	MaxAhead time.Duration `yaml:"max_ahead" default:"5m"`
 	// Wall clock time after which an input without messages no longer holds back the watermark; 0: it always does.
 	IdleTimeout time.Duration `yaml:"idle_timeout" default:"1m"`
 	// A model version is forgotten after this long without rows while another version of the model has some: its
-	// statistics end, its calibrator stays in force. A version whose labels may still come by join.wait is kept. 0:
-	// never.
+	// statistics end, its calibrator stays in force. 0: never.
 	ForgetAfter time.Duration `yaml:"forget_after" default:"720h"`
 }

@@ -31,7 +31,11 @@ func item(b *strings.Builder, f Field, root reflect.Value) {
 	if f.Type.Kind() == reflect.Slice {
 		allowed = f.limits.allowed(f.Type.Elem())
 	}
-	if f.limits.format != "" {
+	switch f.limits.format {
+	case "":
+	case "name", "topic":
+		allowed = "" // the page states these once
+	default:
 		allowed = "`" + allowed + "`"
 	}
 	key := f.Path
@@ -42,7 +46,7 @@ func item(b *strings.Builder, f Field, root reflect.Value) {
 		key += ": " + literal(v)
 	case f.HasDefault:
 		key += ": " + literal(f.Default)
-	case allowed == "":
+	case allowed == "" && f.Type.Kind() != reflect.String && f.limits.format == "":
 		allowed = typeName(f.Type)
 	}
 	fmt.Fprintf(b, "- `%s`%s %s\n", key, bracketed(allowed), f.Meaning)

@@ -16,34 +16,31 @@ func (Config) Declaration() string { return configSource }
 
 // Config is a topic with records as they are, and what their fields mean.
 type Config struct {
-	// Topic with the records. Any partition, any key.
+	// Topic with the records.
 	Topic string `yaml:"topic" required:"true" format:"topic"`
-	// Whether a row is a prediction, with or without its label, or a label that came later.
+	// Whether a row is a prediction, with or without its label, or a late label.
 	Rows string `yaml:"rows" default:"predictions" enum:"predictions|labels"`
-	// Format of the records' values. kserve and seldon are what their payload loggers send; v2 is the Open Inference
-	// Protocol.
+	// Format of the records' values.
 	Format string `yaml:"format" default:"json"`
 	// Model of rows that name none.
 	Model string `yaml:"model"`
 	// Version of rows that name none.
 	Version string `yaml:"version"`
-	// Names of the classes in their order, if labels are names.
+	// Names of the classes in order, if labels are names.
 	Classes []string `yaml:"classes"`
-	// Where the columns are in a record: paths such as request.id or outputs[].score, where [] says that each item is
-	// a row. header:NAME is a Kafka header, event:NAME an attribute of a CloudEvent, record:key the key. Empty: the
-	// format's default, for json the field of the column's name.
+	// Paths of the columns in a record. Empty: the format's default, for json the field of the column's name.
 	Columns Columns `yaml:"columns"`
 }
 
 // Columns are the paths of the columns.
 type Columns struct {
-	// Id that joins a prediction and its label. Of several rows with one id, row i gets ID/i.
+	// Id that joins a prediction and its label.
 	ID string `yaml:"id"`
-	// Event time: RFC 3339, or a number since 1970 in s, ms, µs or ns, whichever gives a year from 1973 to 5138.
+	// Event time: RFC 3339, or a number since 1970 in s, ms, µs or ns.
 	TS string `yaml:"ts"`
-	// List of raw scores, or one path for each class, with commas between them.
+	// Raw scores: a list, or one path for each class, separated by commas.
 	Logits string `yaml:"logits"`
-	// List of probabilities, or one path for each class.
+	// Probabilities, likewise.
 	Probs string `yaml:"probs"`
 	// Raw score of a binary classifier.
 	Logit string `yaml:"logit"`
@@ -51,7 +48,7 @@ type Columns struct {
 	Prob string `yaml:"prob"`
 	// Class: a number, true or false, or one of the names in classes.
 	Label string `yaml:"label"`
-	// List of the head's inputs, or one path for each.
+	// Inputs of the head, likewise.
 	Features string `yaml:"features"`
 	// Model.
 	Model string `yaml:"model"`
@@ -61,7 +58,7 @@ type Columns struct {
 	Served string `yaml:"served"`
 	// Sampling weight.
 	Weight string `yaml:"weight"`
-	// Slice columns that are not fields of their own name.
+	// Slice columns whose field has another name.
 	Slices []SliceColumn `yaml:"slices"`
 }
 

@@ -27,8 +27,7 @@ type Config struct {
 	// Most bytes of a value that its dead letter quotes; 0: none.
 	DeadLetter int `yaml:"dead_letter_bytes" default:"64KiB" min:"0" max:"1MiB"`
 	// Session of the consumer groups: a broker that hears nothing from a process for this long gives its partitions to
-	// others. Raise it on slow machines. The broker's own bounds are group.min.session.timeout.ms (6s) and
-	// group.max.session.timeout.ms (30m).
+	// others. Raise it on slow machines, within the broker's bounds (group.max.session.timeout.ms).
 	Session time.Duration `yaml:"session_timeout" default:"10s" min:"6s"`
 	// Encryption to the brokers.
 	TLS TLS `yaml:"tls"`
@@ -36,7 +35,7 @@ type Config struct {
 	SASL SASL `yaml:"sasl"`
 	// Replication factor of topics that `topics create` makes.
 	Replication int `yaml:"replication" default:"1" min:"1" max:"32_767"`
-	// Partitions of topics that `topics create` makes. Logits and labels always have the same number.
+	// Partitions of topics that `topics create` makes.
 	Partitions int `yaml:"partitions" default:"4" min:"1" max:"100_000"`
 }
 

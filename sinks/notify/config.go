@@ -43,8 +43,7 @@ type WebhookConfig struct {
 	URL string `yaml:"url" format:"url"`
 	// File that holds the address, where the address is a secret.
 	URLFile string `yaml:"url_file"`
-	// Form of the body: standard (Standard Webhooks), slack (an incoming webhook) or teams (a workflow that posts
-	// adaptive cards).
+	// Form of the body: Standard Webhooks, a Slack incoming webhook, or a Teams workflow that posts adaptive cards.
 	Format string `yaml:"format" default:"standard" enum:"standard|slack|teams"`
 	// Environment variable that holds the key for signatures: whsec_ and base64, or at least 16 bytes of other text.
 	SecretEnv string `yaml:"secret_env"`

@@ -41,8 +41,8 @@ type Config struct {
 	// 0: a row counts when its label comes. Otherwise it counts this long after its prediction: set it to the longest
 	// label delay where labels come sooner for wrong predictions.
 	Matured time.Duration `yaml:"matured"`
-	// none: test the error itself. pinned: test its change from the first reference_rows rows. rolling: test its change
-	// from the reference_rows rows before. Accuracy is always compared: none means pinned.
+	// none: test the error itself. pinned: its change from the first reference_rows rows. rolling: its change from the
+	// reference_rows rows before. For accuracy none means pinned.
 	Reference string `yaml:"reference" default:"none" enum:"none|pinned|rolling"`
 	// Labelled rows of the reference; every slice has its own.
 	ReferenceRows int64 `yaml:"reference_rows" default:"10_000" min:"100" max:"1_000_000_000"`
