@@ -45,7 +45,7 @@ func newApplyCommand() *cobra.Command {
 	f.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.out, "output", "o", "", "`file` to write; - is CSV on stdout")
-	flags.BoolVar(&f.force, "force", false, "replace OUT")
+	flags.BoolVar(&f.force, "force", false, "replace existing files")
 	flags.BoolVar(&f.double, "float64", false, "write probabilities as float64")
 	return cmd
 }

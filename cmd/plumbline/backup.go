@@ -26,7 +26,7 @@ func newBackupCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBackup(cmd, output, force) },
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to write, .tar.gz")
-	cmd.Flags().BoolVar(&force, "force", false, "replace the file if it is there")
+	cmd.Flags().BoolVar(&force, "force", false, "replace existing files")
 	return cmd
 }
 

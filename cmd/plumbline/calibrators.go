@@ -61,9 +61,9 @@ func newDecisionCommand(action, short string) *cobra.Command {
 	}
 	f.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.version, "model-version", "", "`version` of the model, where it has several")
+	flags.StringVar(&f.version, "model-version", "", "`version` of the model")
 	flags.StringVar(&f.why, "why", "", "`reason`, kept with the decision")
-	flags.StringVar(&f.by, "by", userName(), "`name` of who decides, without --user")
+	flags.StringVar(&f.by, "by", userName(), "`name` of the person who decides (default: the user)")
 	flags.DurationVar(&f.wait, "wait", 0,
 		"wait this long for the result; fail if it is a refusal")
 	if action == pipeline.ActionPin || action == pipeline.ActionRollback {
@@ -196,7 +196,7 @@ func newCalibratorsList() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, args []string) error { return f.list(cmd, args[0], limit) },
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.version, "model-version", "", "`version` of the model; default: all")
+	cmd.Flags().StringVar(&f.version, "model-version", "", "`version` of the model")
 	cmd.Flags().IntVar(&limit, "limit", limit, "newest so many")
 	return cmd
 }

@@ -41,7 +41,7 @@ func newConfigInitCommand() *cobra.Command {
 	flags.StringVar(&f.dir, "dir", "state", "`directory` of the state")
 	flags.StringVar(&f.alerts, "alerts", "", "`address` of an Alertmanager, http://host:9093; none: nobody is told")
 	flags.StringVarP(&f.output, "output", "o", "plumbline.yaml", "`file` to write; - is stdout")
-	flags.BoolVar(&f.force, "force", false, "replace the file if it is there")
+	flags.BoolVar(&f.force, "force", false, "replace existing files")
 	return cmd
 }
 

@@ -39,7 +39,7 @@ func newConvertCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&out, "output", "o", "", "`file` to write, with the extension .onnx")
-	flags.BoolVar(&force, "force", false, "replace OUT")
+	flags.BoolVar(&force, "force", false, "replace existing files")
 	return cmd
 }
 

@@ -67,7 +67,7 @@ func (f *fitFlags) add(cmd *cobra.Command) {
 	flags.Uint64Var(&f.opt.Seed, "seed", 0, "seed of the split, of methods that draw, and of ECE intervals")
 	flags.StringVarP(&f.out, "output", "o", "",
 		"write the calibrator to this `file`; -: to stdout, and the report to stderr")
-	flags.BoolVar(&f.force, "force", false, "replace the file of -o")
+	flags.BoolVar(&f.force, "force", false, "replace existing files")
 	for _, s := range offline.Settings {
 		usage := s.Owner() + ": " + s.Usage
 		switch v := s.Value(&f.opt).(type) {

@@ -74,7 +74,7 @@ func newOrderCommand(action, short, kind string) *cobra.Command {
 				By: cmp.Or(by, userName()), Why: why})
 		},
 	}
-	cmd.Flags().StringVar(&by, "by", "", "`name` of who decides; the user's by default")
+	cmd.Flags().StringVar(&by, "by", "", "`name` of the person who decides (default: the user)")
 	cmd.Flags().StringVar(&why, "why", "", "`reason`, kept with the decision")
 	return cmd
 }

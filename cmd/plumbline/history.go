@@ -40,7 +40,7 @@ func newHistoryCommand() *cobra.Command {
 	}
 	f.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.version, "model-version", "", "`version` of the model; default: all")
+	flags.StringVar(&f.version, "model-version", "", "`version` of the model")
 	flags.StringVar(&f.kind, "kind", "",
 		"`kinds` with commas: calibrator, alert, request, head, verdict, order, loss, skip; default: all")
 	flags.StringVar(&f.since, "since", "", "`time` of the oldest entry (RFC 3339)")

@@ -115,6 +115,6 @@ func newSetClasses() *cobra.Command {
 	f.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.why, "why", "", "`reason`, kept with the decision")
-	flags.StringVar(&f.by, "by", userName(), "`name` of who decides, without --user")
+	flags.StringVar(&f.by, "by", userName(), "`name` of the person who decides (default: the user)")
 	return cmd
 }

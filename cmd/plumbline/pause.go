@@ -41,8 +41,8 @@ func newPauseCommand() *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&why, "why", "", "`reason`, shown in the status")
-	cmd.Flags().StringVar(&by, "by", userName(), "`name` of who asks, without --user")
+	cmd.Flags().StringVar(&why, "why", "", "`reason`, kept with the decision")
+	cmd.Flags().StringVar(&by, "by", userName(), "`name` of the person who decides (default: the user)")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0,
 		"wait this long until all that was read is in checkpoints")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

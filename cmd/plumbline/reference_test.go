@@ -166,8 +166,12 @@ func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]bool) 
 	if b.WriteString(c.Short + ".\n\n"); c.HasSubCommands() && !c.LocalFlags().HasFlags() {
 		return
 	}
-	if c.HasExample() || useLine(c) != c.CommandPath() {
-		fmt.Fprintf(b, "```\n%s\n%s```\n\n", useLine(c), unindented(c.Example))
+	lines := unindented(c.Example)
+	if use := useLine(c); use != c.CommandPath() {
+		lines = use + "\n" + lines
+	}
+	if lines != "" {
+		b.WriteString("```\n" + lines + "```\n\n")
 	}
 	writeOwn(b, c, shared)
 }

@@ -31,8 +31,8 @@ func newStateCommand() *cobra.Command {
 	flags.StringVar(&o.Task, "task", "", "`task`: shards/N, models/N or all")
 	flags.StringVar(&o.From, "from", reset.FromCommitted,
 		"`where` to begin: committed (where the lost state stood) or earliest")
-	flags.StringVar(&o.By, "by", userName(), "`name` of who decides")
-	flags.StringVar(&o.Why, "why", "", "`reason`, kept in the history")
+	flags.StringVar(&o.By, "by", userName(), "`name` of the person who decides (default: the user)")
+	flags.StringVar(&o.Why, "why", "", "`reason`, kept with the decision")
 	flags.BoolVar(&accept, "accept-loss", false, "do it")
 	cmd.AddCommand(again)
 	return cmd

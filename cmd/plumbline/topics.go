@@ -75,8 +75,8 @@ func newScaleCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&o.Partitions, "partitions", 0, "new `number` of shards and partitions")
-	flags.StringVar(&o.By, "by", userName(), "`name` of who decides")
-	flags.StringVar(&o.Why, "why", "", "`reason`, shown meanwhile")
+	flags.StringVar(&o.By, "by", userName(), "`name` of the person who decides (default: the user)")
+	flags.StringVar(&o.Why, "why", "", "`reason`, kept with the decision")
 	return cmd
 }
 

@@ -63,7 +63,7 @@ func (f *trainFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&o.Resume, "resume", false, "continue from the file of --checkpoint")
 	flags.StringVarP(&o.Output, "output", "o", "",
 		"write head.safetensors, head.onnx, report.json and curves.png to this `directory`")
-	flags.BoolVar(&o.Force, "force", false, "replace files of -o and --checkpoint")
+	flags.BoolVar(&o.Force, "force", false, "replace existing files")
 	f.split.add(cmd)
 	f.set.add(cmd)
 }
