@@ -51,7 +51,7 @@ type dictionary struct {
 	spare    sync.Pool // of *scratch: detectors are many, and few observe a pane at a time
 }
 
-// borrow returns scratch memory for an update.
+// borrow returns scratch memory for one update.
 func (d *dictionary) borrow() *scratch {
 	if s, ok := d.spare.Get().(*scratch); ok {
 		return s
@@ -215,7 +215,9 @@ func joinGroups(weights []float64, groups ...[]expert) []expert {
 	return all
 }
 
-// globalExpert bets in every bin on the rate at(middle of the bin + bias).
+// globalExpert bets in every bin on the rate at(middle of the bin + bias). Its stake is constant in a bin. The
+// likelihood ratio of a shift of the logit would be no valid bet under NullBin, because its stake depends on c inside
+// the bin.
 func globalExpert(bins []bin, s float64, at func(float64) float64) expert {
 	x := expert{kind: Global, dir: s, bin: -1}
 	for _, b := range bins {
