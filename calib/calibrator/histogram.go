@@ -3,6 +3,7 @@ package calibrator
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sort"
 
 	"github.com/plumbline/plumbline/calib/kernel"
@@ -131,18 +132,27 @@ func widthEdges(m int) []float64 {
 	return e
 }
 
-// massEdges ends bin j at the first confidence where the cumulative weight reaches (j+1)/m of the whole. Edges lie
+// massEdges ends a bin at the first confidence where the cumulative weight reaches the share of the bins so far. Where
+// all weights are whole, shares are, too: without ties bins differ by at most one row, the larger ones first. Edges lie
 // midway between confidences, so that the fitted rows are not on them.
 func massEdges(groups []group, m int) []float64 {
-	var total, mass float64
+	var total, mass, larger float64
+	whole := true
 	for _, g := range groups {
 		total += g.w
+		whole = whole && g.w == math.Trunc(g.w)
+	}
+	size := total / float64(m)
+	if whole {
+		size = math.Floor(size)
+		larger = total - size*float64(m)
 	}
 	edges := []float64{0}
 	for i, g := range groups[:len(groups)-1] {
 		mass += g.w
 		x, next := g.c, groups[i+1].c
-		target := float64(len(edges)) / float64(m) * total
+		bin := float64(len(edges))
+		target := bin*size + min(bin, larger)
 		if len(edges) == m || mass < target*(1-1e-12) {
 			continue
 		}

@@ -169,6 +169,14 @@ func TestHistogramValues(t *testing.T) {
 			t.Errorf("equal mass, %g: got %g, want %g", conf, got, want)
 		}
 	}
+	z, y = binary([]float64{.55, .6, .65, .7, .75, .8, .85, .9},
+		[]bool{true, false, true, false, true, false, true, false})
+	h, _, _ = calibrator.FitHistogram(calibrator.NewData(z, 2, y, nil), 5, calibrator.EqualMass, opts)
+	for conf, want := range map[float64]float64{.55: .5, .7: .5, .75: .5, .8: .5, .85: 1, .9: 0} {
+		if got := h.Map(conf); math.Abs(got-want) > 1e-12 {
+			t.Errorf("eight rows in five bins, the larger first, %g: got %g, want %g", conf, got, want)
+		}
+	}
 	for _, m := range []int{0, -1, 100_001} {
 		if _, _, err := calibrator.FitHistogram(calibrator.NewData(z, 2, y, nil), m, calibrator.EqualMass,
 			opts); err == nil {

@@ -93,7 +93,7 @@ func (b *block) addTo(s *scanned, o *Options) error {
 		t.right += w * right
 		addTop(s.top, row.Conf, right, w)
 		if s.rows {
-			s.keep(row, right == 1, w, o.CSF, b.K)
+			s.keep(row, right == 1, w, o.CSF)
 		}
 		b.addClasses(s.classes, j, y, py, w)
 	}
@@ -141,7 +141,7 @@ func (b *block) addUnit(s *scanned, o *Options) error {
 		top.SumC += row.Conf
 		top.SumA += right
 		if s.rows {
-			s.keep(row, right == 1, 1, o.CSF, b.K)
+			s.keep(row, right == 1, 1, o.CSF)
 		}
 		bin, clear := cells.find(py)
 		if !clear || py == 0 {

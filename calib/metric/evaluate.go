@@ -160,14 +160,14 @@ func scanExact[T kernel.Float](r Rows, scores []T, o Options, rows bool) (*scann
 		addTop(s.top, sum.Conf, right, w)
 		s.classes.AddWeighted(p, y, w)
 		if rows {
-			s.keep(&sum, right == 1, w, o.CSF, r.K)
+			s.keep(&sum, right == 1, w, o.CSF)
 		}
 	})
 	return s, err
 }
 
 // keep appends a row to the top-label view.
-func (s *scanned) keep(r *kernel.Row, right bool, w float64, csf string, k int) {
+func (s *scanned) keep(r *kernel.Row, right bool, w float64, csf string) {
 	s.c = append(s.c, r.Conf)
 	s.a = append(s.a, right)
 	if s.w != nil {
@@ -177,6 +177,7 @@ func (s *scanned) keep(r *kernel.Row, right bool, w float64, csf string, k int) 
 	case Margin:
 		s.csf = append(s.csf, r.Margin())
 	case NegEnt:
-		s.csf = append(s.csf, kernel.NegEnt(*r, k))
+		// The order of 1 - H/ln K, without its ties: that is 1 for all surer rows.
+		s.csf = append(s.csf, -r.Entropy)
 	}
 }

@@ -113,6 +113,21 @@ func TestEvaluateCSF(t *testing.T) {
 	}
 }
 
+// TestSureRowsKeepTheirOrder holds that negent ranks rows whose 1 - H/ln K is 1 in float64.
+func TestSureRowsKeepTheirOrder(t *testing.T) {
+	rows := metric.Rows{K: 2, F64: []float64{45, 0, 60, 0, 50, 0, 0, 44}, Labels: []int32{1, 0, 0, 0}}
+	single := metric.Rows{K: 2, F32: []float32{45, 0, 60, 0, 50, 0, 0, 44}, Labels: rows.Labels}
+	for _, r := range []metric.Rows{rows, single} {
+		got, err := metric.Evaluate(r, metric.Options{CSF: metric.NegEnt})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.AUROC != 1 {
+			t.Errorf("auroc %g, want 1: both right rows are surer than both wrong ones", got.AUROC)
+		}
+	}
+}
+
 func TestEvaluateNorm(t *testing.T) {
 	c, a := randomRows(100, 0, 1)
 	rows := metric.Rows{K: 2, Probs: true}

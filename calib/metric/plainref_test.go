@@ -105,10 +105,7 @@ func (r *plainRow) finish(csf string) {
 	case metric.Margin:
 		r.csf = r.c - second
 	case metric.NegEnt:
-		r.csf = 1
-		if len(r.p) > 1 {
-			r.csf = 1 - plainSum(surprise)/plainLog(float64(len(r.p)))
-		}
+		r.csf = -plainSum(surprise) // the order of 1 - H/ln K
 	default:
 		r.csf = r.c
 	}
