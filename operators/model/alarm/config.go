@@ -50,7 +50,7 @@ type Config struct {
 	Slack float64 `yaml:"slack" default:"1" min:"0" max:"10"`
 	// Test every slice too.
 	Slices bool `yaml:"slices" default:"true"`
-	// Largest expected share of false alarms among the slices of a model version that alarm (e-BH).
+	// Largest expected share of false alarms among the slices of a model version that alarm, by signal (e-BH).
 	FDR float64 `yaml:"fdr" default:"0.05" above:"0" max:"0.5"`
 	// Rows since the alarm that are needed to show that the error is back inside the tolerance.
 	ClearRows int64 `yaml:"clear_rows" default:"1000" min:"1" max:"1_000_000_000"`
