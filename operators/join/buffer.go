@@ -3,7 +3,6 @@ package join
 import (
 	"log/slog"
 	"math"
-	"slices"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/operators/join/store"
@@ -86,43 +85,6 @@ func (t *tally) of(label, used bool) *int {
 
 // bounded is what Options.MaxRows bounds.
 func (t *tally) bounded() int { return t.predictions + t.labels + t.served }
-
-// pools are by words of a row.
-type pools struct {
-	by    map[int]*pool
-	last  *pool // the one used last
-	words int   // of its rows
-}
-
-// of is the pool of rows of so many words.
-func (p *pools) of(words int) *pool {
-	if p.last != nil && p.words == words {
-		return p.last
-	}
-	q := p.by[words]
-	if q == nil {
-		q = &pool{}
-		p.by[words] = q
-	}
-	p.last, p.words = q, words
-	return q
-}
-
-// put replaces a pool; nil removes it.
-func (p *pools) put(words int, q *pool) {
-	if p.last = nil; q == nil {
-		delete(p.by, words)
-		return
-	}
-	p.by[words] = q
-}
-
-// pool is the score rows of one length: K, and what features take.
-type pool struct {
-	z     []float32
-	owner []int32 // by slot: its entry; -1 = free
-	free  []int32
-}
 
 // entryBytes is about what an entry takes in memory beside its scores: itself, and its place in the index.
 const entryBytes = 120
@@ -380,29 +342,11 @@ func (w *memory) scores(e int32, k, d int) []float32 {
 	p := &w.entries[e]
 	p.k, p.d = int32(k), int32(d)
 	n := w.words(p)
-	p.slot = w.pools.of(n).take(e, n)
+	p.slot = w.pools.of(n).take(e)
 	if !p.onDisk {
 		w.bytes += 4 * n
 	}
 	return w.row(p)
-}
-
-// take gives an entry a slot of k scores.
-func (p *pool) take(e int32, k int) int32 {
-	if n := len(p.free); n > 0 {
-		s := p.free[n-1]
-		p.free = p.free[:n-1]
-		p.owner[s] = e
-		return s
-	}
-	p.z = slices.Grow(p.z, k)[:len(p.z)+k]
-	p.owner = append(p.owner, e)
-	return int32(len(p.owner) - 1)
-}
-
-func (p *pool) drop(slot int32) {
-	p.owner[slot] = -1
-	p.free = append(p.free, slot)
 }
 
 func (w *memory) row(p *entry) []float32 { return w.kept(p)[:p.k] }
@@ -410,7 +354,7 @@ func (w *memory) row(p *entry) []float32 { return w.kept(p)[:p.k] }
 // kept is the scores and then the features of an entry.
 func (w *memory) kept(p *entry) []float32 {
 	n := w.words(p)
-	return w.pools.of(n).z[int(p.slot)*n : (int(p.slot)+1)*n]
+	return w.pools.of(n).row(p.slot)
 }
 
 // compact forgets the names that no entry in memory uses any more, once they are many: slice values may be without

@@ -24,7 +24,7 @@ func (w *memory) shrink() {
 		case used == 0:
 			w.pools.put(k, nil)
 		case len(p.owner) > least && 2*used < len(p.owner):
-			w.pools.put(k, w.shrunk(p, k, used))
+			w.pools.put(k, w.shrunk(p))
 		}
 	}
 }
@@ -53,14 +53,13 @@ func (w *memory) shrinkEntries() {
 }
 
 // shrunk is a pool with the used rows of another.
-func (w *memory) shrunk(p *pool, k, used int) *pool {
-	room := used + used/4
-	out := &pool{z: make([]float32, 0, room*k), owner: make([]int32, 0, room)}
+func (w *memory) shrunk(p *pool) *pool {
+	out := newPool(p.words)
 	for slot, e := range p.owner {
 		if e >= 0 {
-			w.entries[e].slot = int32(len(out.owner))
-			out.z = append(out.z, p.z[slot*k:(slot+1)*k]...)
-			out.owner = append(out.owner, e)
+			to := out.take(e)
+			w.entries[e].slot = to
+			copy(out.row(to), p.row(int32(slot)))
 		}
 	}
 	return out

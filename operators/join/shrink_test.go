@@ -19,7 +19,7 @@ import (
 func (w *buffer) retained() int {
 	n := cap(w.entries)*int(unsafe.Sizeof(entry{})) + 4*(cap(w.slices)+cap(w.free))
 	for _, p := range w.pools.by {
-		n += 4 * (cap(p.z) + cap(p.owner) + cap(p.free))
+		n += 4 * (len(p.slabs)*p.words<<p.shift + cap(p.owner) + cap(p.free))
 	}
 	return n
 }

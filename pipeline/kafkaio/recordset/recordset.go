@@ -57,7 +57,8 @@ type Transaction struct {
 // Taker takes one record; Unread says that there is none, and why. cost is about what it holds in memory.
 type Taker func(r *pipeline.Record, cost int) error
 
-// Each calls take for the records from an offset on, in order. It returns the offset after everything that was read,
+// Each calls take for the records from an offset on, in order; their values may lie in Data, which is of no use
+// afterwards. It returns the offset after everything that was read,
 // records that were left out included; -1 where nothing was.
 func (s *Set) Each(from int64, limits Limits, take Taker) (after int64, err error) {
 	w := &walk{from: from, limits: limits, take: take, aborted: newAborted(s.Aborted), after: -1}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/compress"
@@ -55,7 +56,7 @@ func show(r *pipeline.Record) string {
 }
 
 func read(data []byte, from int64, l recordset.Limits) (got []string, after int64, err error) {
-	set := recordset.Set{Data: data, Size: len(data)}
+	set := recordset.Set{Data: bytes.Clone(data), Size: len(data)}
 	after, err = set.Each(from, l, func(r *pipeline.Record, _ int) error {
 		got = append(got, show(r))
 		return nil
@@ -142,6 +143,41 @@ func TestAsKafkaGo(t *testing.T) {
 				t.Errorf("%s, format %d, from 3: %d records, %v", name, version, len(got), err)
 			}
 		}
+	}
+}
+
+// TestLargeValues: they are aligned wherever they stood, keys and headers beside them are what they were, and reading
+// them takes no memory to speak of beside the response.
+func TestLargeValues(t *testing.T) {
+	var rs []protocol.Record
+	const size, n = 64 << 10, 30
+	for i := range n {
+		rs = append(rs, record(strings.Repeat("k", i), strings.Repeat(string(rune('a'+i%26)), size+i),
+			protocol.Header{Key: "h", Value: []byte{byte(i)}}))
+	}
+	data := encode(t, 2, 0, rs...)
+	want, err := reference(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := read(data, 0, limits)
+	if err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%d records, %v; kafka-go has %d, or others", len(got), err, len(want))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	set := recordset.Set{Data: data, Size: len(data)}
+	if _, err := set.Each(0, limits, func(r *pipeline.Record, _ int) error {
+		if uintptr(unsafe.Pointer(&r.Value[0]))%8 != 0 {
+			t.Errorf("record %d begins at %p", r.Offset, &r.Value[0])
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > n*size/10 {
+		t.Errorf("reading %d bytes took %d", n*size, took)
 	}
 }
 

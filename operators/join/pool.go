@@ -1,0 +1,76 @@
+package join
+
+import "math/bits"
+
+// pools are by words of a row.
+type pools struct {
+	by    map[int]*pool
+	last  *pool // the one used last
+	words int   // of its rows
+}
+
+// of is the pool of rows of so many words.
+func (p *pools) of(words int) *pool {
+	if p.last != nil && p.words == words {
+		return p.last
+	}
+	q := p.by[words]
+	if q == nil {
+		q = newPool(words)
+		p.by[words] = q
+	}
+	p.last, p.words = q, words
+	return q
+}
+
+// put replaces a pool; nil removes it.
+func (p *pools) put(words int, q *pool) {
+	if p.last = nil; q == nil {
+		delete(p.by, words)
+		return
+	}
+	p.by[words] = q
+}
+
+// pool is the score rows of one length: K, and what features take. They are in slabs that never move: growing copies
+// nothing.
+type pool struct {
+	words int
+	shift int // a slab has 1<<shift rows
+	slabs [][]float32
+	owner []int32 // by slot: its entry; -1 = free
+	free  []int32
+}
+
+// slabWords is about the size of a slab.
+const slabWords = 1 << 16
+
+func newPool(words int) *pool {
+	return &pool{words: words, shift: bits.Len(uint(slabWords/words)|1) - 1}
+}
+
+func (p *pool) row(slot int32) []float32 {
+	at := int(slot) & (1<<p.shift - 1) * p.words
+	return p.slabs[slot>>p.shift][at : at+p.words]
+}
+
+// take gives an entry a slot.
+func (p *pool) take(e int32) int32 {
+	if n := len(p.free); n > 0 {
+		s := p.free[n-1]
+		p.free = p.free[:n-1]
+		p.owner[s] = e
+		return s
+	}
+	p.owner = append(p.owner, e)
+	slot := int32(len(p.owner) - 1)
+	if int(slot)>>p.shift == len(p.slabs) {
+		p.slabs = append(p.slabs, make([]float32, p.words<<p.shift))
+	}
+	return slot
+}
+
+func (p *pool) drop(slot int32) {
+	p.owner[slot] = -1
+	p.free = append(p.free, slot)
+}
