@@ -73,10 +73,16 @@ generated: generate
 picture:
 	PLUMBLINE_PICTURE=$(CURDIR)/docs/img/dashboard.png go test -tags integration -count=1 -v -run '^TestPictureOfDemo$$' ./web/
 
-# Without vector paths, and for arm64: golden hashes in the tests say that the bits are the same.
+# Without vector paths, and for arm64: golden hashes in the tests say that the bits are the same. Debian: apt-get install
+# qemu-user-static.
+ARM64 := qemu-aarch64-static
+
 portable:
 	go test -tags purego ./calib/kernel/... ./calib/acc
 	GOARCH=arm64 go vet ./...
+	@if command -v $(ARM64) >/dev/null; then \
+		GOARCH=arm64 go test -exec $(ARM64) -short -run "Bits|Portable" ./calib/kernel ./calib/acc; \
+	else echo "no $(ARM64): bits of arm64 are not compared"; fi
 
 test:
 	go test ./...

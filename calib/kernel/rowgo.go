@@ -26,10 +26,12 @@ func (v *scaling) exp(x float32) float32 {
 	k := t - v.bias
 	r := fma32(x, v.hi, -k)
 	r = fma32(x, v.lo, r)
-	e := expCoef[0]
-	for _, c := range expCoef[1:] {
-		e = fma32(e, r, c)
-	}
+	c := &expCoef
+	e := fma32(c[0], r, c[1])
+	e = fma32(e, r, c[2])
+	e = fma32(e, r, c[3])
+	e = fma32(e, r, c[4])
+	e = fma32(e, r, c[5])
 	e = fma32(e, r, 1)
 	return float32(e * math.Float32frombits(math.Float32bits(t)<<23))
 }

@@ -180,3 +180,21 @@ func checkE(t *testing.T, k int, r Row, e, z []float32, temp float64) {
 		t.Fatalf("K=%d: e·Scale of the maximum is %g, Conf %g", k, float64(e[r.Arg])*r.Scale, r.Conf)
 	}
 }
+
+// BenchmarkLogitRows is the path that this build takes on this machine.
+func BenchmarkLogitRows(b *testing.B) {
+	const n = 512
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, k := range []int{10, 100, 1000} {
+		z, rows := make([]float32, n*k), make([]Row, n)
+		for i := range z {
+			z[i] = float32(4 * random.NormFloat64())
+		}
+		b.Run(fmt.Sprintf("K=%d", k), func(b *testing.B) {
+			for b.Loop() {
+				LogitRows(rows, nil, z, k, 1)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row")
+		})
+	}
+}
