@@ -54,10 +54,11 @@ func shortCells() []cell {
 	return out
 }
 
-// starCells vary K and labels together, and the number of keys and the size of messages from three of those.
+// starCells are those, other numbers of classes, and other numbers of keys and sizes of messages: the first are asked
+// for most.
 func starCells() []cell {
-	var out []cell
-	for _, k := range classes {
+	out := shortCells()
+	for _, k := range []int{2, 32_000} {
 		out = append(out, newCell(k, false, 1, 1000), newCell(k, true, 1, 1000))
 	}
 	for _, k := range []int{10, 100, 1000} {

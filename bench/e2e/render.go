@@ -44,7 +44,11 @@ func render(results []result, which []string) string {
 		fmt.Fprintf(&t, "| %d | %s | %d | %d | %d | %.0f |", r.K, labels, r.Keys, r.Batch, r.Rows, float64(r.bytes)/1e6)
 		for _, c := range which {
 			u := r.took[c]
-			fmt.Fprintf(&t, " %.0f (%.0f k) |", perRow(u.processor, r.Rows), float64(r.Rows)/1e3/u.wall.Seconds())
+			fmt.Fprintf(&t, " %.0f", perRow(u.processor, r.Rows))
+			if u.wall > time.Second/10 { // else it is lost in what starting takes
+				fmt.Fprintf(&t, " (%.0f k)", float64(r.Rows)/1e3/u.wall.Seconds())
+			}
+			t.WriteString(" |")
 		}
 		b := barsOf(r.cell)
 		fmt.Fprintf(&t, " %s | %s | %s | %.0f × |\n", share(r.took, "kafka-go"), percent(b.ofBare),

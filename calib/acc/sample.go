@@ -84,7 +84,11 @@ func (s *Sample) Add(r SampleRow) error {
 	if len(r.Z) != s.k {
 		return fmt.Errorf("sample a row of %d scores for %d classes: %w", len(r.Z), s.k, ErrShape)
 	}
-	s.offer(sampled{SampleHash(r.ID, s.seed), r.ID, r.TS, r.LabelTS, r.W, r.Y, 0}, r.Z)
+	hash := SampleHash(r.ID, s.seed)
+	if n := len(s.heap); n == s.capacity && (n == 0 || hash > s.heap[0].hash) {
+		return nil
+	}
+	s.offer(sampled{hash, r.ID, r.TS, r.LabelTS, r.W, r.Y, 0}, r.Z)
 	return nil
 }
 
@@ -127,10 +131,18 @@ func compareSampled(a sampled, za []float32, b sampled, zb []float32) int {
 
 func compareBits(a, b float32) int { return cmp.Compare(math.Float32bits(a), math.Float32bits(b)) }
 
+// after reports whether row i of the heap is behind row j.
+func (s *Sample) after(i, j int) bool {
+	if a, b := s.heap[i].hash, s.heap[j].hash; a != b {
+		return a > b
+	}
+	return s.compare(s.heap[i], s.heap[j]) > 0
+}
+
 func (s *Sample) up(i int) {
 	for i > 0 {
 		parent := (i - 1) / 2
-		if s.compare(s.heap[i], s.heap[parent]) <= 0 {
+		if !s.after(i, parent) {
 			return
 		}
 		s.heap[i], s.heap[parent] = s.heap[parent], s.heap[i]
@@ -144,10 +156,10 @@ func (s *Sample) down() {
 		if child >= len(s.heap) {
 			return
 		}
-		if child+1 < len(s.heap) && s.compare(s.heap[child+1], s.heap[child]) > 0 {
+		if child+1 < len(s.heap) && s.after(child+1, child) {
 			child++
 		}
-		if s.compare(s.heap[child], s.heap[i]) <= 0 {
+		if !s.after(child, i) {
 			return
 		}
 		s.heap[i], s.heap[child] = s.heap[child], s.heap[i]

@@ -46,7 +46,19 @@ type keyTable struct {
 	names   []string       // slice() of keys
 	columns []*sliceColumn // of keys; nil for whole model versions and ~other
 	ix      map[sliceKey]int32
+	recent  [places]int32 // by placeOf a value, the key that was asked for last
 	byName  map[columnKey]*sliceColumn
+}
+
+const places = 1 << 10
+
+// placeOf tells most values of a column apart by their last letters.
+func placeOf(value string) uint {
+	h := uint(len(value))
+	for i := max(0, len(value)-4); i < len(value); i++ {
+		h = 11*h + uint(value[i])
+	}
+	return h % places
 }
 
 func newKeyTable(limit int) keyTable {
@@ -57,7 +69,13 @@ func newKeyTable(limit int) keyTable {
 // if it has no number.
 func (t *keyTable) index(m arrowio.ModelKey, column, value string, classes int) (key int32, full *sliceColumn) {
 	k := sliceKey{m, column, value, classes}
-	if i, ok := t.ix[k]; ok {
+	recent := &t.recent[placeOf(value)]
+	i, ok := *recent, true
+	if int(i) >= len(t.keys) || t.keys[i] != k {
+		i, ok = t.ix[k]
+	}
+	if ok {
+		*recent = i
 		if c := t.columns[i]; c != nil && t.slots > 0 && c.n > t.slots {
 			return i, c
 		}

@@ -41,7 +41,7 @@ type Operator struct {
 	block  *acc.Block         // at hand
 	groups []group            // of the block at hand
 	byCell map[cellKey]int    // index into groups
-	recent int                // the group found last
+	near   [1 << 10]int32     // by nearOf, the group found last
 
 	labelled int64                      // rows of the batch at hand
 	lateBy   map[arrowio.ModelKey]int64 // of these, those that are late
@@ -54,6 +54,11 @@ type Operator struct {
 type cellKey struct {
 	key                       int32
 	labelPane, predictionPane int64
+}
+
+// near is a place in Operator.near: the cells of a key that come in turn have different ones.
+func (k *cellKey) near() uint {
+	return uint(8*int64(k.key)+3*k.labelPane+k.predictionPane) & (1<<10 - 1)
 }
 
 type cachedCell struct {
@@ -168,11 +173,12 @@ func (s *Operator) addGroups(block *acc.Block) error {
 
 // groupOf finds or makes the group of a cell.
 func (s *Operator) groupOf(k cellKey, classes int) (*group, error) {
-	if s.recent < len(s.groups) && s.groups[s.recent].key == k {
-		return &s.groups[s.recent], nil
+	near := &s.near[k.near()]
+	if i := int(*near); i < len(s.groups) && s.groups[i].key == k {
+		return &s.groups[i], nil
 	}
 	if i, ok := s.byCell[k]; ok {
-		s.recent = i
+		*near = int32(i)
 		return &s.groups[i], nil
 	}
 	set, late, err := s.cell(k, classes)
@@ -180,7 +186,7 @@ func (s *Operator) groupOf(k cellKey, classes int) (*group, error) {
 		return nil, err
 	}
 	n := len(s.groups)
-	s.byCell[k], s.recent = n, n
+	s.byCell[k], *near = n, int32(n)
 	if n == cap(s.groups) {
 		s.groups = append(s.groups, group{})
 	}
