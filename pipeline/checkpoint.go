@@ -33,8 +33,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// ErrFenced means that another process has written checkpoints of the task since this one read them: it owns the
-// task now, and this one must not write on. Whoever is assigned the task restores it anew.
+// ErrFenced means that another process has written checkpoints of the task since this one read them. The other process
+// owns the task now, and this one must stop writing.
 var ErrFenced = errors.New("another process has taken over")
 
 // CheckpointStore keeps the numbered checkpoints of tasks by key. Numbers rise by one, and only one writer gets each:
@@ -56,8 +56,8 @@ type Stored struct {
 	Name   string
 	Number uint64 // from 1
 	Read   func() ([]byte, error)
-	// Fetch brings one of the files that the checkpoint refers to. Whoever reads it checks that the bytes are those
-	// that the name says.
+	// Fetch brings one of the files that the checkpoint refers to. The reader compares the bytes with the hash in the
+	// name.
 	Fetch Fetch
 	// Journal brings what was saved as Checkpoint.Journal; nil where nothing was.
 	Journal func() ([]byte, error)

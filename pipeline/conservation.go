@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// balances say what becomes of a row: what goes in on the left is what has come out, or waits, on the right. A name
-// before a minus sign is taken off; "rejected" is the sum over its reasons.
+// balances are the equations of the counts of rows: rows that came in on the left, rows that went out or wait on the
+// right. A name with a minus sign is subtracted; "rejected" is the sum over its reasons.
 var balances = []struct {
 	of      string
 	in, out []string

@@ -59,7 +59,7 @@ const (
 	CountRefused        = "outputs_refused"      // other outputs that the brokers have refused for good, by stream
 )
 
-// The names of what becomes of labelled rows where there is an archive.
+// Counts of labelled rows that go into an archive.
 const (
 	// those that came while there was none; there only while there is one.
 	CountArchiveOff       = "archive_off"

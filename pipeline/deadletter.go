@@ -20,7 +20,7 @@ const (
 	maxLetterKey    = 1 << 10
 	maxLetterDetail = 1 << 10
 	maxLetterRanges = 64
-	// DefaultQuoted is how many bytes of a value are quoted where nobody says otherwise.
+	// DefaultQuoted is how many bytes of a value are quoted by default.
 	DefaultQuoted = 64 << 10
 	// maxLettersMinute is how many bytes of dead letters a task writes in a minute. Those of the second half quote no
 	// values; what comes beyond is counted: a flood of garbage must not fill the topic, nor memory.
@@ -53,8 +53,8 @@ func (o *Out) Quote(n int, log *slog.Logger) *Out {
 	return o
 }
 
-// Hide makes dead letters tell of the bytes of a record no more than lengths, the names of headers, and what hashed
-// makes of the key.
+// Hide keeps the content of records out of dead letters: they have lengths, names of headers, and the key as hashed
+// returns it.
 func (o *Out) Hide(hashed func(key []byte) []byte) { o.quoted, o.hide = 0, hashed }
 
 // Put adds a message; it must not share memory with the batch.
@@ -101,8 +101,8 @@ func (o *Out) Refuse(reason, detail string) {
 	l.said, l.reason, l.detail = true, reason, detail
 }
 
-// Reject says that row i of the batch takes no part, or, where i is negative, one of an earlier record that the record
-// met. Of each reason the first detail is told.
+// Reject reports that row i of the batch is rejected, or, if i is negative, a row of an earlier record that the record
+// met. The dead letter has the first detail of each reason.
 func (o *Out) Reject(i int, reason, detail string) {
 	l := &o.letter
 	l.said = true
@@ -133,7 +133,7 @@ func (o *Out) End() {
 // Skipped makes the dead letter of a record that is skipped, and the entry of the decisions topic. They name the
 // record's place only: what is in the record has ended the task.
 func (o *Out) Skipped(r Record, why string) {
-	if why != skippedBefore { // else it is told
+	if why != skippedBefore { // else the dead letter has it
 		o.tellSkip(&r, why)
 	}
 	o.Begin(Record{Input: r.Input, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time})

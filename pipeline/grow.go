@@ -198,7 +198,7 @@ type Filter struct {
 	Taken []Mark `json:"taken"` // by shard: the last message
 }
 
-// Mark is a place in what the repartition stage makes of a partition; Offset -1 = before all.
+// Mark is a place in the output of the repartition stage for a partition; Offset -1 = before all.
 type Mark struct {
 	Offset int64 `json:"offset"`
 	Part   int32 `json:"part"`

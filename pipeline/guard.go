@@ -72,7 +72,7 @@ func Caught(err *error) {
 
 // guardedTake calls take with a record, and tells the guard. A panic becomes an error.
 func guardedTake(g Guard, r Record, take func() error) error {
-	if r.Idle || r.Paused { // news, which nothing can skip
+	if r.Idle || r.Paused { // a notice, which cannot be skipped
 		return take()
 	}
 	g.Taking(r)

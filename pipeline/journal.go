@@ -40,7 +40,7 @@ const (
 const (
 	eventTake  = iota // the records of an input before an offset
 	eventIdle         // an input is exhausted
-	eventClose        // nobody reads on
+	eventClose        // reading ends
 	eventSkip         // the record of an input before an offset is skipped
 	eventAhead        // the next record's timestamp is not to be believed
 	eventKinds

@@ -129,8 +129,8 @@ func (l *loop) read(ctx, reading context.Context, until time.Time) (r Record, ca
 	return r, true, nil
 }
 
-// resume lets a task go on with what it waited for, and ends the wait for the next record when there is news of the
-// rest.
+// resume lets a task continue with what it waited for. It ends the wait for the next record when there is a notice
+// about what else the task waits for.
 func (l *loop) resume(wait context.Context, wake context.CancelFunc) error {
 	w := l.task.Waiter
 	if w == nil {
@@ -196,7 +196,7 @@ func (l *loop) skip(r Record, why string) bool {
 	return true
 }
 
-// close tells the task that nobody reads on, and notes it.
+// close tells the task that reading ends, and notes this in the journal.
 func (l *loop) close() {
 	if l.task.Closing != nil {
 		l.task.Closing()
@@ -288,7 +288,7 @@ func (l *loop) settle() error {
 // end saves the last checkpoint of a task that is to end, or whose source has ended; err is what ended it.
 func (l *loop) end(err error) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
-		// What is in flight would get into the way of whoever restores the task.
+		// A checkpoint in flight could collide with the next owner of the task.
 		if failed := l.settle(); failed != nil && !errors.Is(err, failed) {
 			err = errors.Join(err, failed)
 		}

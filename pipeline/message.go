@@ -13,8 +13,8 @@ type Message struct {
 	Value     []byte
 	Headers   []Header
 	Time      Time
-	// Record is the value that Value encodes, a pointer to a type of package record, for who is in this process:
-	// read-only. It is nil where Value is all that there is.
+	// Record is the value that Value encodes, a pointer to a type of package record, for readers in this process. It is
+	// read-only, and nil for messages without such a value.
 	Record any
 }
 

@@ -35,7 +35,7 @@ type State interface {
 	RestoreState(src []byte) error
 }
 
-// Fetch puts a file of a checkpoint at a path; a link to it will do, for nobody writes to it.
+// Fetch puts a file of a checkpoint at a path; a link is enough, because files never change.
 type Fetch func(name, path string) error
 
 // File is one of the files that a checkpoint refers to.

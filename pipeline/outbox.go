@@ -67,7 +67,7 @@ func (o *Outbox) Punctuate(u Punctuation) {
 		told[PartitionOf([]byte(m), len(o.seq))] = true
 	}
 	var loss *record.Loss
-	if u.Of == nil { // all are told
+	if u.Of == nil { // for all partitions
 		loss = o.life.tell()
 	}
 	for p := range o.seq {
@@ -149,14 +149,14 @@ func (o *Outbox) bytes() int {
 // Life is from when to when a task's state was never lost. What counts what the task has written counts anew in
 // another life.
 type Life struct {
-	// Epoch names the life; 0 is that of a replay, whose messages nobody else reads. That of a life that a person has
-	// ordered is even.
+	// Epoch names the life; it is 0 in a replay, whose messages stay in the process. It is even if a person has ordered
+	// the life.
 	Epoch uint64
 	// Loss is what the life before took along, where a person has ordered this one; nil = it is the first.
 	Loss *record.Loss
 
 	known bool // Loss has its end, the shard has reached an event time
-	told  bool // the readers of the panes topic have been told
+	told  bool // the loss was announced on the panes topic
 }
 
 // NewEpoch draws an epoch.
@@ -213,8 +213,8 @@ func (l *Life) tell() *record.Loss {
 	return l.Loss
 }
 
-// AppendState appends fixed64 epoch, u8 flags (1: there is a loss, 2: its end is known, 4: it was told), the loss as
-// bytes of JSON.
+// AppendState appends fixed64 epoch, u8 flags (1: there is a loss, 2: its end is known, 4: it was announced), the loss
+// as bytes of JSON.
 func (l *Life) AppendState(dst []byte) ([]byte, error) {
 	dst = append(binenc.AppendFixed64(dst, l.Epoch), binenc.Flags(l.Loss != nil, l.known, l.told))
 	if l.Loss != nil {

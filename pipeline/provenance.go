@@ -15,8 +15,8 @@ import (
 const (
 	// SourceHeader says what a message was made of: TOPIC/PARTITION/OF/OFFSET/PART, see Provenance.
 	SourceHeader = "plumbline-source"
-	// SourceIdleHeader marks, on an empty value, the news that a source is exhausted ("1"), or not any more ("0").
-	// OFFSET is then the one to be read next.
+	// SourceIdleHeader announces, on an empty value, that a source is exhausted ("1") or no longer exhausted ("0").
+	// OFFSET is the next one to be read.
 	SourceIdleHeader = "plumbline-source-idle"
 	// SourceAheadHeader says that the record's timestamp was in the future when the stage read it.
 	SourceAheadHeader = "plumbline-source-ahead"
@@ -25,10 +25,10 @@ const (
 // CountRepeats counts messages of the repartition stage that came again, by input: they are skipped.
 const CountRepeats = "repeats"
 
-// Provenance is the place of a message of a keyed topic among those that the repartition stage makes of an unkeyed one.
-// The stage reads a source, which is one partition, in order, and says that it has read an offset only when all that
-// was made of it is written. So in each keyed partition the messages of one source come in the order of (Offset, Part),
-// but for repeats, which are those not beyond the greatest seen; no message comes for the first time after a later one.
+// Provenance is the place of a message in the output of the repartition stage. The stage reads a source, which is one
+// partition of an unkeyed topic, in order. It commits an offset only when all messages for it are written. So in each
+// keyed partition the messages of one source come in the order of (Offset, Part), and a message that is not beyond the
+// greatest one seen is a repeat.
 type Provenance struct {
 	Topic         string // with its id, where the brokers tell one: a topic that was made again is another source
 	Partition, Of int32  // Of is the number of partitions of Topic
@@ -120,8 +120,8 @@ func (w *Watermark) source(in Input, p Provenance) (m *sourceMark, fresh bool, e
 	return m, true, nil
 }
 
-// sourceIdle takes note that a source is exhausted, or is not, before p.Offset. That it is exhausted counts no more
-// once messages from beyond were taken; that it is not counts always: who reads it anew says so before the first
+// sourceIdle notes that a source is exhausted before p.Offset, or is not. An exhausted source becomes active with the
+// first message from beyond. "Not exhausted" always counts: a new reader of the source announces it before its first
 // repeat.
 func (w *Watermark) sourceIdle(in Input, p Provenance, idle bool) error {
 	m, err := w.known(in, p)
@@ -168,8 +168,8 @@ func (i *inputMark) sources() []madeOf {
 	return out
 }
 
-// foreign reports whether a header names a source that the input does not have: anybody can write a header, and it must
-// not hold back or leave out what others send.
+// foreign reports whether a header names a source that the input does not have. Any producer can write a header, and a
+// forged one must neither hold back nor leave out the rows of others.
 func (w *Watermark) foreign(in Input, p Provenance) bool {
 	i := &w.in[in]
 	return (i.alone || len(i.only) > 0 && !slices.Contains(i.only, nameOf(p.Topic))) &&

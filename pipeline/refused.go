@@ -35,7 +35,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // again for ever.
 type lossySink struct {
 	Sink
-	counts *Counts // nil: nobody counts
+	counts *Counts // may be nil
 }
 
 // Write implements Sink.

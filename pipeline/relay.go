@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// Converter makes messages of records, one record after the other; what it makes of one depends on nothing else.
+// Converter turns records into messages, one record after the other. The messages of a record depend on that record
+// only.
 type Converter interface {
 	// Opening returns what is to be said before the first record.
 	Opening() []Message
 	Take(r Record) []Message
-	// Closing returns what is to be said when nobody reads on.
+	// Closing returns the messages for the end of reading.
 	Closing() []Message
 	// Gather returns what is to be said of the records since the last time, before they count as read.
 	Gather() []Message
@@ -42,8 +43,8 @@ type Relay struct {
 	Counts   *Counts
 	Status   *RelayStatus
 	Guard    Guard // nil = nothing is skipped
-	// Confirm is asked before messages are written, once a second at most: an error says that what was read is of
-	// another topic than the source's. nil = nobody asks.
+	// Confirm is called before messages are written, at most once a second. An error says that the records read are of
+	// another topic than the source's. It may be nil.
 	Confirm func(ctx context.Context) error
 }
 
@@ -63,8 +64,8 @@ func (s *RelayStatus) Status() *TaskStatus { return s.p.Load() }
 // maxRelayed is how many bytes of messages wait at most before they are written, but for those of one record.
 const maxRelayed = 4 << 20
 
-// Run relays until ctx is done (nil), the source ends (nil) or an error. What it makes of a record is written at once
-// when no other record is at hand, and else together with that of the others at hand.
+// Run relays until ctx is done (nil), the source ends (nil) or an error. The messages of the records at hand are
+// written together.
 func (y *Relay) Run(ctx context.Context) error {
 	y.Guard = guarded(y.Guard)
 	done, last, confirmed := y.Next, time.Time{}, time.Time{}
@@ -139,7 +140,7 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 	return ms, next, false, nil
 }
 
-// made is what a record becomes; a pause is an end for those who read what is written.
+// made returns the messages for a record. For readers of the messages a pause is an end.
 func (y *Relay) made(r Record) (ms []Message, passed bool, err error) {
 	if r.Paused {
 		return y.Convert.Closing(), false, nil
@@ -160,8 +161,8 @@ func (y *Relay) made(r Record) (ms []Message, passed bool, err error) {
 // relayWait is the shortest wait for a record.
 const relayWait = 100 * time.Millisecond
 
-// commit tells the source how far everything is written. At the end it then says what is to be said when nobody reads
-// on, but where another does: what that one has said since must stand.
+// commit tells the source how far everything is written. At the end it writes the closing messages, unless another
+// process reads the source already: its later announcements must stand.
 func (y *Relay) commit(ctx context.Context, done int64, stopped bool) {
 	if stopped {
 		var cancel context.CancelFunc

@@ -50,7 +50,7 @@ type Registered struct {
 	Durable func()
 	// Gather is called before what the task has decided goes into a checkpoint.
 	Gather func()
-	// Closing tells that nobody reads the task's inputs from here on; a last checkpoint follows.
+	// Closing tells the task that reading ends; a last checkpoint follows.
 	Closing func()
 	// Close lets go of what the task holds beside memory.
 	Close func() error
@@ -83,17 +83,17 @@ type Runner struct {
 	Store    CheckpointStore
 	Sink     Sink
 	Interval time.Duration // wall clock from the beginning of one checkpoint to that of the next
-	// Restoring is called before a task is restored, and done after; nil = nobody wants to know.
+	// Restoring is called before a task is restored, and done after; may be nil.
 	Restoring func() (done func())
-	// Confirm is called before a checkpoint is saved: an error says that what was read since the last one is of other
-	// inputs than the task's. nil = nobody asks.
+	// Confirm is called before a checkpoint is saved. An error says that the records read since the last one are of
+	// other inputs than the task's. It may be nil.
 	Confirm func(ctx context.Context) error
 	Guard   Guard // of the one task that this runner is for; nil = nothing is skipped
 	Log     *slog.Logger
 }
 
-// ErrUnsaved means that a task ended without its last checkpoint. What it took since the one before is not lost:
-// whoever is assigned the task takes it again.
+// ErrUnsaved means that a task ended without its last checkpoint. Nothing is lost: the next owner of the task reads
+// again from the checkpoint before.
 var ErrUnsaved = errors.New("the last checkpoint is not saved")
 
 // Build makes a task without memory: it is called again for each checkpoint that is tried.
@@ -294,7 +294,7 @@ type firstRecord struct {
 	step int // 0: nothing handed out, 1: the task has the first record, 2: logged
 }
 
-// Next implements Source. Who asks for another record has processed the one before.
+// Next implements Source. A call means that the record before is processed.
 func (f *firstRecord) Next(ctx context.Context) (Record, error) {
 	if f.step == 1 {
 		f.step = 2

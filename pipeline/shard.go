@@ -148,7 +148,7 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 	if !fresh {
 		return nil
 	}
-	if src != nil { // who read the record first has judged it
+	if src != nil { // the first reader has compared it with the clock
 		r.Ahead = carriesAhead(&r)
 	} else if r.Ahead {
 		s.Out.Ahead(&r)
@@ -266,7 +266,7 @@ func (s *Shard) punctuate(idle bool, of, gone []string) {
 	s.Outbox.Punctuate(Punctuation{Closed: s.closed(), Idle: idle, Apart: s.Watermark.Clocks.apart(gone), Of: of})
 }
 
-// Closing takes back that the shard is idle: what comes while nobody reads must not be overtaken.
+// Closing withdraws that the shard is idle, so that model tasks do not pass rows that come until the next reader.
 func (s *Shard) Closing() {
 	if s.Outbox.idle {
 		s.dirty = true

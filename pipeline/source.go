@@ -23,8 +23,8 @@ type Header struct {
 	Value []byte
 }
 
-// Record is one record of an input, or, where Idle is set, the news that the input is exhausted: it was read
-// to its end and nothing came for the idle timeout. Where Paused is set it is the news that nobody reads for a while.
+// Record is one record of an input, or a notice. Idle: the input was read to its end and nothing came for the idle
+// timeout. Paused: reading stops for a while.
 type Record struct {
 	Input     Input
 	Topic     string
@@ -36,8 +36,8 @@ type Record struct {
 	Headers   []Header
 	Idle      bool
 	Paused    bool
-	// Ahead: the timestamp is further ahead of the clock of whoever read the record first than is allowed, so no event
-	// time can be judged by it.
+	// Ahead: when the record was first read, its timestamp was further ahead of the reader's clock than is allowed, so
+	// no event time can be compared with it.
 	Ahead bool
 	// Unread says that the log holds something at this offset, or up to it, that is not handed out: nothing but the
 	// place is set then. A task dead-letters it by position.
@@ -71,10 +71,10 @@ type Source interface {
 	Close() error
 }
 
-// Visibility follows how much of what a source has handed out the task's status shows. Offsets do not say it: the
-// status is that of the last checkpoint, which may take long, and news of an input moves no offset.
+// Visibility follows how much of a source's output the task's status shows. Offsets do not tell: the status is that of
+// the last checkpoint, which may be old, and a notice about an input moves no offset.
 type Visibility interface {
-	// HandedOut is how many records and news Next has returned.
+	// HandedOut is how many records and notices Next has returned.
 	HandedOut() uint64
 	// Shown reports that the status shows the first n of them; 0 before the first.
 	Shown(n uint64)

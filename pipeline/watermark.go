@@ -23,7 +23,7 @@ import (
 //	w(input)  = min over the sources that are not idle of w(source)
 //	w(source) = max(newest of its rows - allowed lateness, its newest control record)
 //
-// and the input is idle only when all its sources are: that nothing comes may be because nobody reads them.
+// and the input is idle only when all its sources are: a source may be silent because it is not read.
 //
 // Control records (header plumbline-watermark) are part of the stream, so what they close is the same live and
 // in replay. Idleness is the one thing taken from the wall clock: it can make rows late (they are counted and
@@ -129,9 +129,8 @@ func (w *Watermark) believe(r *Record, t Time, paneLength int64) error {
 // Idle takes note that an input brings nothing: it is exhausted, unless it has sources that are not.
 func (w *Watermark) Idle(in Input) { w.in[in].idle = true }
 
-// Leave is for an input that no unkeyed topic is configured for: the sources that a checkpoint knows of from before,
-// which nobody reads any more, hold it back no longer. They count again from the next message on that one of them
-// sends.
+// Leave is for an input without a configured unkeyed topic. Sources that a checkpoint still knows are no longer read,
+// so they no longer hold the input back. A source counts again from its next message on.
 func (w *Watermark) Leave(in Input) { w.in[in].left, w.in[in].alone = true, true }
 
 // Only names a topic whose partitions are sources of an input; it may be called for several.
@@ -361,7 +360,7 @@ func (k *Clocks) paneOf(c *modelClock, paneLength int64) int64 {
 	return pane
 }
 
-// letGo is the first open pane of who has been silent since the shard's was seen.
+// letGo is the first open pane of a model that has been silent since the shard's pane was seen.
 func (k *Clocks) letGo(seen int64) int64 {
 	if k.at.floor > seen {
 		return k.at.floor
@@ -447,7 +446,7 @@ func (k *Clocks) forget(paneLength int64) (gone []string) {
 
 // clockState is what the panes of all models depend on.
 type clockState struct {
-	closed, floor int64 // first open pane of the shard, and of who is let go
+	closed, floor int64 // first open pane of the shard, and of silent models
 	control       [2]int64
 	idle          uint64
 }

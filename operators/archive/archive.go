@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Counts of the archive operator. A labelled row is in exactly one of the first three; what becomes of those archived
-// is counted too (pipeline.CountArchivePublished and others).
+// Counts of the archive operator. A labelled row is in exactly one of the first three. The fate of archived rows is
+// counted too (pipeline.CountArchivePublished and others).
 const (
 	CountArchived       = pipeline.CountArchived
 	CountArchiveSkipped = pipeline.CountArchiveSkipped
@@ -120,7 +120,7 @@ func (a *Operator) Process(ctx context.Context, b *arrowio.Batch, emit pipeline.
 	return emit(b)
 }
 
-// fate is what becomes of a labelled row.
+// fate says whether a labelled row is archived, and why not.
 type fate int
 
 const (

@@ -8,9 +8,9 @@ import (
 	"github.com/plumbline/plumbline/operators/join/store"
 )
 
-// remembered are the predictions that have joined, so that a repeat of one is known for what it is, and a second label
-// for it too. They are a queue in the order in which they joined: it is cut at the front where there are more than
-// Options.Remember, and for as long as what is there is past its wait.
+// remembered are the predictions that have joined, so that repeats of them and further labels are recognised. They are
+// a queue in the order in which they joined. Rows leave at the front when there are more than Options.Remember, or when
+// their wait is over.
 type remembered struct {
 	cfg    *Options
 	shared *store.Index  // the buffer's

@@ -9,10 +9,10 @@ import (
 // minShrink is how many entries, or score rows of one K, are not worth less memory.
 const minShrink = 1024
 
-// shrink gives back what a burst has left: entries, index and score rows are copied to memory of their own size, and a
-// quarter more, once less than half of what there is is in use. A copy of n is paid for by more than n/3 removals since
-// the one before, so a row costs no more for it. Nothing that is seen depends on where an entry is. Entries change
-// their numbers: nobody may hold one, nor a copy of a row on disk.
+// shrink frees memory after a burst: once less than half of it is in use, entries, index and score rows are copied to
+// memory of their own size and a quarter more. More than n/3 removals precede a copy of n, so the cost of a row stays
+// bounded. No result depends on the place of an entry. Entries change their numbers: callers must not keep one, nor a
+// copy of a row on disk.
 func (w *memory) shrink() {
 	w.index.Shrink()
 	least := cmp.Or(w.cfg.minShrink, minShrink)

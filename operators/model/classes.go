@@ -43,7 +43,7 @@ type contest struct {
 	dropped map[int]int64 // predictions that were dropped, by their K
 }
 
-// rival is another K, with its cells by slice.
+// rival is a K that differs from the version's, with its cells by slice.
 type rival struct {
 	claim
 	shape   acc.Config
@@ -342,7 +342,7 @@ func (t *stepper) orderClasses(o *pipeline.Order, pane int64) error {
 		Classes: v.K, By: o.By, Why: o.Why}, now)
 }
 
-// classesState is the checkpoint section with who has claimed the versions' K.
+// classesState is the checkpoint section of the numbers of classes: how K of each version stands, and its rivals.
 type classesState struct{ t *Task }
 
 // AppendState appends by model and version whether K stands, panes and rows of it, predictions dropped by K, and of

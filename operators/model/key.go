@@ -188,8 +188,8 @@ func (t *stepper) close(names []string, pane int64) error {
 	return nil
 }
 
-// sampleOf returns how many sampled rows a key keeps. Refits read those of the whole version. Those of a slice only say
-// what a calibrator makes of its confidences.
+// sampleOf returns how many sampled rows a key keeps. Refits read those of the whole version. Those of a slice serve
+// only its estimates before labels, which need the outputs of the calibrator.
 func (c *Config) sampleOf(k *stage.Key) int {
 	switch {
 	case k.Slice == "":

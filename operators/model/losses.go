@@ -84,8 +84,8 @@ func tellLoss(t *Task, l *record.Loss, model string) error {
 	return nil
 }
 
-// bound sets the bounds of a loss of the task's own that nobody could say beforehand: what the shards had closed,
-// before the first punctuation and with it.
+// bound sets the bounds of a loss of the task's own state. They are known only now: which label panes the shards had
+// closed before the first punctuation, and with it.
 func (s *losses) bound(reached, closed, length int64) {
 	for i := range s.all {
 		l := &s.all[i]
@@ -99,7 +99,7 @@ func (s *losses) bound(reached, closed, length int64) {
 	}
 }
 
-// own is the loss of the task's own state: models are told when they come again. nil = it was never lost.
+// own is the loss of the task's own state, which models report when they appear again; nil = the state was never lost.
 func (s *losses) own() *record.Loss {
 	if i := slices.IndexFunc(s.all, isModels); i >= 0 {
 		return &s.all[i]

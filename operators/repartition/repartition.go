@@ -34,12 +34,11 @@ type Config struct {
 	Translate func(r *pipeline.Record) ([][]byte, error)
 }
 
-// Converter splits the messages of one partition of a topic by the ids into messages for the partitions of a topic that
-// shards read: by the murmur2 hash, as Kafka's default partitioner and the producers of keyed topics do, or by
-// pipeline.OwnerOf. What it makes of a record depends on that record and the configuration alone, and says in its
-// headers which record that was: so a shard knows a repeat, and the converter needs no state. Rows without an id go to
-// a partition that follows from the record's place; if they can be used at all, it is by themselves. Control records go
-// to every partition.
+// Converter splits the messages of one partition by the ids of their rows into messages for the partitions of a topic
+// that shards read: by the murmur2 hash, as Kafka's default partitioner and the producers of keyed topics do, or by
+// pipeline.OwnerOf. The messages depend only on the record and the configuration, and their headers name the record. So
+// a shard recognises a repeat, and the converter needs no state. Rows without an id need not meet another row: they go
+// to a partition that follows from the record's place. Control records go to every partition.
 type Converter struct {
 	cfg    Config
 	split  *arrowio.Splitter
@@ -58,7 +57,7 @@ func New(cfg Config, next int64, out *pipeline.Out, counts *pipeline.Counts) *Co
 var streams = map[pipeline.Input]pipeline.Stream{pipeline.Logits: pipeline.StreamLogits,
 	pipeline.Labels: pipeline.StreamLabels}
 
-// Take returns the messages that a record becomes, or that its idleness is worth.
+// Take returns the messages for a record, or those that announce that the source is idle.
 func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 	if r.Idle {
 		return p.announce(true)
@@ -274,12 +273,12 @@ func (p *Converter) announce(idle bool) []pipeline.Message {
 	return out
 }
 
-// Opening returns what there is to be said before the first record: who read the partition before may have been killed
-// while it was idle, and rows that came since must not be overtaken.
+// Opening returns the messages before the first record: they say that the source is not idle. The previous reader may
+// have been killed while the source was idle, and the watermark must not pass rows that came since.
 func (p *Converter) Opening() []pipeline.Message { return p.announce(false) }
 
-// Closing returns what there is to be said when nobody reads the partition from here on: rows that come meanwhile must
-// not be overtaken, so that it is idle is taken back.
+// Closing returns the messages for the end of reading: if the source was announced as idle, this is withdrawn, so that
+// the watermark does not pass rows that come until the next reader.
 func (p *Converter) Closing() []pipeline.Message {
 	if !p.idle {
 		return nil

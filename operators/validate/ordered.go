@@ -15,7 +15,7 @@ type Ordered struct {
 	changes int
 }
 
-// Order is the number of classes of a model version, and who has settled it when.
+// Order is the number of classes of a model version, settled by a person.
 type Order struct {
 	Classes int
 	Origin  string // as in "expected K = 5 as ordered by ann at …"

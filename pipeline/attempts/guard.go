@@ -185,7 +185,7 @@ func (g *Guard) remove() {
 	g.file = nil
 }
 
-// close ends an attempt that nobody has to count.
+// close ends an attempt that does not count.
 func (g *Guard) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

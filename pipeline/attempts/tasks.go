@@ -23,7 +23,7 @@ const (
 // logEvery is how often a fault that lasts is logged.
 const logEvery = time.Minute
 
-// maxSkips is how many of the latest records that were skipped are told of.
+// maxSkips is how many of the latest skipped records the status lists.
 const maxSkips = 20
 
 // Config is how tasks are run.

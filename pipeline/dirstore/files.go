@@ -178,8 +178,8 @@ func (d *dirFiles) needed(dir string, numbers []uint64) (names map[string]bool, 
 	return names, true
 }
 
-// sweep removes the files that no checkpoint of dir refers to, once nobody can be about to refer to them: a process
-// ended between them and its checkpoint.
+// sweep removes the files that no checkpoint of dir refers to. They stay behind when a process ends between writing
+// them and its checkpoint. Files that a running process may still refer to are kept.
 func (d *dirFiles) sweep(dir string, numbers []uint64) {
 	to := filepath.Join(dir, filesDir)
 	es, err := os.ReadDir(to)

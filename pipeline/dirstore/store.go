@@ -155,9 +155,9 @@ func (s *Store) Load(_ context.Context, key string) ([]pipeline.Stored, error) {
 	return out, nil
 }
 
-// readJournal reads the journal of a checkpoint. Whoever writes a checkpoint has its journal under a temporary name
-// before: where the journal has no other name, and there is one such file, it is that. Of several, all but one are of
-// processes that lost the number, and nobody can tell which.
+// readJournal reads the journal of a checkpoint. A journal is first written under a temporary name. If it has no other
+// name and there is one such file, that file is the journal. If there are several, all but one are of processes that
+// lost the number, and they cannot be told apart.
 func readJournal(dir string, n uint64) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(dir, journalName(n)))
 	if !errors.Is(err, fs.ErrNotExist) {

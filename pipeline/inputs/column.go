@@ -388,7 +388,7 @@ func (c *column) times(n int, add func() error) error {
 	return nil
 }
 
-// number makes of the last id those of the rows up to n: ID/0, ID/1 and so on.
+// number replaces the last id by those of the rows up to n: ID/0, ID/1 and so on.
 func (c *column) number(n int) error {
 	last := c.n - 1
 	var id []byte

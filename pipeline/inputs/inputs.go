@@ -94,8 +94,9 @@ func New(c Config, o Options) (*Decoder, error) {
 	return d, err
 }
 
-// Decode makes of a record messages in Arrow, each of rows with one number of classes; none where it has no rows. All
-// or nothing: an error is a *wire.FormatError that names the row, the field and its value.
+// Decode turns a record into messages in Arrow, each of rows with one number of classes; none if it has no rows. A
+// record is decoded as a whole or not at all: an error is a *wire.FormatError that names the row, the field and its
+// value.
 func (d *Decoder) Decode(r *Record) (messages [][]byte, err error) {
 	if d.dec == nil {
 		return [][]byte{r.Value}, nil

@@ -8,8 +8,8 @@ import (
 )
 
 // copartition is the group balancer: partition number p of every topic goes to one member, in ranges of numbers.
-// kafka-go's range balancer takes partitions in the order in which the broker lists them, topic by topic, so that two
-// members may each get half of one number, which then nobody can work on.
+// kafka-go's range balancer takes partitions topic by topic in the broker's order, so one member could get the logits
+// of a number and another its labels.
 type copartition struct{}
 
 // ProtocolName implements kafka.GroupBalancer.

@@ -124,7 +124,7 @@ func (f *fetcher) hand(ctx context.Context, rs []pipeline.Record, end int64) err
 			return ctx.Err()
 		}
 	}
-	// In this order: who sees position = end finds the records before it in out.
+	// In this order: a reader that sees position = end finds the records before it in out.
 	f.done.Store(f.next)
 	f.end.Store(end)
 	return nil

@@ -30,12 +30,12 @@ type Group struct {
 	// Session is how long the group waits for a member that does not answer; 0 = DefaultSession.
 	Session time.Duration
 
-	// Silent is called when no heartbeat has been answered for longer than Session, with when the last one was and what
-	// was said, and with the zero time once one is again. nil = nobody is.
+	// Silent is called when no heartbeat has been answered for longer than Session, with the time of the last answer
+	// and the error, and with the zero time once a heartbeat is answered again; may be nil.
 	Silent func(since time.Time, err error)
 
-	// Has is called with the partition numbers of a generation before their workers begin, and when they have ended,
-	// with member false: then nobody knows yet what comes next. nil = nobody asks.
+	// Has is called with the partition numbers of a generation before their workers begin. It is called with member
+	// false when they have ended and the next generation is not known yet; may be nil.
 	Has func(partitions []int, member bool)
 
 	// Members, a directory, lets a process that was killed and starts again take its partitions back at once instead of

@@ -127,8 +127,8 @@ func (s *Source) Shown(n uint64) {
 	s.tracked.Store(true)
 }
 
-// Unshown reports whether the task has records or news that its status does not show, or is about to get the news that
-// an input is idle, which a busy task takes late. Any goroutine may call it.
+// Unshown reports whether the status of the task lags behind its input: the task has taken records or notices that the
+// status does not show, or is about to get the notice that an input is idle. Any goroutine may call it.
 func (s *Source) Unshown() bool {
 	now := time.Now().UnixNano()
 	for _, in := range s.in {
@@ -149,8 +149,8 @@ func (s *Source) settled() bool {
 	return true
 }
 
-// Silent returns since when inputs that were read to their end have had no record; those that are idle, which nobody
-// waits for, are absent. Any goroutine may call it.
+// Silent returns since when inputs that were read to their end have had no record. Idle inputs hold nothing back and
+// are absent. Any goroutine may call it.
 func (s *Source) Silent() map[pipeline.Input]time.Time {
 	out := map[pipeline.Input]time.Time{}
 	for i, in := range s.in {

@@ -39,7 +39,7 @@ type Source struct {
 	order  []pipeline.Input
 	paused bool // the gate was closed when it was last asked
 
-	out, shown atomic.Uint64 // records and news handed out, and of them those that the task's status shows
+	out, shown atomic.Uint64 // records and notices handed out; those of them that the task's status shows
 	tracked    atomic.Bool   // shown is reported
 }
 
@@ -156,8 +156,8 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 	}
 }
 
-// waitOpen waits while the gate is closed; report says that the task gets the news of the pause first. Time that passes
-// there makes no input idle, and one that was idle has to prove it anew.
+// waitOpen waits while the gate is closed; report says that the task must get the notice of the pause first. The time
+// of a pause does not count for idleness: after it every input counts as active again.
 func (s *Source) waitOpen(ctx context.Context) (report bool, err error) {
 	opened := s.spec.Gate.wait()
 	if opened == nil && !s.paused {
@@ -239,7 +239,7 @@ func (s *Source) becameIdle(i int) (pipeline.Record, bool) {
 // tellEvery bounds the log: a line of each kind a minute and input.
 const tellEvery = time.Minute
 
-// tell logs that nobody waits for an input any more, or again.
+// tell logs that an input is idle and no longer waited for, or active again.
 func (s *Source) tell(in *input, idle bool) {
 	if in.idle == idle || in.f.input == pipeline.Panes {
 		return

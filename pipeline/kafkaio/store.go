@@ -96,7 +96,7 @@ func (s *Store) Holds(ctx context.Context, key string, number uint64) error {
 	return known.fenced(number+1, s.writer)
 }
 
-// claimsOf are the claims of a key as far as they have been read; of one that nobody asked for yet they are read now.
+// claimsOf returns the claims of a key as far as they have been read. The first call for a key reads them.
 func (s *Store) claimsOf(ctx context.Context, key string) (*claims, error) {
 	s.mu.Lock()
 	known := s.known[key]
@@ -312,7 +312,8 @@ func (s *Store) eachChunk(ctx context.Context, partition int, offsets []int64, k
 	return nil
 }
 
-// prune writes tombstones for what nobody needs. What it fails to remove is harmless, and tried again next time.
+// prune writes tombstones for obsolete records. If it fails to remove some, they are harmless, and the next prune tries
+// again.
 func (s *Store) prune(ctx context.Context, known *claims) {
 	obsolete := known.obsolete(s.keep, s.writer)
 	if len(obsolete) == 0 {

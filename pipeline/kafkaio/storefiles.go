@@ -118,8 +118,8 @@ func encodeTable(t []storedFile) []byte {
 	return b
 }
 
-// loose are the files of obsolete claims that no claim that stays refers to. Of a claim that lost they are those that
-// were written for it: the others belong to whoever won.
+// loose are the files of obsolete claims to which no remaining claim refers. For a claim that lost, these are only the
+// files written for it: the others belong to the claim that won.
 func (s *Store) loose(ctx context.Context, known *claims, obsolete []claim) ([]storedFile, error) {
 	type file struct{ name, writer string }
 	needed := map[file]bool{}

@@ -106,7 +106,7 @@ type Range struct {
 type Log struct {
 	in     *input
 	cancel context.CancelFunc
-	idled  bool // the last record was the news that the end is reached
+	idled  bool // the last record was the notice that the end is reached
 }
 
 // NewLog starts reading.

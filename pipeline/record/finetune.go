@@ -39,8 +39,8 @@ type FinetuneData struct {
 	Rows int64 `json:"rows"`
 }
 
-// FinetuneEvidence are the numbers that the trigger judged, of sampled labelled rows as the calibrators in force make
-// them: the latest Rows, and the Reference rows that they are held against.
+// FinetuneEvidence are the numbers on which the trigger decided: of the latest Rows sampled labelled rows, with the
+// calibrators in force, and of the Reference rows with which they are compared.
 type FinetuneEvidence struct {
 	Since             Time     `json:"since"` // end of the first label pane over the bound
 	Rows              int64    `json:"rows"`

@@ -9,7 +9,7 @@ type Loss struct {
 	// Since and Until bound the event times of what may be missing; without Since everything before Until may be.
 	Since Time `json:"since,omitzero"`
 	Until Time `json:"until,omitzero"`
-	// From is where the task reads on, by topic; Skipped is how many offsets before it nobody has read or will read.
+	// From is where the task continues, by topic; Skipped is how many offsets before it are never read.
 	From    map[string]int64 `json:"from"`
 	Skipped map[string]int64 `json:"skipped,omitempty"`
 	By      string           `json:"by"`

@@ -16,7 +16,7 @@ type Skip struct {
 	Why     string `json:"why"`
 }
 
-// NoModel stands for a model in decisions about records of which nobody knows whose they are.
+// NoModel is the model of decisions about records whose model is not known.
 const NoModel = "~records"
 
 // Subject implements Decided.

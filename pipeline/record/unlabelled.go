@@ -40,8 +40,8 @@ type ClassShift struct {
 	Rejected  bool    `json:"rejected,omitempty"`
 	// Unknown classes have no row in the reference; their share is taken to be 0.
 	Unknown int `json:"unknown,omitempty"`
-	// Pooled is how many classes are taken together, those with the fewest labelled rows: of more than 128 the 127 with
-	// the most are told apart.
+	// Pooled is how many classes are pooled, those with the fewest labelled rows: of more than 128 classes, the 127
+	// with the most rows stay separate.
 	Pooled int          `json:"pooled,omitempty"`
 	Worst  []ClassShare `json:"worst,omitempty"` // classes whose share has moved most
 }
@@ -64,8 +64,8 @@ type Distances struct {
 	Bins          int      `json:"bins"`
 }
 
-// Distance comes with what sampling noise alone makes of it at these numbers of rows: its mean, a threshold exceeded
-// with probability alpha if nothing has changed, and a p-value for one look.
+// Distance comes with its distribution under sampling noise alone at these numbers of rows: the mean, a threshold
+// exceeded with probability alpha if nothing has changed, and a p-value for one evaluation.
 type Distance struct {
 	Value     float64 `json:"value"`
 	Null      float64 `json:"null"`

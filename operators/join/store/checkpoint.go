@@ -60,8 +60,9 @@ func (s *Store) Files() []File {
 	return out
 }
 
-// Restore fills an empty store from what AppendState wrote. Fetch puts a file of the checkpoint at a path; a link will
-// do, for nobody writes to it. Visit sees every row that is not gone, in order. After an error the store is of no use.
+// Restore fills an empty store from the bytes of AppendState. Fetch puts a file of the checkpoint at a path; a link is
+// enough, because files never change. Visit gets every row that is still there, in order. After an error the store must
+// not be used.
 func (s *Store) Restore(r *binenc.Reader, fetch func(name, path string) error,
 	visit func(n uint64, st State, row *Row) error) error {
 	next := r.Uvarint()

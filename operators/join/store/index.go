@@ -27,7 +27,8 @@ type table struct {
 
 const minSlots = 16
 
-// NewIndex returns an index whose hash nobody can foresee. The order of slots reaches no result.
+// NewIndex returns an index with a random seed, so that senders cannot provoke collisions. The order of slots reaches
+// no result.
 func NewIndex() *Index { return &Index{seed: [2]uint64{rand.Uint64() | 1, rand.Uint64() | 1}} }
 
 // Hash is what all methods know an id by. It is never 0.

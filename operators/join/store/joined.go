@@ -38,10 +38,9 @@ func refOf(n uint64) uint32 { return uint32(n)<<1 | 1 }
 
 const maxJoined = math.MaxInt32 // rows at a time
 
-// Joined remembers the ids of rows that have joined, a queue: rows come at the end and are forgotten from the front,
-// and nothing of them ever changes. So a full block of rows is written once, as a file that checkpoints refer to, and
-// that nobody reads before a restore: rows are found in memory, where each takes 26 bytes and one or two slots of the
-// index. The zero value is not usable.
+// Joined remembers the ids of rows that have joined, in a queue: rows come at the end, leave at the front and never
+// change. So a full block of rows is written once, to a file that checkpoints refer to, and is read only by a restore.
+// Rows are found in memory, where each takes 26 bytes and one or two slots of the index. The zero value is not usable.
 type Joined struct {
 	o        JoinedOptions
 	work     *workdir.Dir

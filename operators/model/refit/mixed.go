@@ -26,9 +26,9 @@ const (
 	maxShareError = .2
 	// leastOfClass is the least number of rows of a class.
 	leastOfClass = 5
-	// classFalls is how far the accuracy of the rows of one class may fall, beyond what chance makes of it. A model
-	// that answers a class too often loses rows of that class when it is put right: with .05 such models kept their
-	// errors (bench/refit, set tuned: noise).
+	// classFalls is how far the accuracy of the rows of one class may fall, beyond chance. A model that answers a class
+	// too often loses rows of that class when it is corrected: with .05 such models kept their errors (bench/refit, set
+	// tuned: noise).
 	classFalls = .3
 	// classMargin is how much further it may fall once the candidate is in force.
 	classMargin = .05

@@ -71,7 +71,7 @@ func newJob(methods []string, rows []acc.SampleRow, k int, seed uint64, most int
 	return j
 }
 
-// fitAll fits every method. A cancelled job has no results, and nobody waits for it.
+// fitAll fits every method. A cancelled job has no results.
 func (j *job) fitAll() {
 	defer close(j.done)
 	defer func() {

@@ -16,7 +16,7 @@ import (
 
 var errInflates = errors.New("inflates")
 
-// open returns what a codec makes of a body.
+// open returns the decompressed body.
 func open(codec uint16, body []byte, limit int64) (*source, error) {
 	switch c := compress.Compression(codec); c { //nolint:gosec // three bits
 	case 0:

@@ -14,7 +14,7 @@ var (
 	errEnd    = errors.New("the bytes end within a record")
 )
 
-// source is what a batch holds: the bytes of the response themselves, or what a codec makes of them.
+// source reads the content of a batch: bytes of the response, or their decompression.
 type source struct {
 	flat  []byte
 	codec *bufio.Reader // nil: flat
