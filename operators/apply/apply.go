@@ -29,7 +29,7 @@ type Config struct {
 	Columns string `yaml:"columns" default:"probs" enum:"probs|top1"`
 }
 
-// Options are a configuration with what the process adds to it.
+// Options are the configuration and the settings of the process.
 type Options struct {
 	Config
 	Published *Published // shared by all shards of the process

@@ -34,7 +34,7 @@ func NewPublished() *Published {
 		last: map[string]string{}, changed: make(chan struct{})}
 }
 
-// Publication is what a record of the calibrators topic says.
+// Publication is the content of a record of the calibrators topic.
 type Publication struct {
 	Revision int
 	From     pipeline.Time // event time from which it is in force
@@ -84,7 +84,7 @@ func (p *Published) Put(m arrowio.ModelKey, pub Publication) error {
 // at their event time. A process that starts has the newest only, as the topic is compacted.
 const keptRevisions = 64
 
-// endCanary lets a canary stand for the rows before, which may still come.
+// endCanary ends a canary at an event time. It stays in force for earlier rows, which may still come.
 func (p *Published) endCanary(m arrowio.ModelKey, until pipeline.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -26,7 +26,7 @@ const (
 	memoryDefault       = 8 * batchBytes
 )
 
-// Options are a configuration with what the process adds to it.
+// Options are the configuration and the settings of the process.
 type Options struct {
 	Config
 	Group  string // begins the names of files
@@ -45,11 +45,11 @@ type Options struct {
 	retry      time.Duration // of a test: the first wait before an attempt is repeated
 }
 
-// Operator writes labelled rows that have features to Arrow files, every row once. It decides by the rows alone, in the
-// order in which they come, which rows make a file; only the label times and the watermark play a part in that, no
-// clock. Rows that have come are in the checkpoint: the encoded record batches as its files, the rows of those to come
-// in it. A complete file is published when a checkpoint has it; after a crash the same file is made of the same
-// checkpoint again, or what is made of the rows after it has not been seen by anyone.
+// Operator writes labelled rows that have features to Arrow files, every row once. Which rows make a file depends only
+// on the rows in their order, their label times and the watermark, not on a clock. The checkpoint holds all rows that
+// are not published: encoded record batches as its files, the others in the state. A complete file is published when a
+// checkpoint has it. So after a crash the same checkpoint makes the same file again, and files of later rows were not
+// published yet.
 type Operator struct {
 	cfg    Options
 	counts *pipeline.Counts
@@ -211,7 +211,8 @@ func (a *Operator) file(ctx context.Context, b *arrowio.Batch, i int) (*openFile
 	return o, nil
 }
 
-// groupOf begins the names of files: those of a state that was begun anew are no names of files that are there.
+// groupOf is the first part of the names of files. It has the epoch of a state that was begun anew, so new names differ
+// from those of existing files.
 func groupOf(a *Operator) string {
 	if a.outbox == nil || a.outbox.Again() == "" {
 		return a.cfg.Group
@@ -302,7 +303,7 @@ func (a *Operator) value(v string) string {
 	return own
 }
 
-// settle ends a row: what is enough for a batch is encoded, what is enough for a file is complete.
+// settle is called after each row. It encodes a full record batch, and completes a full file.
 func (a *Operator) settle(ctx context.Context, o *openFile) error {
 	if o.size >= a.cfg.batchBytes {
 		if err := a.cut(ctx, o); err != nil {

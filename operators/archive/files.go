@@ -23,7 +23,7 @@ import (
 var errStopped = errors.New("archive: stopped while waiting for room on disk; " +
 	"the records since the last checkpoint are read again")
 
-// Waits between attempts to write what there is no room for.
+// Waits between attempts to write while the disk is full.
 const (
 	retryFirst = 200 * time.Millisecond
 	retryMost  = 10 * time.Second
@@ -46,7 +46,7 @@ func (w *scratch) path(name string) (string, error) {
 	return filepath.Join(w.work.Path(), name), nil
 }
 
-// write makes a file of the bytes. What is there of it after an error is removed.
+// write writes the bytes to a new file. After an error it removes the file.
 func (w *scratch) write(data []byte) (archivefile.Segment, error) {
 	sum := sha256.Sum256(data)
 	s := archivefile.Segment{Name: hex.EncodeToString(sum[:]), Bytes: int64(len(data))}
@@ -155,7 +155,7 @@ func (a *Operator) Flush(ctx context.Context) error {
 	return err
 }
 
-// Close stops publishing and removes what is on disk; a checkpoint is all that stays of it.
+// Close stops publishing and removes the files of the work directory. Only the checkpoint stays.
 func (a *Operator) Close() error {
 	a.queue.close()
 	return a.work.close()

@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// queue holds the complete files until they are published and the next checkpoint has let go of them. The shard adds;
-// what a checkpoint has is published beside it, in order, until it succeeds.
+// publishQueue holds the complete files until they are published and no checkpoint needs them. The shard adds files.
+// Those that a checkpoint has are published beside the shard, in order, each until it succeeds.
 type publishQueue struct {
 	cfg    *Options
 	counts *pipeline.Counts
@@ -100,7 +100,7 @@ func (s *publishQueue) restored(published int64) {
 	s.show()
 }
 
-// show publishes what the latest state holds: it is durable.
+// show publishes the files of the latest state, which is durable now.
 func (s *publishQueue) show() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

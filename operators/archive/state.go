@@ -125,8 +125,8 @@ func (a *Operator) fresh() {
 	a.queue.restored(n[CountArchived] - lost)
 }
 
-// setCounts sets the counts of what has become of rows: those that came while there was no archive, published and lost
-// ones, and those that wait.
+// setCounts sets the counts of rows: those that came while there was no archive, published ones, lost ones, and those
+// that wait.
 func (a *Operator) setCounts(off, published, lost int64) {
 	memory, disk := a.waiting()
 	for name, rows := range map[string]int64{pipeline.CountArchiveOff: off, pipeline.CountArchivePublished: published,
@@ -273,7 +273,7 @@ func (a *Operator) fetch(s *archivefile.Segment, fetch pipeline.Fetch) (err erro
 	return nil
 }
 
-// maxColumns bounds what a checkpoint may claim.
+// maxColumns bounds the number of columns that a checkpoint may claim.
 const maxColumns = 1 << 12
 
 // restoreColumns reads the slice columns of a file. One of other columns than the configuration has takes no row more:

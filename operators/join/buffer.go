@@ -26,9 +26,8 @@ type entry struct {
 	onDisk         bool // a copy of row number on disk, for as long as the row at hand takes
 }
 
-// buffer is what waits in the join: a bounded queue of entries in order of arrival, found by id. The latest are in
-// memory, the ones before them on disk. What the join does must not depend on where a row is. What has joined is beside
-// them.
+// buffer holds the waiting rows of the join: a bounded queue of entries in order of arrival, found by id. The latest
+// are in memory, older ones on disk; no result may depend on the place. Joined rows are kept beside them.
 type buffer struct {
 	cfg     *Options
 	log     *slog.Logger
@@ -99,7 +98,7 @@ func (w *buffer) reset(cfg *Options) {
 		}}
 }
 
-// refOf is the number of an entry in the index; those of what has joined are odd.
+// refOf is the number of an entry in the index; numbers of joined rows are odd.
 func refOf(e int32) uint32 { return uint32(e) << 1 }
 
 // newestOf is the newest entry of an id in memory, -1 where there is none.

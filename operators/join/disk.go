@@ -23,7 +23,7 @@ type disk struct {
 	head     head
 }
 
-// head is what is known of the oldest row on disk.
+// head describes the oldest row on disk.
 type head struct {
 	known bool
 	n     uint64
@@ -157,7 +157,7 @@ func (w *disk) oldestRow() (*head, bool, error) {
 // rowTime is the time of a row with at least 9 bytes of body.
 func rowTime(r *store.Row) int64 { return int64(binary.LittleEndian.Uint64(r.Body[1:])) }
 
-// oldestOf describes the oldest of all: when it was predicted or labelled, and what it is.
+// oldestOf describes the oldest waiting row: its time, and whether it is a label and used.
 func (w *buffer) oldestOf() (ts int64, label, used, ok bool, err error) {
 	h, ok, err := w.oldestRow()
 	if ok || err != nil {

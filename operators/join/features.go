@@ -32,7 +32,7 @@ func halves(words []float32, d int) []uint16 {
 	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(words))), d)
 }
 
-// setFeatures copies those of row i. What is too large for a float16 becomes infinite.
+// setFeatures copies those of row i. A value that is too large for a float16 becomes infinite.
 func (w *memory) setFeatures(p *entry, b *arrowio.Batch, i int) {
 	if p.d > 0 {
 		w.putFeatures(p, b.Features[i*b.D:(i+1)*b.D])

@@ -32,8 +32,8 @@ type Config struct {
 	Remember int `yaml:"remember" default:"1_000_000" min:"0" max:"1_000_000_000"`
 }
 
-// Options are a configuration with what the process adds to it: Dir is set, and what is on disk is in a directory of
-// its own below it whose name begins with Name.
+// Options are the configuration and the settings of the process. Dir must be set; files are in a directory below it
+// whose name begins with Name.
 type Options struct {
 	Config
 	Slices []string // configured slice columns, in order
@@ -46,8 +46,8 @@ type Options struct {
 	minShrink    int // of a test; 0 = minShrink
 }
 
-// maxOfID is how many entries of one id there may be, versions and labels together; what comes beyond is counted as
-// evicted. Each row looks at all entries of its id, and ids are the sender's.
+// maxOfID is how many entries of one id there may be, versions and labels together; further ones are counted as
+// evicted. Each row is compared with all entries of its id, and senders choose the ids.
 const maxOfID = 64
 
 // maxBuilt is how many bytes the batches of joined rows may have grown to, together, for their memory to be used
@@ -188,7 +188,7 @@ func (j *Operator) keep(b *arrowio.Batch, i int, key arrowio.ModelKey, named, co
 	}
 }
 
-// settle ends a row: copies go, and what is too much.
+// settle is called after each row. It drops the copies of rows on disk, and evicts rows beyond the bounds.
 func (j *Operator) settle() error {
 	j.w.release()
 	j.w.forget()
@@ -277,7 +277,7 @@ func (j *Operator) evict() error {
 	return nil
 }
 
-// Advance implements pipeline.Operator: what has waited too long goes, in order of arrival.
+// Advance implements pipeline.Operator. Rows that have waited too long leave, in order of arrival.
 func (j *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) error {
 	err := j.expire(wm)
 	if j.w.compact() {

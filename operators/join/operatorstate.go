@@ -16,7 +16,7 @@ func (j *Operator) Stage() pipeline.Stage {
 		}}
 }
 
-// Close removes what is on disk; a checkpoint is all that stays of it.
+// Close removes the files on disk. Only the checkpoint stays.
 func (j *Operator) Close() error { return j.w.close() }
 
 // State implements pipeline.Operator: everything that waits, or is remembered.

@@ -29,7 +29,7 @@ func (w *remembered) joined() *store.Joined {
 // joinedSuffix tells the queue's work directory from that of the rows that wait.
 const joinedSuffix = "-joined"
 
-// joinedOf is what is remembered of an id.
+// joinedOf returns the remembered rows of an id.
 func (w *remembered) joinedOf(id *arrowio.ID) []store.Met {
 	if w.met == nil || w.met.Len() == 0 {
 		return nil
@@ -58,7 +58,7 @@ func (w *remembered) remember(id *arrowio.ID, ts int64, key arrowio.ModelKey) er
 	return w.joined().Add((*store.ID)(id), ts, store.Key(key))
 }
 
-// forget forgets what is more than may be remembered.
+// forget drops the oldest remembered rows beyond the bound.
 func (w *remembered) forget() {
 	for w.met != nil && w.met.Len() > w.cfg.Remember {
 		w.met.Forget()
@@ -76,7 +76,7 @@ func (w *remembered) forgetBefore(ts int64) {
 	}
 }
 
-// close removes what is on disk.
+// close removes the files on disk.
 func (w *buffer) close() error {
 	var errs []error
 	if w.store != nil {

@@ -38,7 +38,7 @@ func (w *memory) sliceNamesOf(dst []store.Name, e int32) []store.Name {
 	return dst
 }
 
-// eachSlice hands over the slice values of a row on disk with their columns.
+// eachSlice calls take with the slice values of a row on disk and their columns.
 func eachSlice(names []store.Name, take func(column, value string)) {
 	for _, n := range names {
 		column, value, _ := strings.Cut(n.Text, "\x00")
@@ -96,5 +96,5 @@ func (w *buffer) restoreColumns(r *binenc.Reader) (places []int) {
 	return places
 }
 
-// maxColumns bounds what a checkpoint may claim.
+// maxColumns bounds the number of columns that a checkpoint may claim.
 const maxColumns = 1 << 12

@@ -15,10 +15,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Shards learn the number of classes K of a model version apart, each from its own messages, and send the rows of every
-// K until they have. A version has statistics of one K: that with predictions in the most label panes. Cells of others
-// are held. When one of them overtakes, the version begins anew with its cells, as if the others had never come. What
-// is settled is published: all shards follow. From then on, or after settledPanes, only a person changes K.
+// Each shard learns the number of classes K of a model version from its own messages, and until then sends the rows of
+// every K. A version has statistics of one K: the one with predictions in the most label panes. Cells of other K are
+// held. If another K overtakes, the version starts again with the cells of that K, as if the others had never come. The
+// settled K is published, and all shards follow. From then on, or after settledPanes, only a person changes K.
 
 // settledPanes is the number of label panes with predictions after which K stands.
 const settledPanes = 30
@@ -281,8 +281,8 @@ func (v *version) firstPending(until int64) int64 {
 	return until
 }
 
-// changeClasses ends what was counted and decided with the version's K, and begins anew with another. Its number of
-// revisions, its pin and its orders stay where there are any.
+// changeClasses drops the statistics and decisions of the version's K and starts with another K. The number of
+// revisions, the pin and the orders stay.
 func (t *stepper) changeClasses(k int, now int64) error {
 	v := t.version
 	why := fmt.Sprintf("K = %d from now on, not %d: statistics begin anew; %s", k, v.K, errorUnknown)

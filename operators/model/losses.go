@@ -16,7 +16,7 @@ const (
 	CountStale  = "pane_stale"  // messages of a state that another one has taken the place of
 )
 
-// maxLosses bounds what is remembered, of losses and of the epochs of a shard: both come by a person's hand.
+// maxLosses bounds the losses, and the epochs of a shard, that are remembered. Only orders of people make new ones.
 const maxLosses = 64
 
 // losses are the losses of states that the task's statistics may miss rows of.
@@ -27,8 +27,8 @@ type losses struct {
 	midway bool
 }
 
-// lives reports whether a message is of the state that the shard goes on with. The log has one order, so a message of
-// an unknown epoch begins one, and those of the epochs before come of a process that does not know it yet.
+// lives reports whether a message belongs to the shard's current state. The log has one order: a message of an unknown
+// epoch begins this epoch, and messages of earlier epochs come from a process that does not know it yet.
 func (p *progress) lives(t *Task, m *pipeline.PaneMessage) bool {
 	switch {
 	case p.seq == 0:
@@ -183,7 +183,7 @@ func readProgress(r *binenc.Reader) (p progress) {
 	return p
 }
 
-// Heard is the last that a shard had said before an offset of the panes topic: what it writes once more is a repeat.
+// Heard is the last message of a shard before an offset of the panes topic; messages up to it are repeats.
 type Heard struct {
 	Shard, Of  int
 	Epoch, Seq uint64

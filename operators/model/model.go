@@ -86,8 +86,8 @@ type Task struct {
 	losses    losses
 }
 
-// progress is what a shard has reported: the epoch and number of its last message, the first label pane that it has not
-// closed, and whether it is idle. past are the epochs before, of which nothing counts any more.
+// progress is the state that a shard has reported: the epoch and number of its last message, the first label pane that
+// it has not closed, and whether it is idle. past are earlier epochs, whose messages no longer count.
 type progress struct {
 	epoch  uint64
 	past   []uint64
@@ -98,7 +98,7 @@ type progress struct {
 	models map[string]int64
 }
 
-// sameAsShard stands for what is closed for all.
+// sameAsShard is the place of a model whose clock is that of the shard.
 const sameAsShard = math.MaxInt64
 
 // closedOf is the first label pane of a model that the shard has not closed, and whether its rows have come from there.
@@ -110,7 +110,7 @@ func (p *progress) closedOf(model string) (pane int64, known bool) {
 	return pane, known
 }
 
-// punctuate takes note of what the shard has closed.
+// punctuate notes which label panes the shard has closed.
 func (p *progress) punctuate(m *pipeline.PaneMessage) {
 	p.closed = max(p.closed, m.Closed)
 	for name := range p.models {
@@ -309,7 +309,7 @@ func (t *Task) setShards(of int) {
 	if of <= len(t.shards) {
 		return
 	}
-	// There are more shards from here on. Each says anew what it has closed.
+	// There are more shards from here on. Each reports again which label panes it has closed.
 	for i := range t.shards {
 		t.shards[i].closed, t.shards[i].idle, t.shards[i].models = minPane, false, nil
 	}
@@ -335,9 +335,9 @@ func barrierOf(t *Task, m *model) int64 {
 	return max(m.reached, pane)
 }
 
-// least is the first label pane of a model that some shard has not closed. Where its clock is apart in a shard, one
-// that has had no row of it may have some soon that are as far behind: what is closed there is closed for the model
-// when the time that models wait for each other has passed.
+// least is the first label pane of a model that some shard has not closed. If the model has a clock of its own in some
+// shard, a shard without rows of it may soon get rows that are as far behind. So what that shard has closed counts for
+// the model only after the time that models wait for each other.
 func least(t *Task, model string) (pane int64, apart bool) {
 	pane, last, any := int64(math.MaxInt64), int64(minPane), false
 	tolerant := pane

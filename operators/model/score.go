@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// score scores a pane's sampled rows with the calibrator in force at each row's event time. This is what a server that
-// follows the calibrators would have served. It does not feed back into the shards' statistics.
+// score scores a pane's sampled rows with the calibrator in force at each row's event time, as a server that follows
+// the calibrators would have. It does not feed back into the shards' statistics.
 func (t *stepper) score(k *keyState, in *stage.Pane) (stage.Scored, error) {
 	v := t.version
 	out := stage.Scored{}

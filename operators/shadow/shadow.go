@@ -248,7 +248,7 @@ func (g *builder) add(b *arrowio.Batch, i int, z []float32, w float32) {
 	c.Weight = append(c.Weight, w)
 }
 
-// flush hands on what was gathered, in the order of first rows.
+// flush emits the gathered batches, in the order of their first rows.
 func (s *Operator) flush(emit pipeline.Emit) error {
 	for _, g := range s.order {
 		if _, err := emit(&g.b); err != nil {

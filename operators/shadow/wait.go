@@ -35,7 +35,7 @@ type waitingRows struct {
 	bytes int
 }
 
-// rowBytes is about what a row takes beside its scores.
+// rowBytes is about how many bytes a row takes beside its scores.
 const rowBytes = 200
 
 func newWaitingRows() waitingRows { return waitingRows{index: map[waitingID]int64{}} }

@@ -11,10 +11,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Where a label pane has more values of a column than there are slots, those with the least hashes have them, and the
-// rest are pooled. That is a function of the rows alone: a value that has a slot in the end had one from its first row
-// on, since the bound on hashes only falls, so its sums are those of all of its rows, whatever order they came in. And
-// it is one that shards need no word to each other for: of the union of what they send, the least are the least of all.
+// If a label pane has more values of a column than there are slots, the values with the least hashes get the slots, and
+// the rest are pooled. The choice depends on the rows only, not on their order: the bound on hashes only falls, so a
+// value that has a slot in the end had it from its first row on, and its sums have all of its rows. Shards need not
+// talk to each other: the least hashes of all shards are among the least of each.
 
 // paneValues are the values of a column that have slots in a label pane, the one with the greatest hash first in the
 // heap.

@@ -45,8 +45,8 @@ func (s *Operator) cell(k cellKey, classes int) (set *acc.Set, late bool, err er
 	return set, late, nil
 }
 
-// maxPooled bounds the emptied sets kept for reuse, by K, and maxPooledBytes what they hold together: a set keeps the
-// memory that it has grown to, so after a burst the pool would be as large as the burst was.
+// maxPooled bounds the number of emptied sets kept for reuse, by K, and maxPooledBytes their memory. An emptied set
+// keeps its memory, so without the bounds the pool would stay as large as the largest burst.
 const (
 	maxPooled      = 256
 	maxPooledBytes = 8 << 20

@@ -26,7 +26,7 @@ func seen(s *Operator, model string, x *countedRow) {
 	observe(s, n)
 }
 
-// observe tells the clock of the rows until now, and begins anew.
+// observe passes the newest row so far to the clock, and remembers the next one.
 func observe(s *Operator, next newest) {
 	if n := s.newest; n.some {
 		s.clocks.Observe(n.input, n.model, n.ts)

@@ -31,7 +31,7 @@ type columnKey struct {
 	classes int
 }
 
-// sliceColumn is what a shard has of a column: how many values have keys, and which values the open label panes have.
+// sliceColumn is the state of a column in a shard: how many values have keys, and the values of the open label panes.
 type sliceColumn struct {
 	columnKey
 	n     int

@@ -98,7 +98,7 @@ func (s *Operator) Stage() pipeline.Stage {
 	return pipeline.Stage{Name: "stats", Operator: s, Version: 1, Reopen: s.reopen}
 }
 
-// reopen lets rows count in label panes that had been emitted (pipeline.Stage): what comes is emitted beside.
+// reopen opens label panes again that were emitted (pipeline.Stage). Their new rows are emitted in addition.
 func (s *Operator) reopen(wm pipeline.Time) {
 	at := int64(math.MinInt64)
 	if wm != pipeline.NoTime {
@@ -254,7 +254,7 @@ func (s *Operator) row(b *arrowio.Batch, i int, block *acc.Block, at int) error 
 	return nil
 }
 
-// label fills what a labelled row has more.
+// label fills the fields that only labelled rows have.
 func (s *Operator) label(x *countedRow, b *arrowio.Batch, i int) {
 	x.label, x.id = b.Label[i], b.RowID(i)
 	if b.LabelTS != nil {
@@ -314,7 +314,7 @@ func (s *Operator) countLate(late bool, m arrowio.ModelKey) {
 	}
 }
 
-// sampleScores is logits into scratch memory: the sample copies what it keeps.
+// sampleScores writes the logits to scratch memory; the sample copies the rows that it keeps.
 func (s *Operator) sampleScores(z []float32, probs bool) []float32 {
 	if !probs {
 		return z

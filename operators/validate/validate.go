@@ -18,7 +18,7 @@ const (
 	ReasonModels  = "models"       // a new model version over the bounds
 )
 
-// farthest bounds event times, from 1681-08 to 2258-05: what is added to them, panes and waits, stays in 64 bits.
+// farthest bounds event times, from 1681-08 to 2258-05, so that sums with panes and waits stay in 64 bits.
 const farthest = 9_100_000_000_000_000_000
 
 // Config configures the operator.
@@ -73,7 +73,7 @@ func (v *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Em
 	return emit(b)
 }
 
-// begin follows the time, and what was settled since the last batch.
+// begin takes the time of the batch, and the numbers of classes that were settled since the last one.
 func (v *Operator) begin(b *arrowio.Batch) {
 	clear(v.why)
 	v.known.last = nil // its key may share the memory of a message that is gone
@@ -92,7 +92,7 @@ func (v *Operator) begin(b *arrowio.Batch) {
 	}
 }
 
-// obey takes over what was settled for all shards.
+// obey takes the number of classes that was settled for all shards.
 func (v *version) obey(o Order) {
 	if o.Classes != 0 {
 		v.classes, v.origin, v.votes = o.Classes, o.Origin, nil
@@ -215,7 +215,7 @@ func (v *Operator) State() pipeline.State { return v }
 // of the last, string how learnt.
 func (v *Operator) AppendState(dst []byte) ([]byte, error) { return v.known.append(dst), nil }
 
-// RestoreState implements pipeline.State. What was settled for all shards is asked for again.
+// RestoreState implements pipeline.State. The numbers that were settled for all shards are read again from their table.
 func (v *Operator) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
 	v.known.restore(&r)

@@ -26,7 +26,7 @@ const (
 	minute    = int64(time.Minute)
 )
 
-// version is what a shard knows of a model version.
+// version is the state of a model version in a shard.
 type version struct {
 	seen    int64  // time of the newest record with rows of it
 	classes int    // K; 0 = undecided
@@ -124,7 +124,7 @@ func (t *table) makeRoom() bool {
 	return true
 }
 
-// takes reports whether a version takes rows of k classes; where not, what it expects.
+// takes reports whether a version takes rows of k classes, and if not, which number it expects.
 func (v *version) takes(k int) (ok bool, expected string) {
 	switch {
 	case v.classes == k:

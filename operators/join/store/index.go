@@ -113,7 +113,7 @@ func (x *Index) Remove(h, row uint32) bool {
 	return true
 }
 
-// Shrink gives back what a burst has left. Removals do not: rows that go in bursts come in bursts.
+// Shrink frees memory after a burst. Removals do not shrink, because rows that leave in bursts also come in bursts.
 func (x *Index) Shrink() {
 	for i := range x.tables {
 		t := &x.tables[i]

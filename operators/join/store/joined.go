@@ -14,7 +14,7 @@ import (
 // Key names the model version of a row that has joined.
 type Key struct{ Model, Version string }
 
-// Met is what is kept of a row that has joined, beside its id.
+// Met is the record of a joined row, beside its id.
 type Met struct {
 	Key Key
 	TS  int64

@@ -20,14 +20,14 @@ type Name struct {
 	Set  bool
 }
 
-// Row is what is kept of a row beside its number and state.
+// Row is the content of a row, beside its number and state.
 type Row struct {
 	ID    ID
 	Names []Name
 	Body  []byte
 }
 
-// State is what has become of a row. The zero value is that of a new one; Gone is the end.
+// State is the state of a row. The zero value is that of a new row; Gone is the last.
 type State uint8
 
 // Gone is the state of a row that has been removed. The states below are the caller's.

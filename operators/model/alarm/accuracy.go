@@ -9,10 +9,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// The alarm on accuracy is separate from the alarms on calibration. When accuracy falls, the inputs may have become
-// harder, and the confidences may say so correctly. It tests the model's own predictions and has an alert of its own
-// name. No calibrator raises accuracy, so the alert starts no refit. It never inhibits an alert on calibration, but may
-// be inhibited by one.
+// The alarm on accuracy is separate from the alarms on calibration: accuracy also falls when the inputs become harder
+// and the confidences show it correctly. The alarm tests the model's own predictions and has an alert of its own name.
+// No calibrator raises accuracy, so the alert starts no refit. It never inhibits an alert on calibration, but may be
+// inhibited by one.
 
 // accuracyRule is the name of the alert on accuracy.
 const accuracyRule = "accuracy-fall"

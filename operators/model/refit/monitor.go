@@ -43,8 +43,8 @@ type baseline struct {
 	cal      calibrator.Calibrator
 	encoded  []byte
 	nll, acc wealth
-	// allowed is, by class, how much less accurate than the baseline the calibrator in force may be: what is known of
-	// that since it was published, and classMargin. nil = none of the two can change a class.
+	// allowed is, by class, how much less accurate than the baseline the calibrator in force may be: the fall that was
+	// known at its publication, and classMargin. nil = neither can change a class.
 	allowed []float64
 	// Sums over the rows since there was last no evidence. Records show them, and the outlook uses them.
 	rows            int64

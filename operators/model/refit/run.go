@@ -50,8 +50,8 @@ type run struct {
 // busy reports whether the next run must wait for this one, because its candidate is in the canary.
 func (r *run) busy() bool { return r != nil && r.phase == phaseCanary }
 
-// promising is the log e-value from which a validation goes on when the next refit by period is due. A small gain needs
-// more rows than a period has, and a run that starts again every period would never show it.
+// promising is the log e-value from which a validation continues when the next refit by period is due. A small gain
+// needs more rows than a period has, so a run that starts again every period would never show it.
 const promising = 1
 
 // promises reports whether a candidate is likely to be published soon.

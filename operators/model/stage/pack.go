@@ -15,8 +15,8 @@ const NewRows = 100
 // bound of their own.
 func (k *Key) IsNew() bool { return k.Slice == "" && k.Labelled < NewRows }
 
-// Packer keeps bytes of one kind in less memory. The first that it packs are what the others are compared with. The
-// zero value is ready. What is packed is for this process only.
+// Packer compresses many byte strings of one kind: the first one is the dictionary of the others. The zero value is
+// ready. Packed bytes are for this process only.
 type Packer struct {
 	once    sync.Once
 	like    []byte
@@ -49,7 +49,7 @@ func (p *Packer) Pack(b []byte) []byte {
 	return append(make([]byte, 0, out.Len()), out.Bytes()...)
 }
 
-// Unpack returns what was packed, and JSON that was not as it is.
+// Unpack returns the original bytes. JSON that is not packed is returned as it is.
 func (p *Packer) Unpack(b []byte) []byte {
 	if len(b) == 0 || b[0] != packedMark {
 		return b

@@ -124,8 +124,8 @@ func (w *window) addRows(t *Stage, k int, in *stage.Pane) error {
 
 func (w *window) tumbling() bool { return w.spec.Every > 0 }
 
-// add adds cells, and what the calibrators in force make of their sampled rows. A window of rows shows labelled rows
-// only, so it takes nothing else of the cells.
+// add adds cells, and their sampled rows as the calibrators in force score them. A row window shows labelled rows only,
+// so it ignores the rest of the cells.
 func (b *bucket) add(t *Stage, k int, cells []stage.Cell, sc stage.Scored,
 	take func(*acc.Summary, *acc.Set) error) error {
 	raw, cal, err := t.env.Summaries(k)

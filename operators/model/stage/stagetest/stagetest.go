@@ -8,7 +8,8 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// FuzzState fuzzes a state's encoding, starting from seed: what it accepts it writes back, and that reads as the same.
+// FuzzState fuzzes a state's encoding, starting from seed: bytes that are accepted must be encoded and decoded to the
+// same state.
 func FuzzState(f *testing.F, seed stage.KeyState, fresh func() stage.KeyState) {
 	b, err := seed.AppendState(nil)
 	if err != nil {
