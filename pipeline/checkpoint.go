@@ -45,7 +45,7 @@ type CheckpointStore interface {
 	// calls c.Prepared between the last byte and what makes the checkpoint count.
 	// ErrFenced: there is a checkpoint of that number or a later one.
 	Save(ctx context.Context, key string, number uint64, c Checkpoint) error
-	// Holds returns ErrFenced where there is a checkpoint beyond number: another process goes on with the task.
+	// Holds returns ErrFenced if there is a checkpoint beyond number: another process owns the task.
 	Holds(ctx context.Context, key string, number uint64) error
 	// Load returns the checkpoints of a key, newest first; empty where there is none.
 	Load(ctx context.Context, key string) ([]Stored, error)
@@ -59,7 +59,7 @@ type Stored struct {
 	// Fetch brings one of the files that the checkpoint refers to. The reader compares the bytes with the hash in the
 	// name.
 	Fetch Fetch
-	// Journal brings what was saved as Checkpoint.Journal; nil where nothing was.
+	// Journal returns the bytes saved as Checkpoint.Journal; nil if there are none.
 	Journal func() ([]byte, error)
 }
 
@@ -106,7 +106,7 @@ type Section struct {
 	Version byte // of the encoding of State; a section of another version is refused
 	State   State
 	Files   FileState // where part of State is in files; nil = nowhere
-	Fresh   func()    // called in place of RestoreState where a checkpoint has no such section; nil = nothing to do
+	Fresh   func()    // called instead of RestoreState if a checkpoint has no such section; may be nil
 }
 
 // restore fills the state from a checkpoint that has been taken apart. Without its section the state begins afresh.
@@ -231,8 +231,8 @@ func RestoreCheckpoint(data []byte, sections []Section, fetch Fetch) error {
 	return nil
 }
 
-// Edit makes a section's body anew; body is nil where the checkpoint has no such section, and an answer of nil leaves
-// it out.
+// Edit returns the new body of a section, or nil to leave the section out. body is nil if the checkpoint has no such
+// section.
 type Edit func(body []byte) ([]byte, error)
 
 // Amend returns a stored checkpoint with some of its sections changed, to be saved under a number of its own. Its files
@@ -299,7 +299,7 @@ func readOffsets(body []byte) ([]int64, error) {
 	return next, (*offsets)(&next).RestoreState(body)
 }
 
-// EditLife changes what is known of a shard's life.
+// EditLife returns the edit of a shard's life.
 func EditLife(change func(*Life)) Edit {
 	return func(body []byte) ([]byte, error) {
 		l := &Life{}

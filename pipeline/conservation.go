@@ -25,9 +25,8 @@ var balances = []struct {
 		CountArchiveOff},
 }
 
-// Unaccounted is how many rows the counts of a shard have no fate for, or more than one: the sum over the balances of
-// rows, of predictions, of labels, of labelled rows and, where there is an archive, of those that it was given and has
-// taken, of what the two sides differ by. It is 0 at any moment between two records, and so in every checkpoint and
+// Unaccounted is how many rows of a shard have no fate in its counts, or more than one: the sum of the differences
+// between the two sides of each balance. It is 0 at any moment between two records, and so in every checkpoint and
 // status; anything else is a defect.
 func Unaccounted(counts map[string]int64) (rows int64, detail string) {
 	sums := map[string]int64{}

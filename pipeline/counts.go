@@ -70,7 +70,7 @@ const (
 	CountArchiveMemory    = "archive_waiting:memory" // wait for their file to be complete, or published: in memory
 	CountArchiveDisk      = "archive_waiting:disk"   // in the work directory
 	CountArchiveLost      = "archive_lost"           // were waiting when the archive was turned off
-	archiveWaiting        = "archive_waiting"        // what has a reason
+	archiveWaiting        = "archive_waiting"        // with the place as reason
 )
 
 // NewCounts returns counts that are all zero.

@@ -23,7 +23,7 @@ const (
 	// DefaultQuoted is how many bytes of a value are quoted by default.
 	DefaultQuoted = 64 << 10
 	// maxLettersMinute is how many bytes of dead letters a task writes in a minute. Those of the second half quote no
-	// values; what comes beyond is counted: a flood of garbage must not fill the topic, nor memory.
+	// values; further ones are only counted. A flood of garbage must fill neither the topic nor memory.
 	maxLettersMinute = 10 << 20
 )
 
@@ -47,7 +47,7 @@ func NewOut(c *Counts) *Out {
 	return &Out{counts: c, quoted: DefaultQuoted, log: slog.New(slog.DiscardHandler)}
 }
 
-// Quote lets dead letters have so many bytes of the value at most, and log what is not written.
+// Quote sets how many bytes of the value a dead letter quotes, and the log for dead letters that are not written.
 func (o *Out) Quote(n int, log *slog.Logger) *Out {
 	o.quoted, o.log = n, log
 	return o
@@ -63,7 +63,7 @@ func (o *Out) Put(m Message) {
 	o.bytes += m.Size()
 }
 
-// letter is what is said of the record at hand.
+// letter is the dead letter of the record at hand.
 type letter struct {
 	record  Record
 	said    bool
@@ -130,8 +130,8 @@ func (o *Out) End() {
 	o.Begin(Record{})
 }
 
-// Skipped makes the dead letter of a record that is skipped, and the entry of the decisions topic. They name the
-// record's place only: what is in the record has ended the task.
+// Skipped makes the dead letter of a skipped record, and the entry of the decisions topic. They name the place only,
+// because the content of the record has ended the task.
 func (o *Out) Skipped(r Record, why string) {
 	if why != skippedBefore { // else the dead letter has it
 		o.tellSkip(&r, why)
@@ -212,7 +212,7 @@ func (o *Out) TellAhead() {
 	}
 }
 
-// send counts the dead letter and adds it to what is to be written, if it may be.
+// send counts the dead letter and queues it, within the bounds of a minute.
 func (o *Out) send(l *letter) {
 	reason, detail := l.words()
 	o.counts.AddReason(CountDeadLetters, reason, 1)
@@ -373,7 +373,7 @@ func (o *Out) skipped(r *Record, reason string) {
 
 func (o *Out) clear() { o.pending, o.bytes = nil, 0 }
 
-// Drain returns what was collected, and forgets it.
+// Drain returns the collected messages and empties the collection.
 func (o *Out) Drain() []Message {
 	ms := o.pending
 	o.clear()
@@ -388,8 +388,8 @@ const (
 	maxHeaderBytes = 4 << 10
 )
 
-// BoundedHeaders copies the headers of a record, as far as they stay within bounds: names and first bytes of values.
-// left is how many were left out or cut. The watermark comes first: what a record is depends on it.
+// BoundedHeaders copies the headers of a record within bounds: names and first bytes of values. left is how many were
+// left out or cut. The watermark comes first, because it decides whether the record is a control record.
 func BoundedHeaders(hs []Header) (out []Header, left int) {
 	size := 0
 	add := func(h *Header) {
@@ -435,7 +435,7 @@ func quoteHeaders(hs []Header) []Header {
 		fmt.Appendf(nil, "%d of %d headers, %d bytes, are not here or not whole", left, len(hs), size)})
 }
 
-// ownHeader reports whether a dead letter says something by this name itself.
+// ownHeader reports whether dead letters use this name for a header of their own.
 func ownHeader(name string) bool {
 	switch name {
 	case "reason", "detail", "topic", "partition", "offset", "timestamp", "rows", "rows-count", "rows-more",

@@ -12,10 +12,10 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// A deployment grows in three steps. Every shard seals its state: its last checkpoint says that no shard of as many
-// goes on from it. Then every shard of the new number makes its first checkpoint of all sealed ones (Shard.Grow). What
-// waits by id goes to the shard that owns the id from now on; what was summed up stays with the shard that did it, for
-// sums may be split in any way. Then the rows that no sealed state holds are split by the same owner (Fence).
+// A deployment grows in three steps. First every shard seals its state: its last checkpoint says that no shard of the
+// old number continues from it. Then every shard of the new number makes its first checkpoint from all sealed ones
+// (Shard.Grow): waiting rows go to the shard that owns their id from now on, and sums stay where they are, because they
+// may be split in any way. Last, the rows that no sealed state holds are split by the same owner (Fence).
 
 // ErrSealed means that a checkpoint is one of another number of shards.
 var ErrSealed = errors.New("the checkpoint is of another number of shards")
@@ -91,7 +91,7 @@ func (s *Shard) moving() []Section {
 	return out
 }
 
-// staying are the sections that the shard of the same number goes on with.
+// staying are the sections that the new shard of the same number keeps.
 func (s *Shard) staying() []Section {
 	out := []Section{s.Counts.CheckpointSection(), {Name: "outbox", Version: 1, State: s.Outbox},
 		s.OwnLife().CheckpointSection()}
@@ -103,13 +103,13 @@ func (s *Shard) staying() []Section {
 	return out
 }
 
-// Growth is what a shard of the new number begins with.
+// Growth is the input from which a shard of the new number makes its first checkpoint.
 type Growth struct {
 	Own    *Stored  // the sealed state of the shard of its number; nil = there was none
 	Sealed []Stored // of all, or what Moving leaves of them
 	// Build makes a shard of the old number, to be filled.
 	Build func(id int) (*Shard, error)
-	// Fences are of the topics that are split for the shard: it waits for what comes of all their partitions.
+	// Fences are those of the topics that are split for the shard: it waits for messages of all their partitions.
 	Fences []Fence
 }
 
@@ -163,7 +163,7 @@ func restoreStored(st Stored, sections []Section) error {
 	return RestoreCheckpoint(data, sections, st.Fetch)
 }
 
-// takeOver takes of a sealed state what is this shard's.
+// takeOver takes the rows of a sealed state whose ids this shard owns.
 func (s *Shard) takeOver(old *Shard, st Stored) error {
 	if err := restoreStored(st, old.moving()); err != nil {
 		return err
@@ -182,8 +182,8 @@ func (s *Shard) takeOver(old *Shard, st Stored) error {
 	return nil
 }
 
-// Fence is what the sealed states hold of one partition of a topic that is split by id: rows that were taken are not
-// sent again.
+// Fence says which rows of one partition of a topic the sealed states hold: they are not sent again when the topic is
+// split.
 type Fence struct {
 	Input     Input    `json:"input"`
 	Topic     string   `json:"topic"`
@@ -192,7 +192,7 @@ type Fence struct {
 	Filters   []Filter `json:"filters,omitempty"`
 }
 
-// Filter says what the shards of one number had taken.
+// Filter says which rows the shards of one number had taken.
 type Filter struct {
 	Keyed bool   `json:"keyed"` // shards were those of Kafka's partitioner, else of OwnerOf
 	Taken []Mark `json:"taken"` // by shard: the last message

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// CheckpointInfo is what a checkpoint tells without the configuration that it was written under.
+// CheckpointInfo is the part of a checkpoint that can be read without its configuration.
 type CheckpointInfo struct {
 	Bytes    int           `json:"bytes"`
 	Sections []SectionInfo `json:"sections"`
@@ -34,7 +34,7 @@ type FileInfo struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// PaneInfo is what a pane message says of itself.
+// PaneInfo is the head of a pane message.
 type PaneInfo struct {
 	Shard     int    `json:"shard"`
 	Of        int    `json:"of"`

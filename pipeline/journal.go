@@ -10,11 +10,11 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// Ordered is a task whose decisions depend on how its inputs interleave, and on when one is idle. What it has shown
-// must come out the same where its newest checkpoint cannot be used and the records are taken again from the one
-// before; so the order in which it took them is kept beside each checkpoint, in a journal.
+// Ordered is a task whose decisions depend on the order in which records of its inputs come, and on when an input is
+// idle. If its newest checkpoint cannot be used, it must make the same decisions from the checkpoint before. So the
+// order is kept beside each checkpoint, in a journal.
 type Ordered interface {
-	// IdleInputs is the set of inputs that are taken for idle now, a bit each.
+	// IdleInputs is the set of inputs that count as idle now, a bit each.
 	IdleInputs() uint64
 	// SetIdleInputs restores such a set. Nothing is decided by it.
 	SetIdleInputs(set uint64)
@@ -36,7 +36,7 @@ const (
 	maxEvents      = 1 << 30
 )
 
-// What a task gets, in the low bits of an event; the input is above.
+// Kinds of events, in the low bits of an event; the input is in the bits above.
 const (
 	eventTake  = iota // the records of an input before an offset
 	eventIdle         // an input is exhausted
@@ -198,7 +198,7 @@ func pasts(base uint64, unusable []Stored) ([]*past, error) {
 }
 
 // pasts are the journals between the checkpoint that a task was restored from and the newest. Without them the task
-// goes on: what it has shown may be decided otherwise, which is for a person to know.
+// continues and the log warns: it may decide otherwise than it has published.
 func (rn Runner) pasts(t Registered, base uint64, unusable []Stored) []*past {
 	if t.Order == nil || len(unusable) == 0 {
 		return nil
@@ -220,8 +220,8 @@ type rereader struct {
 	ahead [len(takeLog{}.next)]bool     // the next record of an input is one whose timestamp was not believed
 }
 
-// retake takes what the journals tell in their order. There is no checkpoint on the way: it would not have the rest of
-// them.
+// retake takes the records again in the order of the journals. It saves no checkpoint on the way, because that would
+// lose the rest of the journals.
 func (l *loop) retake(ctx context.Context, ps []*past) error {
 	if len(ps) == 0 {
 		return nil
@@ -241,7 +241,7 @@ func (l *loop) retake(ctx context.Context, ps []*past) error {
 	return nil
 }
 
-// again tells the task one thing once more.
+// again repeats one event of a journal.
 func (l *loop) again(ctx context.Context, src *rereader, e event) error {
 	switch e.kind {
 	case eventClose:
@@ -302,7 +302,7 @@ func (s *rereader) of(ctx context.Context, in Input) (Record, error) {
 	}
 }
 
-// Next implements Source: what is held comes first, the oldest first as far as it is known.
+// Next implements Source. Records that are held come first, in the order of their age as far as it is known.
 func (s *rereader) Next(ctx context.Context) (Record, error) {
 	best := -1
 	for i, h := range s.held {
@@ -326,7 +326,7 @@ func (s *rereader) CaughtUp() bool {
 	return s.Source.CaughtUp()
 }
 
-// clone copies what a record's memory is.
+// clone copies the memory of a record.
 func (r Record) clone() Record {
 	r.Key, r.Value = slices.Clone(r.Key), slices.Clone(r.Value)
 	r.Headers = slices.Clone(r.Headers)

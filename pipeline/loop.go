@@ -22,10 +22,10 @@ const (
 	savePoll  = 10 * time.Millisecond // how often a task without records looks whether a save has ended
 )
 
-// loop is a task that runs. It takes a checkpoint in two parts: what must be of one moment is copied while the task
-// stands still (begin); then it goes on, and the copy is made durable and visible beside it (save). There is at most
-// one such copy in flight: the next begins when all of it is done. So the outputs of one checkpoint are written before
-// those of the next are decided on, and an outbox holds what is not known to be written and nothing else.
+// loop is a task that runs. It takes a checkpoint in two parts. While the task stands still, everything that must be of
+// one moment is copied (begin). Then the task continues, and the copy is made durable and visible beside it (save). At
+// most one copy is in flight: the next begins when all of it is done. So the outputs of one checkpoint are written
+// before those of the next are decided, and an outbox holds only messages that may not be written yet.
 type loop struct {
 	Runner
 	task     Registered
@@ -151,7 +151,7 @@ func (l *loop) resume(wait context.Context, wake context.CancelFunc) error {
 	return nil
 }
 
-// settled waits for what a task waits for, at the end of its input.
+// settled waits, at the end of the input, until the task has nothing more to wait for.
 func (l *loop) settled(ctx context.Context) error {
 	if w := l.task.Waiter; w != nil {
 		if err := w.Settle(ctx); err != nil {
@@ -303,7 +303,7 @@ func (l *loop) end(err error) error {
 	return l.unsaved(err)
 }
 
-// unsaved says, of an error of the last checkpoint, up to where what the task had taken is not saved.
+// unsaved adds to an error of the last checkpoint which records the task had taken and not saved.
 func (l *loop) unsaved(err error) error {
 	if err == nil {
 		return nil
@@ -316,10 +316,10 @@ func (l *loop) unsaved(err error) error {
 	return fmt.Errorf("%w: up to %s: %w", ErrUnsaved, strings.Join(at, ", "), err)
 }
 
-// save makes a copy durable and visible: first the bytes of the checkpoint, then the outputs that may come twice, then
-// the checkpoint counts, then the outputs that must never be decided anew, then the group's offsets, for lag tools. So
-// a full disk publishes nothing. A process that was away while another took the task over must not write the first
-// outputs either: readers take the last record of a key, and its would be old.
+// save makes a copy durable and visible, in this order: the bytes of the checkpoint, the outputs that may come twice,
+// the claim by which the checkpoint counts, the outputs that must never differ in a repeat, and the group's offsets,
+// for lag tools. So a full disk publishes nothing. A process that was away while another took the task must not write
+// the first outputs either: readers take the last record of a key, and its record would be old.
 func (l *loop) save(s *copied) (err error) {
 	defer Caught(&err)
 	name, key := l.task.Name(), l.Group+"/"+l.task.Name()

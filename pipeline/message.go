@@ -28,8 +28,8 @@ func (m *Message) Size() int {
 	return n
 }
 
-// NewMessage is the output of a record, which is encoded here and nowhere else. Neither it nor what it points to may
-// change after.
+// NewMessage is the output of a record, which is encoded here and nowhere else. Neither the record nor anything that it
+// points to may change afterwards.
 func NewMessage(s Stream, key string, at Time, rec any) (Message, error) {
 	value, err := json.Marshal(rec)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 )
 
-// Rejects says by row why rows of a batch take no part: "" where one does. nil: all take part.
+// Rejects has by row the reason why it is rejected, "" for a good row; nil if all rows are good.
 type Rejects []string
 
 // Emit hands a batch to the rest of the chain and returns when that has taken it. It returns what Process of the next
@@ -53,7 +53,7 @@ type FileState interface {
 	RestoreFiles(src []byte, fetch Fetch) error
 }
 
-// Host is what a shard lends its operators.
+// Host has what operators share with their shard.
 type Host struct {
 	Out    *Out    // takes messages that are written before the next checkpoint
 	Outbox *Outbox // takes panes, which are written after it
@@ -62,8 +62,8 @@ type Host struct {
 	Log    *slog.Logger
 }
 
-// Stage is an operator as it is registered: its name, which keys its state in checkpoints, and what it has beside the
-// methods of Operator. A nil field means that it has not.
+// Stage is an operator as it is registered: its name, which keys its state in checkpoints, and its optional functions
+// beside the methods of Operator, nil if it has none.
 type Stage struct {
 	Name     string
 	Operator Operator

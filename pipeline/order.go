@@ -10,12 +10,12 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// What a person can do to the calibrators of a model version.
+// Actions of a person on the calibrators of a model version.
 const (
-	ActionPin      = "pin"      // nothing but a person changes what is in force
+	ActionPin      = "pin"      // only a person changes the calibrator in force
 	ActionUnpin    = "unpin"    // refits and rollbacks go on
 	ActionPublish  = "publish"  // the calibrator of the message takes force
-	ActionRollback = "rollback" // what was in force before takes force again
+	ActionRollback = "rollback" // an earlier calibrator is in force again
 	// ActionClasses gives the model version another number of classes, or lets the one that it has stand.
 	ActionClasses = "set-classes"
 )
@@ -47,7 +47,7 @@ func NewOrderID() (id [16]byte) {
 	return id
 }
 
-// Check returns what is wrong with an order, as far as it can be said without the state.
+// Check returns the first fault of an order that can be seen without the state.
 func (c *Order) Check() error {
 	actions := []string{ActionPin, ActionUnpin, ActionPublish, ActionRollback, ActionClasses}
 	switch {

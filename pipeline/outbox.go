@@ -46,7 +46,7 @@ func (o *Outbox) Increment(model string, labelPane int64, late bool, cells []Cel
 	}
 }
 
-// Punctuation is what a shard has closed.
+// Punctuation says which label panes a shard has closed.
 type Punctuation struct {
 	Closed int64 // label panes before this one are complete
 	Idle   bool  // the shard has nothing more to read
@@ -146,13 +146,13 @@ func (o *Outbox) bytes() int {
 	return n
 }
 
-// Life is from when to when a task's state was never lost. What counts what the task has written counts anew in
-// another life.
+// Life is a period in which a task's state was not lost. Readers of the task's numbered messages start counting again
+// in another life.
 type Life struct {
 	// Epoch names the life; it is 0 in a replay, whose messages stay in the process. It is even if a person has ordered
 	// the life.
 	Epoch uint64
-	// Loss is what the life before took along, where a person has ordered this one; nil = it is the first.
+	// Loss is what was lost with the life before, if a person has ordered this one; nil = it is the first.
 	Loss *record.Loss
 
 	known bool // Loss has its end, the shard has reached an event time
@@ -185,14 +185,13 @@ func (l *Life) Again() string {
 // Again is that of the shard's life.
 func (o *Outbox) Again() string { return o.life.Again() }
 
-// Move notes a loss of records that were never read; the state is what it was.
+// Move notes a loss of records that were never read. The state has not changed.
 func (l *Life) Move(loss *record.Loss) { l.Loss, l.known, l.told = loss, false, false }
 
 // CheckpointSection is the life's part of a checkpoint.
 func (l *Life) CheckpointSection() Section { return Section{Name: "life", Version: 1, State: l} }
 
-// reached sets the end of the loss to the newest event time when the shard first knows one: what was lost had come
-// before.
+// reached sets the end of the loss to the first newest event time that the shard knows: the lost rows came before.
 func (l *Life) reached(wm Time, lateness int64) {
 	if l.Loss == nil || l.known {
 		return
@@ -240,7 +239,7 @@ func (l *Life) RestoreState(src []byte) error {
 
 const maxLoss = 1 << 20
 
-// appendLoss writes a loss as its record's JSON: it is rare, and what it says may grow.
+// appendLoss writes a loss as its record's JSON: losses are rare, and their fields may grow.
 func appendLoss(dst []byte, l *record.Loss) []byte {
 	b, err := json.Marshal(l)
 	if err != nil {

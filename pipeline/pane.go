@@ -14,7 +14,7 @@ var ErrPane = errors.New("not a pane message")
 
 const (
 	paneMagic = "PLBP"
-	// The byte behind the magic says what the message is.
+	// The byte behind the magic is the kind of the message.
 	kindPane  = 1
 	kindOrder = 2
 	// Limits of what a pane message may claim; a Kafka message is far below them.
@@ -44,7 +44,7 @@ type PaneMessage struct {
 	Idle        bool
 	// Next is, of a punctuation, the first offset by input of which nothing is in this message or an earlier one.
 	Next []int64
-	// Loss is, of the first punctuation of an epoch that a person began, what the state before it took along.
+	// Loss is set in the first punctuation of an epoch that a person began: what was lost with the state before.
 	Loss *record.Loss
 	// Models are those of this partition of the panes topic that have a clock apart: their own Closed.
 	Models []ModelClosed

@@ -13,7 +13,7 @@ import (
 
 // Headers of the messages that the repartition stage writes.
 const (
-	// SourceHeader says what a message was made of: TOPIC/PARTITION/OF/OFFSET/PART, see Provenance.
+	// SourceHeader names the source of a message: TOPIC/PARTITION/OF/OFFSET/PART, see Provenance.
 	SourceHeader = "plumbline-source"
 	// SourceIdleHeader announces, on an empty value, that a source is exhausted ("1") or no longer exhausted ("0").
 	// OFFSET is the next one to be read.
@@ -99,7 +99,7 @@ type sourceKey struct {
 	partition int32
 }
 
-// sourceMark is what is known of a source: the last message taken, and its own clock.
+// sourceMark is the state of a source: the last message taken, and its own clock.
 type sourceMark struct {
 	offset          int64 // -1: none yet
 	part            int32
@@ -107,8 +107,8 @@ type sourceMark struct {
 	idle            bool
 }
 
-// source finds what is known of the source of a message. fresh is false where the message was taken before; otherwise
-// it counts as taken from now on.
+// source finds the state of the source of a message. fresh is false if the message was taken before; otherwise it
+// counts as taken from now on.
 func (w *Watermark) source(in Input, p Provenance) (m *sourceMark, fresh bool, err error) {
 	m, err = w.known(in, p)
 	if err != nil || p.Offset < m.offset || p.Offset == m.offset && p.Part <= m.part {
@@ -134,8 +134,8 @@ func (w *Watermark) sourceIdle(in Input, p Provenance, idle bool) error {
 	return nil
 }
 
-// spoke takes note of a topic that a message was made of. One that was made again takes the place of what it was; where
-// it is not said which are to be split, there is one.
+// spoke notes the source topic of a message. A topic that was made again replaces its former self. Without a list of
+// topics to be split there is one.
 func (i *inputMark) spoke(p Provenance) {
 	i.left = false
 	now := madeOf{p.Topic, p.Of}

@@ -13,7 +13,7 @@ type RefusedError struct {
 	Err error // of the first
 }
 
-// Refusal is what was refused, and why. The set is bounded: it becomes a metric's label.
+// Refusal is the output that was refused, and the reason. The set is bounded, because it becomes a metric's label.
 type Refusal struct {
 	Stream Stream
 	Reason string
@@ -31,8 +31,8 @@ func (e *RefusedError) Error() string {
 // Unwrap is the reason of the first.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// lossySink counts what is refused for good and goes on: one record must not stop a task, which would make the same
-// again for ever.
+// lossySink counts messages that are refused for good, and continues: otherwise a task would stop at such a message,
+// restart and make it again without end.
 type lossySink struct {
 	Sink
 	counts *Counts // may be nil

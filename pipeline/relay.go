@@ -12,14 +12,14 @@ import (
 // Converter turns records into messages, one record after the other. The messages of a record depend on that record
 // only.
 type Converter interface {
-	// Opening returns what is to be said before the first record.
+	// Opening returns the messages before the first record.
 	Opening() []Message
 	Take(r Record) []Message
 	// Closing returns the messages for the end of reading.
 	Closing() []Message
-	// Gather returns what is to be said of the records since the last time, before they count as read.
+	// Gather returns the messages for the records since the last call, before these count as read.
 	Gather() []Message
-	// Skip returns what is to be said in place of a record that has ended the relay again and again.
+	// Skip returns the messages instead of a record that has ended the relay several times.
 	Skip(r Record, why string) []Message
 }
 
@@ -29,8 +29,8 @@ type Buffered interface {
 	Buffered() bool
 }
 
-// Relay runs a stage without state: what it reads becomes messages, those are written, and then it is committed. It
-// is at least once; readers know a repeat by its Provenance.
+// Relay runs a stage without state: it reads records, writes their messages, then commits the offsets. Messages are
+// written at least once; readers recognise a repeat by its Provenance.
 type Relay struct {
 	Name     string
 	Source   Buffered
@@ -51,7 +51,7 @@ type Relay struct {
 // confirmEvery is how often the source's topic is asked for while messages come.
 const confirmEvery = time.Second
 
-// RelayStatus is what a relay tells of itself.
+// RelayStatus is the status of a relay.
 type RelayStatus struct {
 	Task      string
 	Partition int

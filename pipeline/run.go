@@ -35,8 +35,7 @@ type Outputs struct {
 	Full   bool      // the next checkpoint should not wait for its time
 }
 
-// Registered is a task as it is registered: with what it has beside the methods of Task. A nil field means that it has
-// not.
+// Registered is a task as it is registered, with its optional functions beside the methods of Task, nil if it has none.
 type Registered struct {
 	Task
 	// Report prepares the task's status as it is now; show makes it visible, once a checkpoint of now is durable.
@@ -52,18 +51,18 @@ type Registered struct {
 	Gather func()
 	// Closing tells the task that reading ends; a last checkpoint follows.
 	Closing func()
-	// Close lets go of what the task holds beside memory.
+	// Close releases files and other resources of the task.
 	Close func() error
 	// Skip leaves out a record that has ended the task again and again: a dead letter says why. False: the task cannot
 	// do without the record.
 	Skip func(r Record, why string) bool
-	// Counts has what the brokers refuse of the task's outputs.
+	// Counts counts the outputs of the task that the brokers refuse.
 	Counts *Counts
 }
 
 // Waiter is a task's work that is done beside it, of which its records may have to wait.
 type Waiter interface {
-	// Resume goes on with what has been waited for. It is called before every wait for a record.
+	// Resume continues work that had to wait. It is called before every wait for a record.
 	Resume() error
 	// Wake has a value when Resume may get further; nil where nothing waits.
 	Wake() <-chan struct{}
@@ -71,7 +70,7 @@ type Waiter interface {
 	Settle(ctx context.Context) error
 }
 
-// Opened is a source as it is opened: with what it has beside the methods of Source. A nil field means that it has not.
+// Opened is a source as it is opened, with its optional functions beside the methods of Source, nil if it has none.
 type Opened struct {
 	Source
 	Visibility Visibility

@@ -27,7 +27,7 @@ type Decoder interface {
 	Decode(value []byte, o arrowio.Origin, kind arrowio.Kind) ([]*arrowio.Batch, error)
 }
 
-// ShardSpec is what a shard is made of. Everything in it belongs to the shard alone.
+// ShardSpec has the parts of a shard. All of them belong to the shard alone.
 type ShardSpec struct {
 	ID         int
 	Inputs     int // 1: labels travel with the logits; 2: labels topic
@@ -72,7 +72,7 @@ type TaskStatus struct {
 	Epochs []uint64 `json:"-"`
 	// Versions are the model versions of a model task, by name.
 	Versions []record.VersionStatus `json:"-"`
-	// Losses are what the task's state says is missing, for good.
+	// Losses are the losses in the task's state.
 	Losses []*record.Loss `json:"losses,omitempty"`
 }
 
@@ -233,7 +233,7 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 func (s *Shard) advance(ctx context.Context) error {
 	before := s.closed()
 	if born := s.Watermark.Clocks.born; len(born) > 0 {
-		// The model tasks know before the first pane of a model that what is closed is not closed for it.
+		// Before the first pane of a model the model tasks must know that the closed label panes are not closed for it.
 		s.punctuate(s.Outbox.idle, born, nil)
 	}
 	s.Watermark.Advance(s.PaneLength)
@@ -261,7 +261,7 @@ func (s *Shard) advance(ctx context.Context) error {
 	return nil
 }
 
-// punctuate tells the model tasks what is closed: those of some models, or all.
+// punctuate tells the model tasks which label panes are closed: for some models, or for all.
 func (s *Shard) punctuate(idle bool, of, gone []string) {
 	s.Outbox.Punctuate(Punctuation{Closed: s.closed(), Idle: idle, Apart: s.Watermark.Clocks.apart(gone), Of: of})
 }

@@ -158,7 +158,7 @@ func (g *Guard) Taken() {
 	g.write()
 }
 
-// Saved implements pipeline.Guard. The task is past the trouble when a checkpoint holds what comes after the record.
+// Saved implements pipeline.Guard. The task has survived a record when a checkpoint holds a later one.
 func (g *Guard) Saved(next map[pipeline.Input]int64) {
 	g.mu.Lock()
 	tr := &g.note.Trouble

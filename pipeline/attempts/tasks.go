@@ -91,7 +91,7 @@ type Skip struct {
 	When  time.Time `json:"when"`
 }
 
-// state is what is known of one task.
+// state describes one task.
 type state struct {
 	failure  *Failure // nil: it works
 	total    int64    // failures of this process
@@ -183,7 +183,7 @@ func (t *Tasks) failed(id ID, err error) time.Duration {
 	return s.pause
 }
 
-// faultOf is what the errors of one fault have in common: their text but for the numbers in it.
+// faultOf names the fault of an error: its text without the numbers in it.
 func faultOf(err error) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {

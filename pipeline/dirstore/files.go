@@ -16,8 +16,8 @@ import (
 // filesDir holds the files that the checkpoints of a key refer to, each under the SHA-256 of its bytes.
 const filesDir = "files"
 
-// dirFiles knows, by the directory of a key, which files this process has put there, and by checkpoint which it refers
-// to. What is unknown is put again, or read from the checkpoint.
+// dirFiles remembers which files this process has put into the directory of a key, and which files a checkpoint refers
+// to. Unknown files are put again; unknown references are read from the checkpoint.
 type dirFiles struct {
 	mu   sync.Mutex
 	have map[string]map[string]bool
@@ -110,7 +110,7 @@ func fetchFile(dir, name, path string) error {
 	return copyFile(dst, from)
 }
 
-// noted remembers what a checkpoint that this process has written refers to.
+// noted remembers the files of a checkpoint that this process has written.
 func (d *dirFiles) noted(checkpoint string, files []pipeline.File) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

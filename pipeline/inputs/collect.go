@@ -146,7 +146,7 @@ func (c *collector) beginList(n *node) error {
 	return nil
 }
 
-// endItem ends an item of a list: what it lacks is null.
+// endItem ends an item of a list: missing values are null.
 func (c *collector) endItem(n *node) error {
 	c.at++
 	c.counts[n.list]++
@@ -156,7 +156,7 @@ func (c *collector) endItem(n *node) error {
 	return fill(n.each.below, c.at)
 }
 
-// endList goes back to what is outside of it.
+// endList ends a list.
 func (c *collector) endList() { c.at = c.n }
 
 func fill(cols []*column, n int) error {
@@ -218,7 +218,7 @@ func (c *collector) end() error {
 	return fill(c.columns, end)
 }
 
-// drop takes back what a document of no rows has set: one value a column at most.
+// drop removes the values that a document without rows has set, at most one a column.
 func (c *collector) drop() error {
 	for _, col := range c.columns {
 		if col.n > c.n {

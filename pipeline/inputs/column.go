@@ -46,7 +46,7 @@ type column struct {
 	ends    []int32 // of vectors
 }
 
-// bounds are what a record may ask for.
+// bounds limit what a record may contain.
 type bounds struct {
 	left    int // bytes of columns
 	rows    int
@@ -179,7 +179,7 @@ func (c *column) wants() string {
 	return "a number"
 }
 
-// wantsAny is what a value must be.
+// wantsAny describes the allowed values.
 func (c *column) wantsAny() string {
 	switch c.kind {
 	case text, ident:

@@ -18,7 +18,7 @@ type Record struct {
 	Time       arrowio.Time // 0 = none
 }
 
-// Options bound what a record may hold. Zero values mean the defaults.
+// Options are bounds on a record. Zero values mean the defaults.
 type Options struct {
 	Slices      []string // names of the slice columns
 	MaxBytes    int      // of a record's value, and of a message; default 64 MiB

@@ -39,7 +39,7 @@ type partitionAnswer struct {
 // ApiKey implements protocol.Message.
 func (f *partitionAnswer) ApiKey() protocol.ApiKey { return protocol.Fetch }
 
-// settled is the end of what can be read.
+// settled is the offset up to which records can be read.
 func (f *partitionAnswer) settled() int64 {
 	if f.stable < 0 {
 		return f.high
@@ -227,7 +227,7 @@ func (a *answer) transactions() []recordset.Transaction {
 	return out
 }
 
-// without is an answer that does not hold what was asked for.
+// without is an answer that lacks the requested records.
 func (a *answer) without(f *partitionAnswer) *partitionAnswer {
 	if a.err == nil && (f == nil || f.code == 0) {
 		a.err = fmt.Errorf("it does not hold the partition: %w", io.ErrUnexpectedEOF)

@@ -74,9 +74,9 @@ func (f *fetcher) run(ctx context.Context) {
 	}
 }
 
-// fetch reads one response and hands its records on in parts of about maxBytes: what a batch inflates to is never in
-// memory as a whole. Transaction markers and records of aborted transactions are no records; the position moves past
-// them. The end is the last stable offset: what an open transaction has written may yet be aborted.
+// fetch reads one response and emits its records in parts of about maxBytes, so an inflated batch is never in memory as
+// a whole. The position moves past transaction markers and records of aborted transactions. The end is the last stable
+// offset, because an open transaction may still be aborted.
 func (f *fetcher) fetch(ctx context.Context) error {
 	if f.next < 0 {
 		first, _, err := Bounds(ctx, f.client, f.topic, f.partition)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Gate stops all sources of a process and lets them go on: group membership, and what has been handed out, are not
-// touched. A nil Gate is always open. Sources that are made while it is closed begin stopped.
+// Gate stops all sources of a process and lets them continue. Group membership and records that were handed out are not
+// affected. A nil Gate is always open. Sources that are made while it is closed begin stopped.
 type Gate struct {
 	mu      sync.Mutex
 	opened  chan struct{} // closed when the gate opens; nil while it is open

@@ -12,12 +12,12 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// pulse keeps this process a member of its group for one generation, in place of kafka-go's own heartbeats. Those share
-// a connection with the offset commits, and a broker answers a connection's requests in their order: a commit that
-// waits for a busy disk holds them up. The first that fails ends the generation, without a word of why, and they stop
-// when a generation ends, while tasks still write their last checkpoints: a rebalance that takes longer than the
-// session then costs the membership too, and so a second rebalance. Here each has a request of its own, is sent again
-// until it is answered, and they go on until the last task has ended.
+// pulse keeps this process a member of its group for one generation, instead of kafka-go's own heartbeats, which have
+// three faults. They share a connection with the offset commits, and a broker answers requests of a connection in
+// order, so a commit that waits for a busy disk delays them. The first one that fails ends the generation without
+// giving a reason. They stop when a generation ends, while tasks still write their last checkpoints: a rebalance that
+// takes longer than the session then costs the membership, and causes a second rebalance. Heartbeats of pulse have
+// requests of their own, are repeated until they are answered, and continue until the last task has ended.
 type pulse struct {
 	client  *kafka.Client
 	group   string
@@ -131,8 +131,8 @@ func (p *pulse) send(ctx context.Context) error {
 }
 
 // heartbeatError is the error in the answer to a heartbeat. From version 1 on an answer is the throttle time and then
-// the error code; kafka-go (v0.4.51) reads them the other way round, so the code is in the low half of what it takes
-// for the time.
+// the error code. kafka-go (v0.4.51) reads them in the wrong order, so the code is in the low half of its field for the
+// time.
 func heartbeatError(res *kafka.HeartbeatResponse) error {
 	if res.Error != nil {
 		return res.Error

@@ -38,7 +38,7 @@ func (in *input) lag() (Lag, bool) {
 	if end < 0 {
 		return Lag{}, false
 	}
-	// What is between position and end has not been fetched; what is before it waits here, or was handed out.
+	// Records between position and end have not been fetched; those before it wait here, or were handed out.
 	from, oldest := in.handed.Load(), in.last.Load()
 	if at := in.headOffset.Load(); at >= 0 {
 		from, oldest = at, in.headTime.Load()
@@ -52,7 +52,7 @@ func (in *input) lag() (Lag, bool) {
 	return l, true
 }
 
-// noteHead makes what waits first in the queue known to Lag.
+// noteHead tells Lag which record is first in the queue.
 func (in *input) noteHead() {
 	if len(in.queue) == 0 {
 		in.headOffset.Store(-1)

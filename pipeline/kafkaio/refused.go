@@ -102,7 +102,7 @@ func (s *Sink) known(topic string) {
 	s.mu.Unlock()
 }
 
-// refusals are what was refused in one write.
+// refusals are the messages refused in one write.
 type refusals struct{ pipeline.RefusedError }
 
 func (r *refusals) err() error {

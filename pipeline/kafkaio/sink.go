@@ -58,9 +58,9 @@ type lane struct {
 	topicPartition
 }
 
-// Write implements pipeline.Sink. It tries again until ctx is done: a broker that is away stalls the shard, which
-// is the back pressure, and loses nothing. What a broker refuses for good is dropped, and all else is written; then the
-// error is a pipeline.RefusedError.
+// Write implements pipeline.Sink. It tries again until ctx is done: a broker that is away stalls the shard, which is
+// the back pressure, and nothing is lost. Messages that a broker refuses for good are dropped, all others are written,
+// and the error is a pipeline.RefusedError.
 func (s *Sink) Write(ctx context.Context, ms []pipeline.Message) error {
 	by := map[lane][]kafka.Record{}
 	size := map[lane]int{}
@@ -120,7 +120,7 @@ func record(m *pipeline.Message) kafka.Record {
 	return r
 }
 
-// produce writes records to one partition. Where the broker refuses one of them for what it is, the others are written
+// produce writes records to one partition. If the broker refuses one of them for its content, the others are written
 // without it.
 func (s *Sink) produce(ctx context.Context, l lane, rs []kafka.Record, refused *refusals) error {
 	backoff := retryBackoff

@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Spec is what a source reads: one partition number of one or two topics.
+// Spec names the input of a source: one partition number of one or two topics.
 type Spec struct {
 	Client      *kafka.Client
 	Topics      map[pipeline.Input]string

@@ -275,7 +275,7 @@ func (s *Store) read(ctx context.Context, c claim) ([]byte, []storedFile, error)
 	return data[:c.Bytes:c.Bytes], table, nil
 }
 
-// readChunks reads the chunks of a claim from a number on; size is what they are expected to have together.
+// readChunks reads the chunks of a claim from a number on; size is their expected sum.
 func (s *Store) readChunks(ctx context.Context, c claim, first int, offsets []int64, size int) ([]byte, error) {
 	data := make([]byte, 0, min(max(size, 0), len(offsets)*s.chunk))
 	err := s.eachChunk(ctx, c.Partition, offsets, func(i int) string { return c.chunkKey(first + i) },

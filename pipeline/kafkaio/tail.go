@@ -215,8 +215,8 @@ func (l *Log) tail(ctx context.Context, take func(*pipeline.Record) error, reach
 	}
 }
 
-// caught is take with a panic as an error: a topic that everybody reads from its start must not end every process, at
-// each start anew.
+// caught is take with a panic as an error: a record of a topic that every process reads from its start must not end all
+// of them at every start.
 func caught(take func(*pipeline.Record) error, r *pipeline.Record) (err error) {
 	defer pipeline.Caught(&err)
 	return take(r)

@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TopicID is what a broker names a topic by from its making to its deletion. One that is deleted and made again has
-// the same name and another id. The zero id is that of a broker without ids, before Kafka 2.8.
+// TopicID identifies a topic from its creation to its deletion. A topic that is deleted and made again has the same
+// name and another id. The zero id is that of a broker without ids, before Kafka 2.8.
 type TopicID [16]byte
 
 // idVersion is the first version of the metadata request whose answer has ids; kafka-go ends before it.

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Decision is an entry of the decisions topic, key model: a copy of every record that says what was decided, wherever
-// else it goes. Calibrators, alerts and heads also have compacted topics of their own, which keep the latest of a key
-// only, and "no change" has none: this topic is what a history can be rebuilt from. A repeat has the same bytes.
+// Decision is an entry of the decisions topic, key model: a copy of every record of a decision. Calibrators, alerts and
+// heads also have compacted topics of their own, which keep only the latest record of a key, and "no change" has no
+// topic. So this topic is the source from which a history can be rebuilt. A repeat has the same bytes.
 type Decision struct {
 	Schema  int    `json:"schema"` // 1
 	Kind    string `json:"kind"`   // calibrator | alert | request | head | verdict | order | loss | skip

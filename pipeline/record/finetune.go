@@ -109,8 +109,8 @@ type Artefact struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Job is what a trainer tells about a request that it works on. The first record of an attempt claims it; those that
-// follow, of the same trainer, are its heartbeat.
+// Job is the report of a trainer on a request that it works on. The first record of an attempt claims the request;
+// later ones of the same trainer are its heartbeat.
 type Job struct {
 	Schema  int     `json:"schema"` // 1
 	Kind    string  `json:"kind"`   // job
@@ -134,7 +134,7 @@ const (
 	ShadowLost     = "lost" // no row of it came by the request's deadline
 )
 
-// Verdict is what a model task decides on a shadow.
+// Verdict is the decision of a model task about a shadow head.
 type Verdict struct {
 	Schema        int    `json:"schema"` // 1
 	Kind          string `json:"kind"`   // verdict
@@ -187,8 +187,8 @@ const (
 	OrderAuto     = "auto"     // as the verdict says
 )
 
-// Order is what a person decided, of a head or, with kind cancel, of a job. On the decisions topic there are also
-// orders that were refused, about calibrators too: those that are given go to the panes topic, and what comes of them
+// Order is the decision of a person about a head or, with kind cancel, a job. The decisions topic also has refused
+// orders, those about calibrators included. Accepted orders about calibrators go to the panes topic, and their result
 // is a Calibrator.
 type Order struct {
 	Schema int    `json:"schema"` // 1

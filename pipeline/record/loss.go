@@ -1,7 +1,7 @@
 package record
 
-// Loss says what a task's state held when it was lost: the task began anew at a person's order, and rows that the lost
-// state had and had not handed on are in no statistic.
+// Loss describes a lost state of a task. The task began anew at a person's order, and rows that only the lost state
+// held are in no statistic.
 type Loss struct {
 	Schema int    `json:"schema"` // 1
 	Model  string `json:"model,omitempty"`
@@ -20,7 +20,7 @@ type Loss struct {
 // Subject implements Decided.
 func (l *Loss) Subject() (kind, model, version string) { return DecisionLoss, l.Model, "" }
 
-// Lost is in the coverage of what a loss touches.
+// Lost is in every snapshot whose window a loss touches.
 type Lost struct {
 	Since Time     `json:"since,omitzero"`
 	Until Time     `json:"until,omitzero"`

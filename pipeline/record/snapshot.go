@@ -82,8 +82,8 @@ type Snapshot struct {
 	InForce *InForce `json:"calibrator"`
 	// Online is online Platt scaling on top of the calibrator in force, where refit.online is set; all rows only.
 	Online *Online `json:"online,omitempty"`
-	// Unlabelled is what the window's predictions say before their labels come; of kind time, once there is a
-	// reference.
+	// Unlabelled has the statistics of the window's predictions before their labels come; only of kind time, once there
+	// is a reference.
 	Unlabelled *Unlabelled `json:"unlabelled,omitempty"`
 	// PooledValues are how many values of the column are pooled here, of slice column=~other: of the last one to two
 	// half-lives, or with PooledMore at least so many.
@@ -91,8 +91,8 @@ type Snapshot struct {
 	PooledMore   bool  `json:"pooled_values_more,omitempty"`
 }
 
-// Window names what a snapshot is of. For kind "time" Start and End bound the prediction time; for kind
-// "rows" they bound the label panes.
+// Window identifies the window of a snapshot. For kind "time" Start and End bound the prediction time; for kind "rows"
+// they bound the label panes.
 type Window struct {
 	Name  string `json:"name"`
 	Kind  string `json:"kind"` // time | rows

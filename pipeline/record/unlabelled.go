@@ -1,6 +1,6 @@
 package record
 
-// Unlabelled is what is known of a window's predictions without their labels (docs/math.md, "Before labels").
+// Unlabelled has statistics of a window's predictions without their labels (docs/math.md, "Before labels").
 type Unlabelled struct {
 	Rows int64 `json:"n"` // predictions of the window
 	// ReferenceRows predictions up to ReferenceTo are what the distances are from; absent while there are too few.
@@ -9,7 +9,7 @@ type Unlabelled struct {
 	// Distances by confidence score function: msp, margin, negent.
 	Distances map[string]Distances `json:"distances,omitempty"`
 	Estimates []Estimate           `json:"estimates,omitempty"`
-	// Classes is what the predicted classes say, where they are counted.
+	// Classes has the statistics of the predicted classes, if they are counted.
 	Classes *Classes `json:"classes,omitempty"`
 }
 

@@ -217,7 +217,7 @@ func (w *walk) large(offset int64, has string) *pipeline.Record {
 	}}
 }
 
-// cost is about what a record holds in memory.
+// cost is about how much memory a record holds.
 func cost(r *pipeline.Record) int {
 	n := recordCost + len(r.Key) + len(r.Value) + headerCost*len(r.Headers)
 	for i := range r.Headers {

@@ -34,7 +34,7 @@ func LimitsOf(fetchMax int) Limits {
 	return Limits{Record: fetchMax + recordExtra, Batch: max(batchFactor*int64(fetchMax), batchLeast)}
 }
 
-// What a record and a header take in memory beside their bytes.
+// Memory of a record and of a header beside their bytes.
 const (
 	recordCost = 160
 	headerCost = 64
@@ -54,7 +54,7 @@ type Transaction struct {
 	First    int64
 }
 
-// Taker takes one record; Unread says that there is none, and why. cost is about what it holds in memory.
+// Taker takes one record; Unread says that there is none, and why. cost is about how much memory it holds.
 type Taker func(r *pipeline.Record, cost int) error
 
 // Each calls take for the records from an offset on, in order; their values may lie in Data, which is of no use
