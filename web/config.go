@@ -26,4 +26,6 @@ type Config struct {
 	// Accept orders over HTTP: pause, calibrators, heads, trainings. Unless listen is a loopback address,
 	// web_config_file must name users or ask for client certificates.
 	Control bool `yaml:"control"`
+	// Accept predictions and labels over HTTP, for topics.logits and topics.labels, from the same people as control.
+	Ingest bool `yaml:"ingest"`
 }

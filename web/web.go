@@ -40,6 +40,8 @@ type Deps struct {
 	Metrics http.Handler
 	// Calibrate answers under /api/v1/models/, POST included. Nil: 404.
 	Calibrate http.Handler
+	// Ingest takes rows under /api/v1/ingest/ from those whom Who knows. Nil: they are refused.
+	Ingest http.Handler
 	// Log gets what clients are not shown. Nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -90,6 +92,7 @@ func newHandler(d Deps, heartbeat time.Duration) http.Handler {
 	if d.Calibrate != nil {
 		mux.Handle(calibratePrefix, d.Calibrate)
 	}
+	mux.HandleFunc(ingestPrefix, a.ingest)
 	pages := newAssets()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if !pages.serve(w, r) {
@@ -106,6 +109,24 @@ const csp = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 's
 // calibratePrefix is the path of Deps.Calibrate, whose handler refuses methods itself.
 const calibratePrefix = "/api/v1/models/"
 
+// ingestPrefix is the path of Deps.Ingest, whose handler refuses methods itself.
+const ingestPrefix = "/api/v1/ingest/"
+
+// ingest lets those send rows who may give orders.
+func (a *api) ingest(w http.ResponseWriter, r *http.Request) {
+	if a.Ingest == nil {
+		a.fail(w, http.StatusForbidden, "this process takes no rows over HTTP: set http.ingest: true where run is")
+		return
+	}
+	if err := http.NewCrossOriginProtection().Check(r); err != nil {
+		a.fail(w, http.StatusForbidden, err.Error())
+		return
+	}
+	if _, ok := a.person(w, r, ""); ok {
+		a.Ingest.ServeHTTP(w, r)
+	}
+}
+
 // guard sets the security headers and refuses all methods but GET and HEAD, except where a path is for POST.
 func (a *api) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -116,8 +137,9 @@ func (a *api) guard(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		own := isControl(r.URL.Path) || isOrder(r.URL.Path) || a.Calibrate != nil &&
-			strings.HasPrefix(r.URL.Path, calibratePrefix)
+		own := isControl(r.URL.Path) || isOrder(r.URL.Path) || strings.HasPrefix(r.URL.Path, ingestPrefix) ||
+			a.Calibrate != nil &&
+				strings.HasPrefix(r.URL.Path, calibratePrefix)
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && !own {
 			h.Set("Allow", "GET, HEAD")
 			a.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: GET or HEAD")

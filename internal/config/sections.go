@@ -37,7 +37,8 @@ type Config struct {
 	Kafka kafkaio.Config `yaml:"kafka"`
 	// Topic names, all different.
 	Topics Topics `yaml:"topics"`
-	// Topics with records in other formats than Arrow, or in Arrow under any key (docs/schema.md, Inputs).
+	// Topics with records in other formats than Arrow, or in Arrow under any key (docs/schema.md, Inputs),
+	// beside topics.logits and topics.labels.
 	Inputs []inputs.Config `yaml:"inputs"`
 	// Prefix of the names of consumer groups and checkpoints.
 	Group string `yaml:"group" default:"plumbline" required:"true" format:"name"`

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -59,6 +60,7 @@ type Engine struct {
 	notified  notify.Counts
 	following atomic.Bool  // the calibrators topic has not been read to its end yet
 	orders    web.Orders   // nil = no Kafka
+	ingest    http.Handler // of rows; nil = they are refused
 	Listener  net.Listener // of the page, bound already; nil = bind http.listen
 
 	book *scale.Book // of how many shards the deployment is one; nil = no Kafka

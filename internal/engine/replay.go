@@ -236,10 +236,8 @@ func (r *Replay) planned(ctx context.Context, client *kafka.Client) (plan scale.
 // ranges are the offsets to read of n partitions, and how many there are.
 func (r *Replay) ranges(ctx context.Context, client *kafka.Client, n int, of TopicRange) (specs []kafkaio.Spec,
 	total int64, err error) {
-	topics := map[pipeline.Input]string{pipeline.Logits: r.Config.Topics.Logits}
-	if r.inputs() == 2 {
-		topics[pipeline.Labels] = r.Config.Topics.Labels
-	}
+	plan := scale.Plan{Of: n, Split: scale.Splits(&r.Config)} // what the shards of a new deployment read
+	topics := plan.Inputs(&r.Config)
 	specs = make([]kafkaio.Spec, n)
 	for p := range n {
 		specs[p] = kafkaio.Spec{Client: client, Topics: topics, Partition: p, Next: map[pipeline.Input]int64{},

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/accept"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/engine/scale"
@@ -80,6 +81,9 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	}
 	r.topics = topics
 	askLimits(ctx, r)
+	if r.ingest, err = accept.New(ctx, &rt.Config, r.Client, r.book); err != nil {
+		return err
+	}
 	r.ends = func(ctx context.Context, marks []kafkaio.Mark) (bool, error) {
 		return kafkaio.AtEnd(ctx, r.Client, marks)
 	}
@@ -480,6 +484,7 @@ func (rt *Engine) pages(loopback bool) http.Handler {
 		Past:     rt.webPast(),
 		Metrics: metrics.Handler(rt.History, rt.Config.HTTP.Slices, rt.taskStatuses,
 			append(rt.collectors(), heads.Metrics{Jobs: rt.Tuning.Jobs})...),
+		Ingest:    rt.ingest,
 		Calibrate: calibrate.New(LatestCalibrators{rt}, rt.Log),
 		Log:       rt.Log,
 	})

@@ -3,8 +3,11 @@
 package integration
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -111,4 +114,50 @@ func sendInputs(t *testing.T, s settings) bool {
 		}
 	}
 	return len(cfg.Inputs) > 0
+}
+
+// sendHTTP posts the rows of a set-up where that takes them, everything twice: a client that had no answer sends again.
+// It reports whether the set-up does.
+func sendHTTP(t *testing.T, s settings) bool {
+	t.Helper()
+	text, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cfg struct{ HTTP struct{ Ingest bool } }
+	if err := yaml.Unmarshal(text, &cfg); err != nil {
+		t.Fatal(err)
+	}
+	if !cfg.HTTP.Ingest {
+		return false
+	}
+	rows := loadRows(t, streams[0].file, streams[0].array, streams[0].k)
+	data := &inputData{rows.K, rows.Scores, rows.Label}
+	for from := 0; from < setupRows; from += 100 {
+		var lines []byte
+		var labels []any
+		for i := from; i < from+100; i++ {
+			lines = append(lines, asJSON(keys{"id": inputID(i), "ts": rowTime(i), "logits": data.row(i)})...)
+			lines = append(lines, '\n')
+			labels = append(labels, keys{"id": inputID(i), "ts": rowTime(i), "label": data.label[i]})
+		}
+		for range 2 {
+			post(t, s, "predictions?version=1", "application/x-ndjson", lines)
+			post(t, s, "labels", "application/json", asJSON(labels))
+		}
+	}
+	return true
+}
+
+func post(t *testing.T, s settings, path, contentType string, body []byte) {
+	t.Helper()
+	r, err := http.Post("http://"+s.listen+"/api/v1/ingest/digits/"+path, contentType, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	answer, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != http.StatusOK || !strings.Contains(string(answer), `"rows":100,"rejected":0`) {
+		t.Fatalf("%s: %d %s, %v", path, r.StatusCode, answer, err)
+	}
 }

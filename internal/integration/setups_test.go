@@ -35,6 +35,8 @@ var setups = map[string]string{
 	"operations unkeyed":                "topics: {logits_unkeyed: a, labels_unkeyed: b}",
 	"operations unkeyed, inline labels": "topics: {labels: '', logits_unkeyed: a}",
 	"operations slices and archive":     "slices: {columns: [region]}\narchive: {directory: a}",
+	"http ingest":                       "http: {ingest: true}",
+	"http ingest beside inputs":         "http: {ingest: true}\ninputs: [{topic: a, model: m}]",
 	"train heads":                       "trigger: {enabled: true}\nheads: {shadow: true}",
 	"operations calibrated output":      "calibrated: {enabled: true}",
 }
@@ -66,7 +68,7 @@ func TestSetups(t *testing.T) {
 			s := setUp(t, all[name])
 			runOK(t, "topics", "create", "-c", s.file)
 			p := run(t, s)
-			if !sendInputs(t, s) {
+			if !sendHTTP(t, s) && !sendInputs(t, s) {
 				runOK(t, "produce", "-c", s.file, rows, "--model", "digits", "--start", start.Format(time.RFC3339))
 			}
 			p.wait(time.Minute, "count the rows", func() bool { return setUpDone(t, s) })

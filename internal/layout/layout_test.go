@@ -55,6 +55,8 @@ var rules = []struct {
 	{pkg: "sinks/metrics", may: []string{"pipeline", "pipeline/record", "sinks/history"}},
 	{pkg: "sinks/...", may: []string{"pipeline/...", "internal/binenc", "internal/setting", "arrowio",
 		"arrowio/archivefile", "calib/..."}},
+	{pkg: "web/ingest", may: []string{"arrowio", "arrowio/wire", "pipeline/inputs"},
+		third: []string{"golang.org/x/sync/semaphore"}},
 	{pkg: "web/calibrate", may: []string{"arrowio", "calib/calibrator"},
 		third: []string{"golang.org/x/sync/semaphore"}},
 	{pkg: "web/...", may: []string{"pipeline/record", "sinks/history"}},

@@ -132,6 +132,12 @@ func (d *Decoder) Decode(r *Record) (messages [][]byte, err error) {
 	return messages, nil
 }
 
+// DecodeOf is Decode of rows of a model and a version, where they name none.
+func (d *Decoder) DecodeOf(model, version string, r *Record) ([][]byte, error) {
+	d.cfg.Model, d.cfg.Version = model, version
+	return d.Decode(r)
+}
+
 // encode appends the messages of rows: as many as keep each within the limit.
 func (d *Decoder) encode(out [][]byte, r *arrowio.Rows) ([][]byte, error) {
 	value, err := r.Encode()

@@ -34,6 +34,9 @@ type node struct {
 	below   []*column // all columns at and below
 }
 
+// NoPath is the path of a column that records do not have, whatever the format's default.
+const NoPath = "-"
+
 // defaults are the paths of a format's columns; "" = the column's own name where own, else none.
 type defaults struct {
 	own   bool
@@ -74,7 +77,7 @@ func compile(c *Config, sliceNames []string) (*mapping, *pathError) {
 				w.path = w.name
 			}
 		}
-		if w.path == "" {
+		if w.path == "" || w.path == NoPath {
 			continue
 		}
 		if err := m.add(w, c.Classes); err != nil {

@@ -79,14 +79,15 @@ func (p *Plan) Sources(c *config.Config) (split []Source, direct map[pipeline.In
 	own := (&Plan{}).Inputs(c)
 	unkeyed := [...]string{pipeline.Logits: c.Topics.LogitsUnkeyed, pipeline.Labels: c.Topics.LabelsUnkeyed}
 	for _, in := range slices.Sorted(maps.Keys(own)) {
-		found := len(split)
+		named := false
 		for i := range c.Inputs {
 			if inputOf(&c.Inputs[i]) == in {
 				split = append(split, Source{in, c.Inputs[i].Topic, &c.Inputs[i]})
+				named = named || c.Inputs[i].Topic == own[in]
 			}
 		}
 		switch {
-		case len(split) > found:
+		case named:
 		case unkeyed[in] != "":
 			split = append(split, Source{Input: in, Topic: unkeyed[in]})
 		case p.Split:

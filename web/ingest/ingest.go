@@ -1,0 +1,276 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/wire"
+	"github.com/plumbline/plumbline/pipeline/inputs"
+)
+
+// Writer makes messages durable.
+type Writer interface {
+	// Put returns nil when all messages, in Arrow, are durable. They may be written in part where it returns an error.
+	Put(ctx context.Context, kind arrowio.Kind, messages [][]byte) error
+}
+
+// Prefix is the path under which a Handler serves.
+const Prefix = "/api/v1/ingest/"
+
+// Bounds of requests.
+const (
+	// MaxInFlight is how many bytes of bodies are taken at a time.
+	MaxInFlight = 64 << 20
+	// patience is how long Kafka may take.
+	patience = 20 * time.Second
+	// maxNamed bounds the rows that an answer names.
+	maxNamed = 10
+)
+
+// Options say what is taken.
+type Options struct {
+	Slices  []string // names of the slice columns
+	MaxBody int
+	// NoLabels: nobody reads labels of their own.
+	NoLabels bool
+	Log      *slog.Logger
+}
+
+// Handler answers POST …/{model}/predictions and …/{model}/labels.
+type Handler struct {
+	Options
+	writer   Writer
+	inFlight *semaphore.Weighted
+	pools    [2]sync.Pool // of *reader, by kind
+	mux      *http.ServeMux
+}
+
+// reader decodes the rows of one kind.
+type reader struct {
+	json  *inputs.Decoder
+	arrow *arrowio.Decoder
+}
+
+// New returns the handler.
+func New(w Writer, o Options) *Handler {
+	h := &Handler{Options: o, writer: w, inFlight: semaphore.NewWeighted(MaxInFlight), mux: http.NewServeMux()}
+	for kind, rows := range map[arrowio.Kind]string{arrowio.Predictions: "predictions", arrowio.Labels: "labels"} {
+		h.pools[kind].New = func() any { return h.newReader(rows) }
+		h.mux.HandleFunc(Prefix+"{model}/"+rows, func(w http.ResponseWriter, r *http.Request) { h.take(w, r, kind) })
+	}
+	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusNotFound, "no such path: "+r.URL.Path)
+	})
+	return h
+}
+
+// newReader has the default paths of JSON, but for the model, which the request's path names.
+func (h *Handler) newReader(rows string) *reader {
+	c := inputs.Config{Format: "json", Rows: rows, Model: "m", Columns: inputs.Columns{Model: inputs.NoPath}}
+	d, err := inputs.New(c, inputs.Options{Slices: h.Slices, MaxBytes: h.MaxBody})
+	if err != nil {
+		panic("ingest: " + err.Error())
+	}
+	return &reader{d, arrowio.NewDecoder(arrowio.Options{Slices: h.Slices, MaxMessageBytes: h.MaxBody})}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+func (h *Handler) take(w http.ResponseWriter, r *http.Request, kind arrowio.Kind) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: POST")
+		return
+	}
+	if kind == arrowio.Labels && h.NoLabels {
+		fail(w, http.StatusBadRequest, "topics.labels is empty: labels come with their predictions here")
+		return
+	}
+	version, err := versionOf(r)
+	if err != nil {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	inArrow, err := isArrow(r)
+	if err != nil {
+		fail(w, http.StatusUnsupportedMediaType, err.Error())
+		return
+	}
+	weight := int64(h.MaxBody)
+	if n := r.ContentLength; n >= 0 && n < weight {
+		weight = max(n, 1)
+	} else if n > weight {
+		fail(w, http.StatusRequestEntityTooLarge, h.tooLarge())
+		return
+	}
+	if !h.inFlight.TryAcquire(weight) {
+		w.Header().Set("Retry-After", "1")
+		fail(w, http.StatusTooManyRequests, fmt.Sprintf("%d bytes are in flight: wait, or send less at a time",
+			MaxInFlight))
+		return
+	}
+	defer h.inFlight.Release(weight)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.MaxBody)))
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			fail(w, http.StatusRequestEntityTooLarge, h.tooLarge())
+			return
+		}
+		fail(w, http.StatusBadRequest, "body: "+err.Error())
+		return
+	}
+	h.write(w, r, request{kind: kind, model: r.PathValue("model"), version: version, arrow: inArrow, body: body})
+}
+
+func (h *Handler) tooLarge() string {
+	return fmt.Sprintf("body of more than %d bytes (kafka.message_max_bytes): send fewer rows at a time", h.MaxBody)
+}
+
+// request is one that was read.
+type request struct {
+	kind           arrowio.Kind
+	model, version string
+	arrow          bool
+	body           []byte
+}
+
+// Answer is that of a request whose rows are durable.
+type Answer struct {
+	Rows int `json:"rows"`
+	// Rejected rows are written, and will be in the dead-letter topic.
+	Rejected int           `json:"rejected"`
+	First    []RejectedRow `json:"first_rejected,omitempty"`
+}
+
+// RejectedRow is a row that takes no part.
+type RejectedRow struct {
+	Row    int    `json:"row"`
+	Reason string `json:"reason"`
+}
+
+// write checks the rows of a request, and answers when they are durable.
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, q request) {
+	rd := h.pools[q.kind].Get().(*reader)
+	messages, answer, err := rd.read(&q)
+	h.pools[q.kind].Put(rd)
+	if err != nil {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	if len(messages) > 0 {
+		if err := h.writer.Put(ctx, q.kind, messages); err != nil {
+			h.Log.Warn("rows over HTTP were not written", "err", err)
+			w.Header().Set("Retry-After", "5")
+			fail(w, http.StatusServiceUnavailable, "Kafka has not taken all rows: send them again; "+
+				"an id that was written counts once")
+			return
+		}
+	}
+	reply(w, http.StatusOK, answer)
+}
+
+// read decodes the body, and every message once more as a shard will.
+func (rd *reader) read(q *request) (messages [][]byte, a Answer, err error) {
+	messages = [][]byte{q.body}
+	if !q.arrow {
+		if messages, err = rd.json.DecodeOf(q.model, q.version, &inputs.Record{Value: q.body}); err != nil {
+			return nil, a, err
+		}
+	}
+	for _, m := range messages {
+		bs, err := rd.arrow.Decode(m, arrowio.Origin{Time: time.Now().UnixNano()}, q.kind)
+		if err != nil {
+			return nil, a, err
+		}
+		for _, b := range bs {
+			if err == nil {
+				err = a.add(b, q)
+			}
+			b.Release()
+		}
+		if err != nil {
+			return nil, a, err
+		}
+	}
+	return messages, a, nil
+}
+
+// add counts the rows of a batch.
+func (a *Answer) add(b *arrowio.Batch, q *request) error {
+	for _, m := range b.Models {
+		if m.Model != q.model && (q.kind == arrowio.Predictions || m.Model != "") {
+			return wire.Errorf("model", "rows of model %.80q, the path says %.80q", m.Model, q.model)
+		}
+	}
+	for i, reason := range b.Reject {
+		if reason == "" {
+			continue
+		}
+		if a.Rejected++; len(a.First) < maxNamed {
+			a.First = append(a.First, RejectedRow{a.Rows + i, reason})
+		}
+	}
+	a.Rows += b.N
+	return nil
+}
+
+func versionOf(r *http.Request) (string, error) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return "", fmt.Errorf("query: %w", err)
+	}
+	for name := range q {
+		if name != "version" {
+			return "", fmt.Errorf("unknown parameter %q; allowed: version", name)
+		}
+	}
+	return q.Get("version"), nil
+}
+
+// isArrow reads the content type.
+func isArrow(r *http.Request) (bool, error) {
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return false, fmt.Errorf("Content-Encoding %.40q: send the body as it is", enc)
+	}
+	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case err == nil && t == "application/vnd.apache.arrow.stream":
+		return true, nil
+	case err == nil && (t == "application/json" || t == "application/x-ndjson"):
+		return false, nil
+	}
+	return false, fmt.Errorf("Content-Type %.80q: must be application/json, application/x-ndjson or "+
+		"application/vnd.apache.arrow.stream", r.Header.Get("Content-Type"))
+}
+
+// fail sends {"error": msg}.
+func fail(w http.ResponseWriter, code int, msg string) {
+	reply(w, code, map[string]string{"error": msg})
+}
+
+func reply(w http.ResponseWriter, code int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic("ingest: an answer does not encode: " + err.Error())
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(body, '\n'))
+}

@@ -1,0 +1,113 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/arrowio"
+)
+
+// written is a Writer that keeps what it gets.
+type written struct {
+	kinds    []arrowio.Kind
+	messages [][]byte
+	err      error
+	block    chan struct{}
+}
+
+func (w *written) Put(_ context.Context, kind arrowio.Kind, messages [][]byte) error {
+	if w.block != nil {
+		<-w.block
+	}
+	w.kinds, w.messages = append(w.kinds, kind), append(w.messages, messages...)
+	return w.err
+}
+
+func post(h http.Handler, path, contentType, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, Prefix+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", contentType)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func newTest(w Writer) *Handler {
+	return New(w, Options{MaxBody: 1 << 16, Log: slog.New(slog.DiscardHandler), Slices: []string{"region"}})
+}
+
+const good = `{"id":"a","probs":[0.5,0.5],"region":"north"}`
+
+func TestAnswers(t *testing.T) {
+	inArrow, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", Version: "2", IDs: []string{"a"}, K: 2,
+		Logits: []float32{1, 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const js = "application/json"
+	for _, c := range []struct {
+		path, contentType, body string
+		code                    int
+		want                    string
+	}{
+		{"m/predictions?version=2", js, good, 200, `{"rows":1,"rejected":0}`},
+		{"m/predictions", "application/x-ndjson; charset=utf-8", good + "\n" + `{"id":"b","probs":[0.5,0.9]}`, 200,
+			`{"rows":2,"rejected":1,"first_rejected":[{"row":1,"reason":"nonfinite_scores"}]}`},
+		{"m/predictions", "application/vnd.apache.arrow.stream", string(inArrow), 200, `{"rows":1`},
+		{"other/predictions", "application/vnd.apache.arrow.stream", string(inArrow), 400, `the path says \"other\"`},
+		{"m/labels", js, `[{"id":"a","label":1}]`, 200, `{"rows":1`},
+		{"m/labels", js, `[{"id":"a"}]`, 400, "column_missing: rows without labels"},
+		{"m/predictions", js, `{"id":"a","probs":[NaN,0.5]}`, 400, "byte 19: JSON has no NaN"},
+		{"m/predictions", "text/csv", good, 415, "must be application/json"},
+		{"m/predictions?versions=2", js, good, 400, "allowed: version"},
+		{"m/predictions", js, strings.Repeat(" ", 1<<17), 413, "send fewer rows"},
+		{"m/outcomes", js, good, 404, "no such path"},
+	} {
+		w := post(newTest(&written{}), c.path, c.contentType, c.body)
+		if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s %.60q: got %d %s, want %d %s", c.path, c.body, w.Code, w.Body, c.code, c.want)
+		}
+	}
+}
+
+func TestNamesOfThePathAreThoseOfTheRows(t *testing.T) {
+	to := &written{}
+	post(newTest(to), "m/predictions?version=2", "application/json", `{"id":"a","model":"x","probs":[0.5,0.5]}`)
+	bs, err := arrowio.NewDecoder(arrowio.Options{}).Decode(to.messages[0], arrowio.Origin{}, arrowio.Predictions)
+	if err != nil || bs[0].Models[0] != (arrowio.ModelKey{Model: "m", Version: "2"}) ||
+		to.kinds[0] != arrowio.Predictions {
+		t.Errorf("got %v, %v", bs, err)
+	}
+}
+
+// TestWhatIsNotDurableIsNotAcknowledged: the client sends again.
+func TestWhatIsNotDurableIsNotAcknowledged(t *testing.T) {
+	w := post(newTest(&written{err: errors.New("no broker")}), "m/predictions", "application/json", good)
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+}
+
+func TestBytesInFlightAreBounded(t *testing.T) {
+	h := newTest(&written{})
+	if !h.inFlight.TryAcquire(MaxInFlight - 10) {
+		t.Fatal("nothing is in flight")
+	}
+	if w := post(h, "m/predictions", "application/json", good); w.Code != http.StatusTooManyRequests ||
+		w.Header().Get("Retry-After") == "" {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	h.inFlight.Release(MaxInFlight - 10)
+	r := httptest.NewRequest(http.MethodPost, Prefix+"m/predictions", io.MultiReader(strings.NewReader(good)))
+	r.Header.Set("Content-Type", "application/json")
+	r.ContentLength = -1
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, r); w.Code != 200 {
+		t.Errorf("a body of unknown length: got %d %s", w.Code, w.Body)
+	}
+}
