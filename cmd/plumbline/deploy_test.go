@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,9 +13,14 @@ import (
 	"github.com/plumbline/plumbline/internal/engine"
 )
 
-// deploy writes a configuration file and makes the topics that it names.
+// deploy writes a configuration file, of keyed topics, and makes the topics that it names.
 func deploy(t *testing.T, text string) (path string, cfg config.Config) {
 	t.Helper()
+	if strings.Contains(text, "topics: {") {
+		text = strings.Replace(text, "topics: {", "topics: {keyed: true, ", 1)
+	} else {
+		text += "\ntopics: {keyed: true}\n"
+	}
 	path = writeFile(t, "plumbline.yaml", text)
 	cfg, err := config.Load(path)
 	if err != nil {

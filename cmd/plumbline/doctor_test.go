@@ -62,7 +62,7 @@ func labelsOf(t *testing.T, ids ...string) []byte {
 // TestDoctor: each fault of a new deployment is found, with what mends it.
 func TestDoctor(t *testing.T) {
 	brokers := kafkatest.Start(t)
-	file := brokerConfig(t, brokers, "  partitions: 2\ncheckpoints: {dir: "+t.TempDir()+"}\n")
+	file := brokerConfig(t, brokers, "  partitions: 2\ntopics: {keyed: true}\ncheckpoints: {dir: "+t.TempDir()+"}\n")
 	expect := func(what string, got doctor.Finding, state doctor.State, found, do string) {
 		t.Helper()
 		if got.State != state || !strings.Contains(got.Found, found) || !strings.Contains(got.Do, do) {

@@ -92,12 +92,22 @@ type Config struct {
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" default:"25s" min:"1s"`
 }
 
+// Splits reports whether a deployment begins with topics of its own, into which it splits those of producers by id.
+func (c *Config) Splits() bool {
+	t := &c.Topics
+	return len(c.Inputs) > 0 || !t.Keyed && t.LogitsUnkeyed == "" && t.LabelsUnkeyed == ""
+}
+
 // Topics are the names of the Kafka topics.
 type Topics struct {
 	// Predictions: Arrow IPC streams.
 	Logits string `yaml:"logits" default:"plumbline.logits" required:"true" format:"topic"`
-	// Late labels, partitioned like the logits; empty: all labels come with the logits.
+	// Late labels; empty: all labels come with the logits.
 	Labels string `yaml:"labels" default:"plumbline.labels" format:"topic"`
+	// Producers send every row of logits and labels to the partition of its id (docs/schema.md, Partitions), so shards
+	// read these topics themselves. false: any partition, any key; plumbline splits them by id into topics of its own,
+	// which writes every row once more. Decided when a group begins.
+	Keyed bool `yaml:"keyed"`
 	// Increments from shards to model tasks.
 	Panes string `yaml:"panes" default:"plumbline.panes" required:"true" format:"topic"`
 	// Window metrics, JSON.

@@ -85,6 +85,7 @@ func (p plan) config(broker, dir, listen string) config.Config {
 	c := config.Default()
 	c.Kafka.Brokers = []string{broker}
 	c.Group = "demo"
+	c.Topics.Keyed = true // the producer splits by id
 	c.Models = []config.Model{{Name: modelName, Classes: digits.Classes}}
 	c.Slices.Columns = []string{"device"}
 	// Inputs are never idle by the clock, which would close panes early on a slow machine: the producer ends the

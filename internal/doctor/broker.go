@@ -104,7 +104,7 @@ func (d *doctor) checkTopics() {
 			strings.Join(thin, ", "))
 	}
 	logits, labels := d.topics[d.Config.Topics.Logits], d.topics[d.Config.Topics.Labels]
-	if logits.Partitions > 0 && labels.Partitions > 0 && logits.Partitions != labels.Partitions {
+	if !d.Config.Splits() && logits.Partitions > 0 && labels.Partitions > 0 && logits.Partitions != labels.Partitions {
 		d.say("topics", Bad, "make both with the same number: plumbline scale -c FILE --partitions N",
 			"%s has %d partitions, %s has %d: predictions meet labels by partition", d.Config.Topics.Logits,
 			logits.Partitions, d.Config.Topics.Labels, labels.Partitions)

@@ -34,19 +34,19 @@ func sources(cfg *config.Config) []source {
 		if kind == arrowio.Labels {
 			own, unkeyed = cfg.Topics.Labels, cfg.Topics.LabelsUnkeyed
 		}
-		found := len(out)
 		for i := range cfg.Inputs {
 			if c := cfg.Inputs[i]; c.Kind() == kind {
 				out = append(out, source{topic: c.Topic, kind: kind, as: c})
 			}
 		}
 		arrow := inputs.Config{Format: "arrow"}
+		named := slices.ContainsFunc(out, func(s source) bool { return s.topic == own })
 		switch {
-		case len(out) > found || own == "":
+		case named || own == "":
 		case unkeyed != "":
 			out = append(out, source{topic: unkeyed, kind: kind, as: arrow})
 		default:
-			out = append(out, source{topic: own, kind: kind, as: arrow, keyed: true})
+			out = append(out, source{topic: own, kind: kind, as: arrow, keyed: !cfg.Splits()})
 		}
 	}
 	return out

@@ -194,7 +194,7 @@ func declaredClasses(c *config.Config) map[string]int {
 func (rt *Engine) watermark(inputs int) *pipeline.Watermark {
 	w := pipeline.NewWatermark(inputs, int64(rt.Config.EventTime.AllowedLateness))
 	w.Tolerance = int64(rt.Config.EventTime.MaxAhead)
-	var plan scale.Plan
+	plan := scale.Plan{Split: rt.Config.Splits()} // of a replay
 	if rt.book != nil {
 		plan, _ = rt.book.Now()
 	}

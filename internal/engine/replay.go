@@ -236,7 +236,7 @@ func (r *Replay) planned(ctx context.Context, client *kafka.Client) (plan scale.
 // ranges are the offsets to read of n partitions, and how many there are.
 func (r *Replay) ranges(ctx context.Context, client *kafka.Client, n int, of TopicRange) (specs []kafkaio.Spec,
 	total int64, err error) {
-	plan := scale.Plan{Of: n, Split: scale.Splits(&r.Config)} // what the shards of a new deployment read
+	plan := scale.Plan{Of: n, Split: r.Config.Splits()} // what the shards of a new deployment read
 	topics := plan.Inputs(&r.Config)
 	specs = make([]kafkaio.Spec, n)
 	for p := range n {

@@ -60,7 +60,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 		return err
 	}
 	t := &rt.Config.Topics
-	unkeyed := t.LogitsUnkeyed != "" || t.LabelsUnkeyed != "" || scale.Splits(&rt.Config)
+	unkeyed := t.LogitsUnkeyed != "" || t.LabelsUnkeyed != "" || rt.Config.Splits()
 	if !unkeyed && which == (Stages{Repartition: true}) {
 		return errors.New("--stages repartition: neither topics.logits_unkeyed nor topics.labels_unkeyed is set")
 	}

@@ -126,7 +126,7 @@ func (r *KafkaRun) checkTopology(ctx context.Context, now topology) (topology, e
 			if err := sameTopology(r.Config.Group, was, now); err != nil || was == now.shaped(was) {
 				return now, err
 			}
-		} else if err := now.joins(); err != nil {
+		} else if err := now.joins(); err != nil && !r.Config.Splits() {
 			return now, err
 		}
 		err = saveTopology(ctx, r.store, key, now, stored)

@@ -130,7 +130,7 @@ func (d *deployment) yaml(w *worker) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "kafka:\n  brokers: [\"%s\"]\n  replication: %d\n  partitions: %d\n",
 		strings.Join(d.cluster.addrs, `", "`), clusterBrokers, d.partitions)
-	b.WriteString("topics:\n")
+	b.WriteString("topics:\n  keyed: true\n")
 	for _, name := range append([]string{"logits", "labels", "checkpoints"}, outputNames...) {
 		fmt.Fprintf(&b, "  %s: %s\n", name, d.topic(name))
 	}

@@ -46,7 +46,7 @@ func (s settings) write(t *testing.T, more string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "kafka:\n  brokers: [\"%s\"]\n  replication: 1\n  partitions: %d\n", strings.Join(brokers, `", "`),
 		partitions)
-	b.WriteString("topics:\n")
+	b.WriteString("topics:\n  keyed: true\n")
 	for _, name := range []string{"logits", "labels", "panes", "snapshots", "calibrators", "alerts", "decisions",
 		"calibrated", "deadletter"} {
 		fmt.Fprintf(&b, "  %s: %s\n", name, s.topic(name))

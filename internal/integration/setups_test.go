@@ -35,6 +35,8 @@ var setups = map[string]string{
 	"operations unkeyed":                "topics: {logits_unkeyed: a, labels_unkeyed: b}",
 	"operations unkeyed, inline labels": "topics: {labels: '', logits_unkeyed: a}",
 	"operations slices and archive":     "slices: {columns: [region]}\narchive: {directory: a}",
+	"schema keyed":                      "topics: {keyed: true}",
+	"http ingest keyed":                 "http: {ingest: true}\ntopics: {keyed: true}",
 	"http ingest":                       "http: {ingest: true}",
 	"http ingest beside inputs":         "http: {ingest: true}\ninputs: [{topic: a, model: m}]",
 	"train heads":                       "trigger: {enabled: true}\nheads: {shadow: true}",

@@ -106,9 +106,6 @@ func inputOf(c *inputs.Config) pipeline.Input {
 	return pipeline.Logits
 }
 
-// Splits reports whether a deployment with a configuration begins with topics of its own.
-func Splits(c *config.Config) bool { return len(c.Inputs) > 0 }
-
 // Start notes the plan of a deployment that begins with topics of its own, and makes those. Another process may have
 // done so.
 func (b *Book) Start(ctx context.Context, t Topics) error {
