@@ -93,7 +93,8 @@ func usedBy(cmd *exec.Cmd, start time.Time) used {
 // configuration is the default one but for names, and where labels and slices are.
 func (b *bench) configuration(s *stream, name, dir, listen string) string {
 	var y strings.Builder
-	fmt.Fprintf(&y, "kafka:\n  brokers: [%q]\n  replication: 1\n  partitions: %d\ntopics:\n  keyed: true\n", b.broker, partitions)
+	fmt.Fprintf(&y, "kafka:\n  brokers: [%q]\n  replication: 1\n  partitions: %d\n", b.broker, partitions)
+	y.WriteString("topics:\n  keyed: true\n")
 	for _, t := range []string{"panes", "snapshots", "calibrators", "alerts", "decisions", "calibrated", "deadletter"} {
 		fmt.Fprintf(&y, "  %s: %s.%s\n", t, name, t)
 	}

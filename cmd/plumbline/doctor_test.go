@@ -88,14 +88,8 @@ func TestDoctor(t *testing.T) {
 	expect("good records", got["records"], doctor.OK, "1 records", "")
 	expect("keys that meet", got["keys"], doctor.OK, "1 of the last 1 labels", "")
 	send(labels, 1, labelsOf(t, "b", "c"))
-<<<<<<< HEAD
 	expect("keys that never meet", examine(t, file)["keys"], doctor.Bad,
 		"3 ids are in both topics, 2 of them in different", "inputs")
-=======
-	keys := examine(t, file)["keys"]
-	expect("keys that never meet", keys, doctor.Bad, "3 ids are in both topics, 2 of them in different",
-		"inputs")
->>>>>>> 4fb12c94 (A line of doctor's test is within 120 columns)
 	send(logits, 0, []byte(`{"id": "a", "probs": [0.1, 0.9], "x": "`+"\x1b[31m"+`"}`))
 	expect("JSON", examine(t, file)["records"], doctor.Bad, "1 not_arrow", "format: json")
 }

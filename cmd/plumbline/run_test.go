@@ -136,6 +136,7 @@ func TestRunRefusesTopicsThatDoNotFit(t *testing.T) {
 	kafkatest.CreateTopics(t, brokers, 3, "plumbline.labels", "plumbline.panes")
 	cfg := config.Default()
 	cfg.Kafka.Brokers, cfg.Checkpoints.Dir, cfg.HTTP.Listen = brokers, t.TempDir(), ""
+	cfg.Topics.Keyed = true
 	rt := engine.New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	err := rt.Run(context.Background(), engine.Stages{Shards: true})
 	const want = "topic plumbline.logits has 2 partitions, plumbline.labels has 3: " +

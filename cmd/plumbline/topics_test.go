@@ -88,7 +88,7 @@ func TestTopicsCreateReportsOtherPartitionCounts(t *testing.T) {
 func TestTopicsCreateRefusesLabelsOfOtherPartitioning(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, 2, "plumbline.labels")
-	code, _, stderr := runCommand(t, "topics", "create", "-c", brokerConfig(t, brokers, ""))
+	code, _, stderr := runCommand(t, "topics", "create", "-c", brokerConfig(t, brokers, "topics: {keyed: true}\n"))
 	want := "topics plumbline.logits with 4 partitions and plumbline.labels with 2: must have the same number"
 	if code != exitFailed || !strings.Contains(stderr, want) {
 		t.Errorf("got exit code %d, stderr %q, want %d and %q", code, stderr, exitFailed, want)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/arrowio"
 )
 
 // inputRows is how many rows a record has that has several.
@@ -50,6 +52,28 @@ func rowTime(from int) time.Time { return start.Add(time.Duration(from) * time.M
 
 // inputRecords are those of the examples, by format and rows.
 var inputRecords = map[string]inputRecord{
+	"arrow predictions": func(d *inputData, from, to int) ([]byte, []kafka.Header) {
+		c := arrowio.Columns{Model: "digits", Version: "1", K: d.k, Logits: d.scores[from*d.k : to*d.k]}
+		for i := from; i < to; i++ {
+			c.IDs = append(c.IDs, inputID(i))
+		}
+		value, err := arrowio.EncodePredictions(c)
+		if err != nil {
+			panic(err)
+		}
+		return value, nil
+	},
+	"arrow labels": func(d *inputData, from, to int) ([]byte, []kafka.Header) {
+		var ids []string
+		for i := from; i < to; i++ {
+			ids = append(ids, inputID(i))
+		}
+		value, err := arrowio.EncodeLabels("digits", "1", ids, nil, d.label[from:to])
+		if err != nil {
+			panic(err)
+		}
+		return value, nil
+	},
 	"json predictions": func(d *inputData, from, to int) ([]byte, []kafka.Header) {
 		outputs := []any{}
 		for i := from; i < to; i++ {

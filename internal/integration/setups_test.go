@@ -35,6 +35,7 @@ var setups = map[string]string{
 	"operations unkeyed":                "topics: {logits_unkeyed: a, labels_unkeyed: b}",
 	"operations unkeyed, inline labels": "topics: {labels: '', logits_unkeyed: a}",
 	"operations slices and archive":     "slices: {columns: [region]}\narchive: {directory: a}",
+	"schema inputs in Arrow":            "inputs: [{topic: a, format: arrow}, {topic: b, rows: labels, format: arrow}]",
 	"schema keyed":                      "topics: {keyed: true}",
 	"http ingest keyed":                 "http: {ingest: true}\ntopics: {keyed: true}",
 	"http ingest":                       "http: {ingest: true}",

@@ -17,6 +17,8 @@ const (
 	CountRepartitioned   = "repartitioned_messages" // taken, by input
 	CountRepartitionRows = "repartitioned_rows"     // sent on, by input
 	CountParts           = "repartition_parts"      // messages made of them, by input
+	// CountByID counts the rows that lay where a producer of keyed topics sends them, by input.
+	CountByID = "repartition_rows_by_id"
 )
 
 // Config configures the converter.
@@ -45,6 +47,7 @@ type Converter struct {
 	out    *pipeline.Out
 	counts *pipeline.Counts
 	next   int64 // offset after the last record; -1 = none yet
+	byID   int64 // rows that lay where a keyed topic has them, since the last count
 	idle   bool  // what was announced last
 }
 
@@ -122,6 +125,9 @@ func (p *Converter) splitFor(r *pipeline.Record, keyed bool, targets int, filter
 		more, err := p.split.Split(value, origin, kind, targets, func(id []byte) int {
 			if taken(id) {
 				return -1
+			}
+			if id != nil && pipeline.PartitionOf(id, int(p.cfg.Of)) == int(r.Partition) {
+				p.byID++
 			}
 			return place(r, id, keyed, targets)
 		})
@@ -216,6 +222,8 @@ func (p *Converter) messages(r *pipeline.Record, parts []arrowio.Part) []pipelin
 		})
 	}
 	p.counts.AddReason(CountParts, p.cfg.Input.String(), int64(len(out)))
+	p.counts.AddReason(CountByID, p.cfg.Input.String(), p.byID)
+	p.byID = 0
 	return out
 }
 
