@@ -13,7 +13,7 @@ import (
 // all join; nothing is rejected.
 func TestPythonProducer(t *testing.T) {
 	dir := filepath.Join("..", "..", "examples", "producer", "python")
-	python := pythonWith(t, filepath.Join(dir, "requirements.txt"))
+	python := pythonWith(t, "-r", filepath.Join(dir, "requirements.txt"))
 	s := configure(t, oneDay)
 	p := run(t, s)
 	const rows = 2000
@@ -30,8 +30,8 @@ func TestPythonProducer(t *testing.T) {
 	}
 }
 
-// pythonWith returns the interpreter of a fresh virtual environment with the requirements installed.
-func pythonWith(t *testing.T, requirements string) string {
+// pythonWith returns the interpreter of a fresh virtual environment with what pip is asked for.
+func pythonWith(t *testing.T, packages ...string) string {
 	t.Helper()
 	system, err := exec.LookPath("python3")
 	if err != nil {
@@ -39,8 +39,8 @@ func pythonWith(t *testing.T, requirements string) string {
 	}
 	env := filepath.Join(t.TempDir(), "venv")
 	python := filepath.Join(env, "bin", "python")
-	for _, args := range [][]string{{system, "-m", "venv", env}, {python, "-m", "pip", "install", "-q",
-		"--disable-pip-version-check", "-r", requirements}} {
+	install := append([]string{python, "-m", "pip", "install", "-q", "--disable-pip-version-check"}, packages...)
+	for _, args := range [][]string{{system, "-m", "venv", env}, install} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, tail(out))
 		}

@@ -1,0 +1,324 @@
+"""PlumblineLogger: what a model answered, and what was true, on its way to plumbline."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import time
+import weakref
+import zlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import time_ns
+from typing import Any
+
+from . import _columns
+from ._columns import Call, copied, size_of
+from ._transport import Later, Transport, connect
+
+_log = logging.getLogger("plumbline")
+
+
+@dataclass
+class Stats:
+    """Rows, counted since the logger was made. logged = sampled_out + dropped + refused + failed + sent + waiting."""
+
+    logged: int = 0  # rows that log and label were given
+    sampled_out: int = 0
+    dropped: int = 0  # there was no room
+    refused: int = 0  # their columns do not fit each other
+    failed: int = 0  # the broker or the process did not take them
+    sent: int = 0  # arrived
+    waiting: int = 0
+    waiting_bytes: int = 0
+    errors: dict[str, int] = field(default_factory=dict)  # rows by why they failed or were refused
+
+
+class PlumblineLogger:
+    """Sends predictions and labels in the background.
+
+    to is kafka://HOST:PORT[,HOST:PORT][?logits=TOPIC&labels=TOPIC] or the http:// address of a plumbline process.
+    A call copies what it is given, and never waits for more than block seconds (0: not at all) for room; beyond
+    max_bytes rows are dropped, counted in stats() and logged once a minute. sample keeps that share of ids, the
+    same for labels, and gives what it keeps the weight that makes up for it. Rows that were not sent are lost with
+    the process: at most those of linger seconds, while somebody takes them. close() sends what is left.
+    """
+
+    def __init__(self, model: str, version: str = "", to: str = "kafka://localhost:9092", *, max_bytes: int = 64 << 20,
+                 block: float = 0.0, sample: float = 1.0, linger: float = 0.5, batch_rows: int = 4000,
+                 options: dict[str, Any] | None = None, on_drop: Callable[[int, str], None] | None = None) -> None:
+        if not 0 < sample <= 1:
+            raise ValueError(f"sample={sample}: must be above 0, and at most 1")
+        self.model, self.version, self.to = model, version, to
+        self._max_bytes, self._block, self._linger, self._batch_rows = max_bytes, block, linger, batch_rows
+        self._options, self._on_drop = options or {}, on_drop
+        self._sample, self._below = sample, int(sample * (1 << 32))
+        self._lock = threading.Lock()
+        self._calls: deque[_columns.Call] = deque()
+        self._stats = Stats()
+        self._rows = self._bytes = 0  # that wait, in the deque or on their way
+        self._wake, self._room, self._closed = threading.Event(), threading.Event(), False
+        self._thread: threading.Thread | None = None
+        self._pid = 0
+        self._warned = -60.0
+        connect_check(to)
+        atexit.register(self.close)
+        if hasattr(os, "register_at_fork"):
+            me = weakref.ref(self)
+
+            def forked() -> None:
+                logger = me()
+                if logger is not None:
+                    logger._forked()
+
+            os.register_at_fork(after_in_child=forked)
+
+    def log(self, ids: Any, *, logits: Any = None, probs: Any = None, logit: Any = None, prob: Any = None,
+            label: Any = None, features: Any = None, served: Any = None, weight: Any = None, ts: Any = None,
+            **slices: Any) -> None:
+        """Logs predictions: one id a row, scores of shape (rows, K), or logit= and prob= of a binary classifier.
+
+        ts is their time (default: now); label, where it is known already; slices are text, one for all rows or one
+        a row. Raises nothing for what is wrong with the values: it is counted, and logged.
+        """
+        if logits is not None:
+            slices["logits"] = logits
+        if probs is not None:
+            slices["probs"] = probs
+        if logit is not None or prob is not None or label is not None or features is not None:
+            more = {"logit": logit, "prob": prob, "label": label, "features": features}
+            slices.update((k, v) for k, v in more.items() if v is not None)
+        if served is not None or weight is not None or ts is not None:
+            more = {"served": served, "weight": weight, "ts": ts}
+            slices.update((k, v) for k, v in more.items() if v is not None)
+        self._put("predictions", ids, slices)
+
+    def label(self, ids: Any, y: Any, *, ts: Any = None) -> None:
+        """Logs what was true: classes 0 to K-1, by the ids of the predictions."""
+        self._put("labels", ids, {"label": y} if ts is None else {"label": y, "ts": ts})
+
+    def _put(self, kind: str, ids: Any, columns: dict[str, Any]) -> None:
+        try:
+            if isinstance(ids, (str, int)):
+                ids = (ids,)
+            rows = len(ids)
+            if self._below < 1 << 32:
+                ids, columns, kept = self._sampled(kind, ids, columns, rows)
+            else:
+                ids, kept = copied(ids), rows
+                for k, v in columns.items():
+                    columns[k] = copied(v)
+            size = 250 + 60 * kept
+            for v in columns.values():
+                size += size_of(v, kept)
+        except Exception as e:  # what serves must not end because of what is logged
+            self._refuse(1, f"{type(e).__name__}: {e}")
+            return
+        call = Call(kind, ids, columns, time_ns(), kept, size)
+        if self._bytes + size > self._max_bytes and not self._wait_for(size):
+            with self._lock:
+                self._stats.logged += rows
+                self._stats.sampled_out += rows - kept
+                self._stats.dropped += kept
+            self._warn(kept, f"no room: {self._max_bytes} bytes wait for {self.to}")
+            return
+        with self._lock:
+            self._stats.logged += rows
+            self._stats.sampled_out += rows - kept
+            if kept:
+                self._rows += kept
+                self._bytes += size
+                self._calls.append(call)
+        if self._pid == 0:
+            self._start()
+        if self._rows >= self._batch_rows and not self._wake.is_set():
+            self._wake.set()
+
+    def _sampled(self, kind: str, ids: Any, columns: dict[str, Any], rows: int) -> tuple[Any, dict[str, Any], int]:
+        """The rows whose id's hash is below the share: a prediction and its label are kept or left together."""
+        import numpy as np
+
+        values = _columns.host(ids)
+        keep = [i for i, v in enumerate(values) if zlib.crc32(str(v).encode()) < self._below]
+        if len(keep) < rows:
+            out: dict[str, Any] = {}
+            for name, v in columns.items():
+                if isinstance(v, str) or not hasattr(v, "__len__"):
+                    out[name] = v
+                elif isinstance(v, (list, tuple)):
+                    out[name] = [v[i] for i in keep] if len(v) == rows else v
+                else:
+                    v = v if hasattr(v, "detach") else np.asarray(_columns.host(v))
+                    out[name] = v[keep] if len(v) == rows else v
+            columns = out
+            ids = [values[i] for i in keep]
+        if kind == "predictions":
+            w = columns.get("weight", 1.0)
+            columns["weight"] = np.asarray(_columns.host(w), np.float32) / np.float32(self._sample)
+        return ids, columns, len(keep)
+
+    def _wait_for(self, size: int) -> bool:
+        end = time.monotonic() + self._block
+        while self._block > 0 and time.monotonic() < end:
+            self._room.clear()
+            if self._bytes + size <= self._max_bytes:
+                return True
+            self._room.wait(max(0.0, min(0.05, end - time.monotonic())))
+        return self._bytes + size <= self._max_bytes
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._pid == 0 and not self._closed:
+                self._pid = os.getpid()
+                self._thread = threading.Thread(target=self._run, name="plumbline", daemon=True)
+                self._thread.start()
+
+    def _forked(self) -> None:
+        """Begins anew in a forked process: what was logged before is sent by the parent."""
+        self._lock = threading.Lock()
+        self._wake, self._room = threading.Event(), threading.Event()
+        self._calls, self._stats = deque(), Stats()
+        self._rows = self._bytes = self._pid = 0
+        self._thread = None
+
+    def _run(self) -> None:
+        transport: Transport | None = None
+        pending: deque[tuple[str, Any, int]] = deque()  # batches that nobody took yet, with their bytes
+        while True:
+            self._wake.wait(self._linger)
+            self._wake.clear()
+            try:
+                transport = transport or connect(self.to, self.model, self.version, self._options)
+                self._take(pending)
+                self._send(transport, pending)
+            except Exception as e:
+                self._warn(0, f"{type(e).__name__}: {e}")
+                time.sleep(min(1.0, self._linger))
+            if self._closed and not self._calls and not pending:
+                if transport is not None:
+                    transport.flush(max(0.0, self._deadline - time.monotonic()))
+                return
+            if self._closed and time.monotonic() > self._deadline:
+                return
+
+    def _take(self, pending: deque[tuple[str, Any, int]]) -> None:
+        """Makes batches of calls, a bounded number at a time: others want the interpreter too."""
+        while self._calls and len(pending) < 64:
+            calls: list[_columns.Call] = []
+            rows = 0
+            while self._calls and rows < self._batch_rows:
+                calls.append(self._calls.popleft())
+                rows += calls[-1].rows
+            for kind, some, batch in _columns.groups(calls):
+                rows, size = sum(c.rows for c in some), sum(c.bytes for c in some)
+                if isinstance(batch, Exception):
+                    self._done(rows, size)
+                    self._refuse(rows, f"{type(batch).__name__}: {batch}", counted=True)
+                else:
+                    pending.append((kind, batch, size))
+
+    def _send(self, transport: Transport, pending: deque[tuple[str, Any, int]]) -> None:
+        while pending:
+            kind, batch, size = pending[0]
+            left = [batch.num_rows, size]
+
+            def done(rows: int, why: str | None, left: list[int] = left) -> None:
+                part = left[1] if rows >= left[0] else left[1] * rows // left[0]
+                left[0] -= rows
+                left[1] -= part
+                self._done(rows, part)
+                with self._lock:
+                    if why is None:
+                        self._stats.sent += rows
+                    else:
+                        self._stats.failed += rows
+                        self._count(why, rows)
+                if why is not None:
+                    self._warn(rows, why)
+
+            try:
+                transport.send(kind, batch, done)
+            except Later as e:
+                if str(e):
+                    self._warn(0, str(e))
+                transport.poll(0.05)
+                return
+            pending.popleft()
+            transport.poll(0)
+        transport.poll(0)
+
+    def _done(self, rows: int, size: int) -> None:
+        with self._lock:
+            self._rows -= rows
+            self._bytes -= size
+        self._room.set()
+
+    def _count(self, why: str, rows: int) -> None:
+        if why in self._stats.errors or len(self._stats.errors) < 32:
+            self._stats.errors[why] = self._stats.errors.get(why, 0) + rows
+
+    def _refuse(self, rows: int, why: str, counted: bool = False) -> None:
+        with self._lock:
+            self._stats.logged += 0 if counted else rows
+            self._stats.refused += rows
+            self._count(why, rows)
+        self._warn(rows, why)
+
+    def _warn(self, rows: int, why: str) -> None:
+        if self._on_drop is not None and rows:
+            self._on_drop(rows, why)
+        now = time.monotonic()
+        if now - self._warned >= 60:
+            self._warned = now
+            _log.warning("plumbline %s: %s; %s", self.model, why, self.stats())
+
+    def stats(self) -> Stats:
+        """What became of the rows so far."""
+        with self._lock:
+            s = Stats(**{**self._stats.__dict__, "errors": dict(self._stats.errors)})
+            s.waiting, s.waiting_bytes = self._rows, self._bytes
+        return s
+
+    _deadline = 0.0
+
+    def close(self, timeout: float = 10.0) -> Stats:
+        """Sends what waits, for so many seconds at most, and ends. What is left then is dropped."""
+        if not self._closed:
+            self._deadline = time.monotonic() + timeout
+            self._closed = True
+            self._wake.set()
+            if self._thread is not None and self._pid == os.getpid():
+                self._thread.join(timeout + 1)
+            with self._lock:
+                self._stats.dropped += self._rows
+                self._rows = self._bytes = 0
+            atexit.unregister(self.close)
+        return self.stats()
+
+    def __enter__(self) -> PlumblineLogger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def connect_check(to: str) -> None:
+    """Refuses at once what can never work, and loads what is slow to load: connections are made in the background."""
+    if to.startswith("kafka://"):
+        try:
+            import confluent_kafka  # noqa: F401
+        except ImportError as e:
+            raise ImportError('to="kafka://…" needs confluent-kafka: pip install "plumbline[kafka]"') from e
+    elif not to.startswith(("http://", "https://")):
+        raise ValueError(f"to={to!r}: must begin with kafka://, http:// or https://")
+
+
+def new_ids(n: int) -> Sequence[str]:
+    """Ids for rows that have none."""
+    import uuid
+
+    first = uuid.uuid4().hex
+    return [f"{first}-{i}" for i in range(n)]

@@ -1,0 +1,164 @@
+"""Where messages go: Kafka, or the HTTP of a plumbline process."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from . import _columns
+from ._murmur import partitions
+
+Done = Callable[[int, "str | None"], None]  # rows, and why they failed; None: they have arrived
+
+
+class Transport(Protocol):
+    def send(self, kind: str, batch: pa.RecordBatch, done: Done) -> None:
+        """Takes a batch; done is called once for each part of it. Raises Later where there is no room or nobody."""
+
+    def poll(self, seconds: float) -> None: ...
+
+    def flush(self, seconds: float) -> None: ...
+
+
+class Later(Exception):
+    """Nobody takes it now: the same batch again, later."""
+
+
+class Kafka:
+    """Rows go to the partition of their id, as topics.logits and topics.labels want them."""
+
+    def __init__(self, url: urllib.parse.SplitResult, model: str, version: str, options: dict[str, Any]) -> None:
+        from confluent_kafka import Producer  # an extra: pip install plumbline[kafka]
+
+        query = dict(urllib.parse.parse_qsl(url.query))
+        self._topics = {"predictions": query.pop("logits", "plumbline.logits"),
+                        "labels": query.pop("labels", "plumbline.labels")}
+        config = {"bootstrap.servers": url.netloc, "enable.idempotence": True, "linger.ms": 5,
+                  "message.timeout.ms": 300_000, "queue.buffering.max.kbytes": 32_768,
+                  "compression.type": "lz4", "message.max.bytes": 8 << 20, **query, **options}
+        self._producer = Producer(config)
+        self._model, self._version = model, version
+        self._partitions: dict[str, int] = {}
+        self._asked = 0.0
+
+    def _count(self, topic: str) -> int:
+        if topic not in self._partitions:
+            if time.monotonic() - self._asked < 0.5:
+                raise Later
+            try:
+                found = self._producer.list_topics(topic, timeout=2).topics[topic]
+            except Exception as e:
+                raise Later(str(e)) from e
+            finally:
+                self._asked = time.monotonic()
+            if found.error is not None or not found.partitions:
+                raise Later(f"topic {topic}: {found.error}")
+            self._partitions[topic] = len(found.partitions)
+            self._asked = 0.0
+        return self._partitions[topic]
+
+    def send(self, kind: str, batch: pa.RecordBatch, done: Done) -> None:
+        topic = self._topics[kind]
+        at = partitions(_columns.id_bytes(batch), self._count(topic))
+        order = at.argsort(kind="stable")
+        batch, at = batch.take(pa.array(order)), at[order]
+        parts = []
+        start = 0
+        while start < len(at):
+            end = int(at.searchsorted(at[start], side="right"))
+            part = batch.slice(start, end - start)
+            parts.append((int(at[start]), part.num_rows, _columns.encode(part, self._model, self._version)))
+            start = end
+        if len(self._producer) > 2_000 or sum(len(p[2]) for p in parts) > self._room():
+            raise Later("the producer's queue is full")
+        for partition, rows, value in parts:
+            def report(error: Any, _message: Any, rows: int = rows) -> None:
+                done(rows, None if error is None else str(error))
+
+            try:
+                self._producer.produce(topic, value, partition=partition, on_delivery=report)
+            except BufferError:
+                done(rows, "the producer's queue is full")
+
+    def _room(self) -> int:
+        return 24 << 20
+
+    def poll(self, seconds: float) -> None:
+        self._producer.poll(seconds)
+
+    def flush(self, seconds: float) -> None:
+        self._producer.flush(seconds)
+
+
+class HTTP:
+    """POST /api/v1/ingest/{model}/predictions and /labels, Arrow in the body."""
+
+    def __init__(self, url: urllib.parse.SplitResult, model: str, version: str, options: dict[str, Any]) -> None:
+        self._url, self._model, self._version = url, model, version
+        self._timeout = float(options.get("timeout", 10))
+        self._headers = {"Content-Type": "application/vnd.apache.arrow.stream"}
+        if "token" in options:
+            self._headers["Authorization"] = "Bearer " + str(options["token"])
+        self._tls: ssl.SSLContext | None = options.get("tls")
+        self._connection: http.client.HTTPConnection | None = None
+        self._wait_until = 0.0
+        self._lock = threading.Lock()
+
+    def send(self, kind: str, batch: pa.RecordBatch, done: Done) -> None:
+        if time.monotonic() < self._wait_until:
+            raise Later
+        path = f"{self._url.path.rstrip('/')}/api/v1/ingest/{urllib.parse.quote(self._model, safe='')}/{kind}"
+        body = _columns.encode(batch, self._model, self._version)
+        try:
+            status, text, wait = self._post(path, body)
+        except (OSError, http.client.HTTPException) as e:
+            self._connection = None
+            self._wait_until = time.monotonic() + 1
+            raise Later(str(e)) from e
+        if status < 300:
+            done(batch.num_rows, None)
+        elif status == 429 or status >= 500:
+            self._wait_until = time.monotonic() + min(float(wait or 1), 30)
+            raise Later(f"{status}: {text}")
+        else:
+            done(batch.num_rows, f"{status}: {text}")
+
+    def _post(self, path: str, body: bytes) -> tuple[int, str, str | None]:
+        if self._connection is None:
+            host, port = self._url.hostname or "localhost", self._url.port
+            if self._url.scheme == "https":
+                self._connection = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=self._tls)
+            else:
+                self._connection = http.client.HTTPConnection(host, port, timeout=self._timeout)
+        self._connection.request("POST", path, body, self._headers)
+        answer = self._connection.getresponse()
+        text = answer.read(4096).decode(errors="replace").strip()
+        try:
+            text = str(json.loads(text)["error"])
+        except (ValueError, KeyError, TypeError):
+            pass
+        return answer.status, text, answer.headers.get("Retry-After")
+
+    def poll(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def flush(self, seconds: float) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+
+def connect(to: str, model: str, version: str, options: dict[str, Any]) -> Transport:
+    url = urllib.parse.urlsplit(to)
+    if url.scheme == "kafka":
+        return Kafka(url, model, version, options)
+    if url.scheme in ("http", "https"):
+        return HTTP(url, model, version, options)
+    raise ValueError(f"to={to!r}: must begin with kafka://, http:// or https://")

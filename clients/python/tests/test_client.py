@@ -1,0 +1,327 @@
+"""Tests of the client without a broker: python -m unittest discover clients/python/tests."""
+import http.server
+import json
+import os
+import pathlib
+import threading
+import time
+import unittest
+
+import numpy as np
+import pyarrow as pa
+
+from plumbline import Calibrator, PlumblineLogger
+from plumbline import _columns, _maps, hooks
+from plumbline._murmur import partitions
+
+NOBODY = "http://127.0.0.1:9"
+
+
+class Server:
+    """An HTTP server that answers as the test says: answers(path, body) -> (status, headers, body)."""
+
+    def __init__(self, answers):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                status, headers, text = answers(self.path, body)
+                self.send_response(status)
+                for k, v in {**headers, "Content-Length": str(len(text))}.items():
+                    self.send_header(k, v)
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_POST
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Receiver(Server):
+    """Keeps the rows that it is sent."""
+
+    def __init__(self, statuses=()):
+        self.rows, self.metadata, self.statuses = {"predictions": [], "labels": []}, [], list(statuses)
+        super().__init__(self.take)
+
+    def take(self, path, body):
+        if self.statuses:
+            return self.statuses.pop(0), {}, b'{"error": "not now"}'
+        table = pa.ipc.open_stream(body).read_all()
+        self.metadata.append((path, table.schema.metadata))
+        self.rows[path.rsplit("/", 1)[1]] += table.drop_columns(["ts"]).to_pylist()
+        return 202, {}, b"{}"
+
+
+class TestLogger(unittest.TestCase):
+    def receiver(self, *statuses):
+        r = Receiver(statuses)
+        self.addCleanup(r.close)
+        return r
+
+    def total(self, s):
+        return s.sampled_out + s.dropped + s.refused + s.failed + s.sent + s.waiting
+
+    def test_rows_arrive_as_they_were_at_the_call(self):
+        r = self.receiver(503, 429)
+        with PlumblineLogger("a/b", version="7", to=r.url, linger=0.01) as logger:
+            z = np.arange(6, dtype=np.float64).reshape(2, 3)
+            logger.log(["x", "y"], logits=z, region="eu", tier=["1", "2"], features=z[:, :2], served=[0.5, 0.6])
+            z[:] = -1  # the buffer of the server
+            logger.log(["z"], logits=[[7.0, 8.0, 9.0]], region="us", tier="3", features=[[1.0, 2.0]], served=0.7)
+            logger.label(["x", "y"], np.array([2, 0]))
+            logger.label(7, 1)
+        self.assertEqual(logger.stats().sent, 6, logger.stats())
+        rows = r.rows["predictions"]
+        self.assertEqual([(q["id"], q["logits"], q["region"], q["tier"]) for q in rows],
+                         [("x", [0, 1, 2], "eu", "1"), ("y", [3, 4, 5], "eu", "2"), ("z", [7, 8, 9], "us", "3")])
+        self.assertEqual(rows[1]["features"], [3, 4])
+        self.assertEqual([(q["id"], q["label"]) for q in r.rows["labels"]], [("x", 2), ("y", 0), (7, 1)])
+        path, metadata = r.metadata[0]
+        self.assertTrue(path.startswith("/api/v1/ingest/a%2Fb/"))
+        self.assertEqual(metadata, {b"plumbline.model": b"a/b", b"plumbline.version": b"7"})
+
+    def test_libraries(self):
+        r = self.receiver()
+        calls = 0
+        with PlumblineLogger("m", to=r.url, linger=0.01) as logger:
+            try:
+                import pandas as pd
+                logger.log(pd.Series(["p", "q"]), probs=pd.DataFrame({"a": [0.25, 0.5], "b": [0.75, 0.5]}),
+                           ts=pd.Series(pd.to_datetime(["2026-01-01", "2026-01-02"])), s=pd.Series(["x", "y"]))
+                calls += 2
+            except ImportError:
+                pass
+            try:
+                import polars as pl
+                logger.log(pl.Series(["r"]), probs=pl.DataFrame({"a": [0.25], "b": [0.75]}), s=pl.Series(["z"]))
+                calls += 1
+            except ImportError:
+                pass
+            try:
+                import torch
+                logger.log(["t"], logits=torch.tensor([[1.0, 2.0]], requires_grad=True))
+                calls += 1
+            except ImportError:
+                pass
+            logger.log(np.array([5, 6]), prob=np.array([0.25, 0.5]), label=[True, False])
+            logger.log((i for i in ()), probs=[])  # no length: refused, not raised
+        s = logger.stats()
+        self.assertEqual((s.sent, s.refused), (calls + 2, 1), s)
+        self.assertEqual([q["prob"] for q in r.rows["predictions"] if "prob" in q], [0.25, 0.5])
+
+    def test_what_does_not_fit_is_refused_alone(self):
+        r = self.receiver()
+        with PlumblineLogger("m", to=r.url, linger=0.05) as logger:
+            logger.log(["a"], probs=[[0.5, 0.5]])
+            logger.log(["b", "c"], probs=[[0.5, 0.5]])
+            logger.log(["d"], probs="text")
+            logger.log(["e"], probs=[[0.5, 0.25, 0.25]])
+        s = logger.stats()
+        self.assertEqual((s.logged, s.sent, s.refused), (5, 2, 3), s)
+        self.assertTrue(s.errors)
+
+    def test_refused_by_the_process(self):
+        r = self.receiver(400)
+        with PlumblineLogger("m", to=r.url, linger=0.01) as logger:
+            logger.log(["a"], probs=[[0.5, 0.5]])
+        s = logger.stats()
+        self.assertEqual((s.failed, s.errors), (1, {"400: not now": 1}))
+
+    def test_bounded_and_fast_without_anybody(self):
+        dropped = []
+        logger = PlumblineLogger("m", to=NOBODY, max_bytes=1 << 20, linger=0.01,
+                                 on_drop=lambda rows, why: dropped.append(rows))
+        z, took = np.zeros((10, 10), np.float32), []
+        for i in range(3000):
+            began = time.perf_counter()
+            logger.log([f"{i}-{j}" for j in range(10)], logits=z)
+            took.append(time.perf_counter() - began)
+        s = logger.stats()
+        self.assertLessEqual(s.waiting_bytes, 1 << 20)
+        self.assertGreater(s.dropped, 1000)
+        self.assertEqual((s.logged, self.total(s), sum(dropped)), (30000, 30000, s.dropped))
+        self.assertLess(sorted(took)[1500], 200e-6)
+        began = time.monotonic()
+        s = logger.close(timeout=0.5)
+        self.assertLess(time.monotonic() - began, 3)
+        self.assertEqual((s.sent, self.total(s)), (0, 30000))
+
+    def test_block_waits_as_long_as_set(self):
+        logger = PlumblineLogger("m", to=NOBODY, max_bytes=1000, block=0.2, linger=0.01)
+        for _ in range(3):
+            logger.log(["a"], logits=np.zeros((1, 50), np.float32))
+        began = time.monotonic()
+        logger.log(["a"], logits=np.zeros((1, 50), np.float32))
+        self.assertTrue(0.15 < time.monotonic() - began < 1)
+        logger.close(timeout=0)
+
+    def test_it_goes_on_when_somebody_comes(self):
+        r = self.receiver()
+        port = r.server.server_address[1]
+        r.close()
+        logger = PlumblineLogger("m", to=f"http://127.0.0.1:{port}", linger=0.01)
+        logger.log(["a"], probs=[[0.5, 0.5]])
+        time.sleep(0.3)
+        self.assertEqual(logger.stats().waiting, 1)
+        again = Receiver.__new__(Receiver)
+        again.rows, again.metadata, again.statuses = {"predictions": [], "labels": []}, [], []
+        old, http.server.ThreadingHTTPServer.allow_reuse_address = http.server.ThreadingHTTPServer, True
+
+        class At(old):
+            def __init__(self, address, handler):
+                super().__init__(("127.0.0.1", port), handler)
+
+        http.server.ThreadingHTTPServer = At
+        try:
+            Server.__init__(again, again.take)
+        finally:
+            http.server.ThreadingHTTPServer = old
+        self.addCleanup(again.close)
+        self.assertEqual(logger.close(timeout=5).sent, 1)
+        self.assertEqual(len(again.rows["predictions"]), 1)
+
+    def test_sample_keeps_predictions_and_labels_of_the_same_ids(self):
+        r = self.receiver()
+        ids = [f"row-{i}" for i in range(4000)]
+        with PlumblineLogger("m", to=r.url, sample=0.25, linger=0.01) as logger:
+            logger.log(ids, probs=np.full((4000, 2), 0.5), s=["a"] * 4000)
+            logger.label(ids, np.zeros(4000, int))
+        kept = [q["id"] for q in r.rows["predictions"]]
+        self.assertEqual(kept, [q["id"] for q in r.rows["labels"]])
+        self.assertTrue(850 < len(kept) < 1150, len(kept))
+        self.assertEqual({q["weight"] for q in r.rows["predictions"]}, {4.0})
+        s = logger.stats()
+        self.assertEqual((s.logged, s.sampled_out + s.sent), (8000, 8000))
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_fork(self):
+        r = self.receiver()
+        logger = PlumblineLogger("m", to=r.url, linger=0.2)
+        logger.log(["parent"], probs=[[0.5, 0.5]])
+        if (child := os.fork()) == 0:
+            logger.log(["child"], probs=[[0.5, 0.5]])
+            sent = logger.close().sent
+            os._exit(0 if sent == 1 else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(logger.close().sent, 1)
+        self.assertEqual(sorted(q["id"] for q in r.rows["predictions"]), ["child", "parent"])
+
+    def test_wrong_address(self):
+        with self.assertRaisesRegex(ValueError, "kafka://"):
+            PlumblineLogger("m", to="localhost:9092")
+
+
+class TestPartitions(unittest.TestCase):
+    def test_murmur2_is_that_of_kafka(self):
+        # Apache Kafka, UtilsTest.testMurmur2.
+        for text, hashed in ((b"21", -973932308), (b"foobar", -790332482), (b"a-little-bit-long-string", -985981536),
+                             (b"a-little-bit-longer-string", -1486304829), (b"abc", 479470107),
+                             (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971)):
+            n = 1_000_003
+            self.assertEqual(int(partitions([text, b"x"], n)[0]), (hashed & 0x7FFFFFFF) % n, text)
+
+    def test_integers_are_eight_bytes(self):
+        batch = _columns.batch_of([_columns.Call("labels", np.array([258]), {"label": [1]}, 0, 1, 0)])
+        self.assertEqual(_columns.id_bytes(batch), [b"\0\0\0\0\0\0\1\2"])
+
+
+class TestCalibrator(unittest.TestCase):
+    def test_it_is_the_reference(self):
+        here = pathlib.Path(__file__).resolve()
+        reference = here.parents[3] / "examples" / "calibrate" / "calibrate.py"
+        self.assertEqual(reference.read_text(), pathlib.Path(_maps.__file__).read_text())
+
+    def test_follow(self):
+        now, changed = {"record": None}, threading.Event()
+
+        def answer(path, _body):
+            if now["record"] is None:
+                return 503, {}, b"{}"
+            if "wait=" in path and not changed.wait(2):
+                return 304, {}, b""
+            changed.clear()
+            return 200, {"ETag": f'"{now["record"].get("revision")}"'}, json.dumps(now["record"]).encode()
+
+        server = Server(answer)
+        self.addCleanup(server.close)
+        z = np.array([[1.0, 2.0, 4.0]])
+        c = Calibrator.follow(server.url, "m", wait=2)
+        self.addCleanup(c.close)
+        np.testing.assert_allclose(c(z), _maps.softmax(z))
+        self.assertIn("503", c.problem)
+
+        def publish(record, revision):
+            now["record"] = {"revision": revision, "calibrator": record}
+            changed.set()
+            end = time.monotonic() + 10
+            while time.monotonic() < end and c.revision != revision and not c.problem.startswith(f"revision {revision}"):
+                time.sleep(0.01)
+
+        publish({"version": 1, "method": "temperature", "temperature": 2.0}, 1)
+        np.testing.assert_allclose(c(z), _maps.softmax(z / 2))
+        np.testing.assert_allclose(c(z[0]), _maps.softmax(z / 2)[0])
+        self.assertEqual((c.revision, c.problem), (1, ""))
+        publish({"version": 1, "method": "vector", "params": {"w": [1, 1], "b": [0, 0]}}, 2)
+        np.testing.assert_allclose(c(z), _maps.softmax(z))  # it is for two classes
+        self.assertIn("2 classes", c.problem)
+        publish({"version": 1, "method": "of next year"}, 3)
+        np.testing.assert_allclose(c(z), _maps.softmax(z))
+        self.assertIn("of next year", c.problem)
+        self.assertTrue(np.isnan(c(np.array([[np.nan, 1.0]]))).any())  # what is wrong stays so
+
+
+class TestHooks(unittest.TestCase):
+    def test_scikit_learn(self):
+        try:
+            from sklearn.linear_model import LogisticRegression
+        except ImportError:
+            self.skipTest("no scikit-learn")
+        r = Receiver()
+        self.addCleanup(r.close)
+        x = np.random.default_rng(1).normal(size=(50, 3))
+        y = np.where(x[:, 0] > 0, "yes", "no")
+        with PlumblineLogger("m", to=r.url, linger=0.01) as logger:
+            model = hooks.LoggedClassifier(LogisticRegression().fit(x, y), logger)
+            with hooks.rows([f"r{i}" for i in range(50)], region="eu"):
+                got = model.predict(x)
+            model.predict_proba(x[:2])
+            self.assertEqual(len(model.last_ids), 2)
+        self.assertEqual(list(got), list(model._estimator.predict(x)))
+        self.assertEqual(len(r.rows["predictions"]), 52)
+        self.assertEqual(r.rows["predictions"][0]["region"], "eu")
+
+    def test_request_ids(self):
+        import asyncio
+
+        r, sent = Receiver(), []
+        self.addCleanup(r.close)
+        logger = PlumblineLogger("m", to=r.url, linger=0.01)
+
+        async def app(scope, receive, send):
+            logger.log(hooks.current_ids(2), probs=[[0.5, 0.5], [0.5, 0.5]])
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {"type": "http", "headers": [(b"x-request-id", b"abc")]}
+        asyncio.run(hooks.RequestIDs(app)(scope, None, send))
+        logger.close()
+        self.assertEqual([q["id"] for q in r.rows["predictions"]], ["abc/0", "abc/1"])
+        self.assertEqual(sent[0]["headers"], [(b"x-request-id", b"abc")])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,53 @@
+//go:build integration
+
+package integration
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestPythonClient: what clients/python logs at 10,000 rows a second arrives, each row once, and every label finds its
+// prediction. Its own tests, which need no broker, run in the same environment.
+func TestPythonClient(t *testing.T) {
+	dir := filepath.Join("..", "..", "clients", "python")
+	python := pythonWith(t, dir+"[kafka]")
+	out, err := exec.Command(python, "-W", "ignore", "-m", "unittest", "discover", filepath.Join(dir, "tests")).
+		CombinedOutput()
+	if err != nil {
+		t.Errorf("unittest: %v\n%s", err, tail(out))
+	}
+	s := configure(t, oneDay)
+	p := run(t, s)
+	const rows = 50_000
+	to := "kafka://" + strings.Join(brokers, ",") + "?logits=" + s.topic("logits") + "&labels=" + s.topic("labels")
+	for _, per := range []string{"1", "50"} {
+		began := time.Now()
+		cmd := exec.Command(python, filepath.Join(dir, "tests", "broker.py"), to, "50000", per)
+		cmd.Stderr = t.Output()
+		if out, err = cmd.Output(); err != nil {
+			t.Fatalf("broker.py: %v", err)
+		}
+		var got struct {
+			P50                           float64 `json:"p50_us"`
+			P99                           float64 `json:"p99_us"`
+			Logged, Sent, Dropped, Failed int
+		}
+		if err := json.Unmarshal(out, &got); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		t.Logf("%s rows a call: %s in %s", per, strings.TrimSpace(string(out)), time.Since(began).Round(time.Second))
+		// Both cores of a CI machine are busy with brokers and shards: the bound on p99 is measured, not tested.
+		if got.Sent != 2*rows || got.Logged != 2*rows || got.P50 > 100 {
+			t.Errorf("%s rows a call: %+v", per, got)
+		}
+	}
+	st := p.drain(2*rows, 2*rows)
+	if st.Counts.Labels != 2*rows || sum(st.Counts.Rejected) != 0 || sum(st.Counts.DeadLetters) != 0 {
+		t.Errorf("counts: %+v", st.Counts)
+	}
+}
