@@ -1,0 +1,180 @@
+package check
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// kinds are the Go types of what the chart makes; nil where its operator's types are not among our libraries.
+var kinds = map[string]func() any{
+	"v1/ConfigMap":        func() any { return new(core.ConfigMap) },
+	"v1/Service":          func() any { return new(core.Service) },
+	"apps/v1/StatefulSet": func() any { return new(apps.StatefulSet) },
+	"apps/v1/Deployment":  func() any { return new(apps.Deployment) },
+
+	"policy/v1/PodDisruptionBudget":          func() any { return new(policy.PodDisruptionBudget) },
+	"autoscaling/v2/HorizontalPodAutoscaler": func() any { return new(autoscaling.HorizontalPodAutoscaler) },
+	"networking.k8s.io/v1/NetworkPolicy":     func() any { return new(networking.NetworkPolicy) },
+	"monitoring.coreos.com/v1/ServiceMonitor": func() any {
+		return new(monitoring.ServiceMonitor)
+	},
+	"monitoring.coreos.com/v1/PrometheusRule": func() any {
+		return new(monitoring.PrometheusRule)
+	},
+	"keda.sh/v1alpha1/ScaledObject":       nil,
+	"kafka.strimzi.io/v1beta2/KafkaTopic": nil,
+	"kafka.strimzi.io/v1beta2/KafkaUser":  nil,
+}
+
+// render is `helm template` with the given files of values.
+func render(t *testing.T, args ...string) ([]byte, error) {
+	t.Helper()
+	helm := os.Getenv("HELM")
+	if helm == "" {
+		t.Skip("not run: HELM names no helm; make deploy-check sets it")
+	}
+	chart := root + "/deploy/helm/plumbline"
+	var errs bytes.Buffer
+	cmd := exec.Command(helm, append([]string{"template", "release", chart, "--kube-version", "1.33.0"}, args...)...)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, errs.String())
+	}
+	return out, err
+}
+
+// TestChart: every object decodes strictly into its type, and the configuration passes plumbline's own check.
+func TestChart(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want map[string]int
+	}{
+		"default": {nil, map[string]int{"StatefulSet": 2, "PodDisruptionBudget": 2, "Service": 2, "ConfigMap": 1}},
+		"all": {[]string{"-f", root + "/deploy/helm/plumbline/ci/full-values.yaml"}, map[string]int{"StatefulSet": 2,
+			"Deployment": 1, "HorizontalPodAutoscaler": 1, "ScaledObject": 1, "NetworkPolicy": 1, "ServiceMonitor": 1,
+			"PrometheusRule": 1, "KafkaTopic": 12, "KafkaUser": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := render(t, c.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]int{}
+			for _, doc := range strings.Split(string(out), "\n---\n") {
+				if kind := object(t, []byte(doc)); kind != "" {
+					got[kind]++
+				}
+			}
+			for kind, n := range c.want {
+				if got[kind] != n {
+					t.Errorf("%d of %s, want %d", got[kind], kind, n)
+				}
+			}
+		})
+	}
+}
+
+func object(t *testing.T, doc []byte) (kind string) {
+	t.Helper()
+	var meta struct{ APIVersion, Kind string }
+	if err := yaml.Unmarshal(doc, &meta); err != nil {
+		t.Fatalf("%v in\n%s", err, doc)
+	}
+	if meta.Kind == "" {
+		return ""
+	}
+	make, known := kinds[meta.APIVersion+"/"+meta.Kind]
+	if !known {
+		t.Errorf("%s/%s: no type for it", meta.APIVersion, meta.Kind)
+	}
+	if make == nil {
+		return meta.Kind
+	}
+	v := make()
+	if err := yaml.UnmarshalStrict(doc, v); err != nil {
+		t.Errorf("%s: %v", meta.Kind, err)
+	}
+	switch o := v.(type) {
+	case *core.ConfigMap:
+		checkConfig(t, o.Data["plumbline.yaml"])
+	case *apps.StatefulSet:
+		checkPod(t, o.Name, &o.Spec.Template.Spec)
+	case *apps.Deployment:
+		checkPod(t, o.Name, &o.Spec.Template.Spec)
+	}
+	return meta.Kind
+}
+
+func checkConfig(t *testing.T, text string) {
+	t.Helper()
+	program := root + "/dist/bin/linux/amd64/plumbline"
+	if p := os.Getenv("PLUMBLINE_BIN"); p != "" {
+		program = p
+	}
+	file := t.TempDir() + "/plumbline.yaml"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(program, "config", "check", file).CombinedOutput(); err != nil {
+		t.Errorf("plumbline.yaml: %v: %s", err, out)
+	}
+}
+
+// checkPod: it runs as nobody on a read-only root, has three probes and bounds, and mounts what it names.
+func checkPod(t *testing.T, name string, p *core.PodSpec) {
+	t.Helper()
+	volumes := map[string]bool{"work": true} // of a StatefulSet's claims
+	for _, v := range p.Volumes {
+		volumes[v.Name] = true
+	}
+	for _, c := range append(p.InitContainers, p.Containers...) {
+		s := c.SecurityContext
+		if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation {
+			t.Errorf("%s/%s: root is writable, or privileges grow", name, c.Name)
+		}
+		if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() {
+			t.Errorf("%s/%s: no bounds", name, c.Name)
+		}
+		for _, m := range c.VolumeMounts {
+			if !volumes[m.Name] {
+				t.Errorf("%s/%s: mounts %s, which is no volume", name, c.Name, m.Name)
+			}
+		}
+	}
+	for _, c := range p.Containers {
+		if c.StartupProbe == nil || c.ReadinessProbe == nil || c.LivenessProbe == nil {
+			t.Errorf("%s/%s: a probe is missing", name, c.Name)
+		}
+	}
+	if p.SecurityContext == nil || p.SecurityContext.RunAsNonRoot == nil || !*p.SecurityContext.RunAsNonRoot {
+		t.Errorf("%s: may run as root", name)
+	}
+}
+
+// TestChartRefuses: values that cannot work fail when the chart is rendered.
+func TestChartRefuses(t *testing.T) {
+	for args, want := range map[string]string{
+		"shards.replicas=13":            "a pod without a partition is never ready",
+		"trainer.enabled=true":          "archive.existingClaim must name",
+		"strimzi.topics=true":           "strimzi.cluster must name",
+		"shards.autoscaling.kind=magic": "shards",
+		"shards.memoryMiB=1":            "memoryMiB",
+	} {
+		if _, err := render(t, "--set", args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", args, err, want)
+		}
+	}
+}
