@@ -7,7 +7,7 @@ CHECKS := internal/release/check
 ARCH := $(shell go env GOARCH)
 DEB := $(DIST)/plumbline_$(VERSION:v%=%)_$(ARCH).deb
 
-.PHONY: dashboards deb image deploy-check deploy-tools
+.PHONY: dashboards deb image deploy-check deploy-kube deploy-tools
 
 # $(call tool,NAME,PACKAGE,VERSION)
 define tool
@@ -27,12 +27,16 @@ dashboards:
 
 # The Debian package of this machine's processor, from the files of `make release`.
 deb: $(BIN)/nfpm-$(NFPM_VERSION)
-	ARCH=$(ARCH) VERSION=$(VERSION:v%=%) MTIME=$$(date -u -d @$(SOURCE_DATE_EPOCH) +%Y-%m-%dT%H:%M:%SZ) \
+	ARCH=$(ARCH) VERSION=$(VERSION:v%=%) SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) \
 		$< package -f deploy/systemd/nfpm.yaml -p deb -t $(DEB)
 
 # The image as an OCI layout, dist/image, without a daemon.
 image:
 	$(CHECKS)/image.sh $(VERSION)
+
+# The chart on a real kube-apiserver; KUBE_APISERVER names one that is built already. Needs etcd.
+deploy-kube: $(BIN)/helm-$(HELM_VERSION)
+	HELM=$(CURDIR)/$< $(CHECKS)/kube.sh
 
 # Everything above and below deploy/, as far as it can be had: executed where a registry has the server, else validated.
 deploy-check: deploy-tools

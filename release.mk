@@ -2,6 +2,7 @@
 VERSION := v$(shell sed -n 's/^\#\# \([0-9][0-9.]*\).*/\1/p' CHANGELOG.md | head -1)
 DIST := dist
 TARGETS := linux/amd64 linux/arm64 darwin/arm64
+# A static program cannot load libraries: on Linux plumbline-gpu is the same one that can, for OpenBLAS and CUDA; it needs glibc.
 RELEASE_FLAGS := -trimpath -ldflags '-s -w -buildid= -X github.com/plumbline/plumbline/internal/buildinfo.version=$(VERSION)'
 # Files in archives have the time of the commit.
 SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
@@ -15,7 +16,7 @@ release: release-binaries release-texts release-tool
 	for target in $(TARGETS); do \
 		name=plumbline_$(VERSION:v%=%)_$${target/\//_}; dir=$(DIST)/$$name; \
 		mkdir -p $$dir/prometheus $$dir/systemd; \
-		cp $(DIST)/bin/$$target/plumbline LICENSE README.md CHANGELOG.md $$dir/; \
+		cp $(DIST)/bin/$$target/* LICENSE README.md CHANGELOG.md $$dir/; \
 		cp -r $(DIST)/man $(DIST)/completions $$dir/; \
 		cp deploy/prometheus/rules.yml $$dir/prometheus/; \
 		if [[ -d deploy/systemd ]]; then cp deploy/systemd/*.service $$dir/systemd/; fi; \
@@ -28,15 +29,17 @@ release: release-binaries release-texts release-tool
 release-binaries:
 	rm -rf $(DIST)
 	for target in $(TARGETS); do \
-		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} go build $(RELEASE_FLAGS) -o $(DIST)/bin/$$target/plumbline ./cmd/plumbline; \
+		export CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/}; \
+		go build -tags static $(RELEASE_FLAGS) -o $(DIST)/bin/$$target/plumbline ./cmd/plumbline; \
+		[[ $$GOOS != linux ]] || go build $(RELEASE_FLAGS) -o $(DIST)/bin/$$target/plumbline-gpu ./cmd/plumbline; \
 	done
 
 # Manual pages from the reference pages, completions from the program of this machine.
-release-texts: release-tool
+release-texts: release-binaries release-tool
 	mkdir -p $(DIST)/man $(DIST)/completions
 	$(RELEASE_TOOL) man plumbline 1 $(VERSION) <docs/cli.md >$(DIST)/man/plumbline.1
 	$(RELEASE_TOOL) man plumbline.yaml 5 $(VERSION) <docs/config.md >$(DIST)/man/plumbline.yaml.5
-	for shell in bash zsh fish powershell; do go run $(RELEASE_FLAGS) ./cmd/plumbline completion $$shell >$(DIST)/completions/plumbline.$$shell; done
+	for shell in bash zsh fish powershell; do $(DIST)/bin/$(shell go env GOOS)/$(shell go env GOARCH)/plumbline completion $$shell >$(DIST)/completions/plumbline.$$shell; done
 
 release-tool:
 	GOFLAGS=-trimpath go -C internal/release build -o $(RELEASE_TOOL) .

@@ -269,7 +269,8 @@ func TestNamedTestsExist(t *testing.T) {
 
 // TestNamedTargetsExist: every `make …` of a document is a target of the Makefile.
 func TestNamedTargetsExist(t *testing.T) {
-	targets := firstGroups(document(t, "Makefile"), `(?m)^([a-z][a-z0-9-]*):`)
+	rules := document(t, "Makefile") + document(t, "release.mk") + document(t, "deploy.mk")
+	targets := firstGroups(rules, `(?m)^([a-z][a-z0-9-]*):`)
 	checked := 0
 	walk(t, filepath.Join("..", ".."), ".md", func(path string) {
 		for _, name := range firstGroups(document(t, path), "(?:`|\\n    |\\n)make ([a-z][a-z0-9-]*)") {

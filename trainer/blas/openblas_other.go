@@ -1,4 +1,4 @@
-//go:build !(((linux && !android) || darwin || freebsd) && (amd64 || arm64))
+//go:build !(((linux && !android) || darwin || freebsd) && (amd64 || arm64)) || static
 
 package blas
 
@@ -9,11 +9,11 @@ import (
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
-// OpenBLAS is never loaded on this platform.
+// OpenBLAS is never loaded on this platform, nor by a static program (build tag static).
 type OpenBLAS struct{ head.Gonum }
 
 func load() (*OpenBLAS, error) {
-	return nil, fmt.Errorf("%w: not looked for on %s/%s", ErrNotFound, runtime.GOOS, runtime.GOARCH)
+	return nil, fmt.Errorf("%w: not looked for on %s/%s by this build", ErrNotFound, runtime.GOOS, runtime.GOARCH)
 }
 
 // Path is the name that the library was found under.

@@ -32,7 +32,7 @@ setuid=$(find "$root" -perm /6000)
 [[ -z $setuid ]] || fail "setuid: $setuid"
 
 # As a container runs: root read-only, /tmp and the state writable, another user, no capability.
-mkdir "$tmp/state"
+mkdir "$tmp/state" && mkdir -p "$root/proc" "$root/dev" # as a runtime makes them
 inside() {
 	bwrap --unshare-all --share-net --cap-drop ALL --uid 65532 --gid 65532 --die-with-parent --ro-bind "$root" / \
 		--proc /proc --dev /dev --tmpfs /tmp --bind "$tmp/state" /var/lib/plumbline --chdir /var/lib/plumbline \

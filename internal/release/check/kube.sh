@@ -25,7 +25,8 @@ if [[ ! -x $server ]]; then
 		done
 		printf 'package kube\n\nimport _ "k8s.io/kubernetes/cmd/kube-apiserver/app"\n' >kube.go
 		go mod tidy >/dev/null 2>&1
-		go build -ldflags '-s -w' -o "$server" k8s.io/kubernetes/cmd/kube-apiserver
+		flags="-s -w -X k8s.io/component-base/version.gitVersion=v$version -X k8s.io/component-base/version.gitMajor=1"
+		go build -ldflags "$flags -X k8s.io/component-base/version.gitMinor=33" -o "$server" k8s.io/kubernetes/cmd/kube-apiserver
 	)
 fi
 

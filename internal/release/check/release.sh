@@ -32,7 +32,7 @@ echo "go install: $("$tmp/bin/plumbline" --version)"
 if [[ -z ${FAST:-} ]]; then
 	git clone -q . "$tmp/elsewhere"
 	[[ -z $(git status --porcelain -- '*.go' go.mod go.sum) ]] || fail "the working tree has changes: the clone would differ"
-	flags=(-trimpath -ldflags "-s -w -buildid= -X github.com/plumbline/plumbline/internal/buildinfo.version=$version")
+	flags=(-tags static -trimpath -ldflags "-s -w -buildid= -X github.com/plumbline/plumbline/internal/buildinfo.version=$version")
 	GOCACHE=$tmp/cache CGO_ENABLED=0 GOFLAGS='' go -C "$tmp/elsewhere" build "${flags[@]}" -o "$tmp/plumbline" ./cmd/plumbline
 	cmp "$program" "$tmp/plumbline" || fail "two builds differ"
 	echo "reproducible: $(sha256sum <"$program" | cut -c1-16)"
