@@ -30,7 +30,7 @@ type Block struct {
 	slab      []float32 // the memory of v, for logits
 	rows      []kernel.Row
 
-	// By row, with room for whole vectors: what SetRow is told, and what follows from it once finish was called.
+	// By row, with room for whole vectors: the arguments of SetRow, and what finish derives from them.
 	w      []float64
 	wf     []int64 // the same in units
 	y      []int32 // -1 without a label
@@ -40,8 +40,8 @@ type Block struct {
 	of     *kernel.Outcomes
 	csf    [blockCSFs]celled
 	stale  bool // SetRow came after finish
-	// weighted says that SetRow was told another weight than 1, and heavy one of fixFast or more. Until weighted is set
-	// all of w is 1, rows that were not set included, so that no loop needs to look.
+	// weighted says that SetRow got a weight other than 1, and heavy that it got one of fixFast or more. Until weighted
+	// is set all of w is 1, also of rows that were not set, so no loop needs to check.
 	weighted, heavy bool
 
 	// Of the rows at hand: those of weight 1, their class probabilities that do not belong to the first bin, and the
@@ -92,8 +92,8 @@ type blockSoft struct {
 	hit       []uint8
 }
 
-// blockBytes is about the size of a block's scores, and blockRows bounds the rows of few scores: with what is known of
-// each row, some 300 bytes, all stays in the second cache.
+// blockBytes is about the size of a block's scores, and blockRows bounds the number of rows if scores are few: with
+// some 300 bytes for each row, all stays in the second cache.
 const (
 	blockBytes = 256 << 10
 	blockRows  = 512
@@ -131,7 +131,7 @@ func (b *Block) Score(scores []float32, probs bool) {
 	kernel.LogitRows(b.rows, b.v, scores, b.k, 1)
 }
 
-// forget takes back what SetRow was told that is not usual.
+// forget resets the rows with unusual arguments of SetRow.
 func (b *Block) forget() {
 	if b.csf[csfServed].used {
 		clear(b.served)
@@ -149,7 +149,7 @@ func (b *Block) fillOnes() {
 	}
 }
 
-// grow makes room for n rows; what was known of others is lost.
+// grow makes room for n rows. The content of other rows is lost.
 func (b *Block) grow(n int) {
 	padded := fixedpoint.Padded(n)
 	b.rows, b.w, b.wf = make([]kernel.Row, n), make([]float64, padded), make([]int64, padded)

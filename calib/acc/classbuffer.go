@@ -9,7 +9,7 @@ import (
 )
 
 // classBuffer gathers rows of weight 1 in arrays by symbol, without a search or a branch on the data, for ClassCounts
-// of not too many classes. fold moves them to where they belong; whoever looks at the counts folds first.
+// of not too many classes. fold moves them to the counts, and must be called before the counts are read.
 type classBuffer struct {
 	seen  []uint32 // predictions by symbol
 	right []uint32 // correct labelled rows by symbol, while there are no pairs
@@ -128,7 +128,7 @@ func (c *ClassCounts) fold() {
 	c.foldPairs()
 }
 
-// foldPairs moves the rows of the buffer's pairs, of which the place is the key too.
+// foldPairs moves the rows of the buffer's pairs; the place of a pair in the buffer is its key.
 func (c *ClassCounts) foldPairs() {
 	const some = 256
 	var keys [some]uint64

@@ -77,7 +77,7 @@ func (c *ClassCounts) Predict(arg int, conf, w float64) error {
 	return nil
 }
 
-// Label adds a labelled row of label y, of which the model says arg with confidence conf.
+// Label adds a labelled row of label y for which the model predicts arg with confidence conf.
 func (c *ClassCounts) Label(arg int, conf float64, y int, w float64) error {
 	wf, err := c.checkRow(arg, conf, w, c.labelled, c.labelledW)
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *ClassCounts) Truncated() bool {
 
 func (c *ClassCounts) empty() bool { return c.n == 0 && c.labelled == 0 }
 
-// ClassCell are the rows of which the model says Class with a confidence in Band.
+// ClassCell are the rows for which the model predicts Class with a confidence in Band.
 type ClassCell struct {
 	Class, Band int
 	Seen, Right Count // predictions; labelled rows whose label is Class
@@ -179,7 +179,7 @@ func (c *ClassCounts) Cells() iter.Seq[ClassCell] {
 	}
 }
 
-// ClassPair are the labelled rows of which the model says Class with a confidence in Band, and whose label is Label.
+// ClassPair are the labelled rows with the label Label for which the model predicts Class with a confidence in Band.
 type ClassPair struct {
 	Class, Band, Label int
 	Count

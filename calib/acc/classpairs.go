@@ -78,7 +78,7 @@ func (p *pairs) addRows(keys []uint64, rows, places []uint32) {
 	}
 }
 
-// rehash makes the hash table anew with so many slots.
+// rehash rebuilds the hash table with this many slots.
 func (p *pairs) rehash(size int) {
 	if size == len(p.slots) {
 		clear(p.slots)

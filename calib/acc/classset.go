@@ -33,7 +33,7 @@ func (s *Set) countLabel(r *kernel.Row, y int, w float64) {
 	}
 }
 
-// mergeClasses merges the class counts of sets of one K, of which Seen and Labelled have been found to fit.
+// mergeClasses merges the class counts of sets of one K whose Seen and Labelled fit.
 func (s *Set) mergeClasses(o *Set) {
 	switch {
 	case o.Classes == nil:
@@ -94,7 +94,7 @@ func (b *Block) symbolsOf() []uint32 {
 	return symbols
 }
 
-// predictRows is predict of the given rows, of which the sum has room; wf is their Σw.
+// predictRows is predict of the given rows, whose sum does not overflow; wf is their Σw.
 func (c *ClassCounts) predictRows(b *Block, rows []int32, wf int64) {
 	symbols, t := b.symbolsOf(), &c.cells
 	c.n += int64(len(rows))

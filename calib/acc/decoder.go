@@ -21,7 +21,7 @@ func newSlab[T any]() slab[T] {
 	return slab[T]{piece: pieceBytes / int(unsafe.Sizeof(v))}
 }
 
-// take returns n zeroed elements, nil for none. What is large has an allocation of its own.
+// take returns n zeroed elements, nil for none. Large ones have an allocation of their own.
 func (s *slab[T]) take(n int) []T {
 	if n == 0 {
 		return nil
@@ -56,7 +56,7 @@ type Decoder struct {
 	rows      slab[sampled]
 	scores    slab[float32]
 
-	// Empty ones of the shapes that came last, with what is worked out from the shape.
+	// Empty accumulators of the shapes that came last, with the values derived from the shape.
 	soft  *SoftBins
 	class *ClassWise
 	k     int // of lnK

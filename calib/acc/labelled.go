@@ -38,7 +38,7 @@ func (s *Seen) Merge(o *Seen) error {
 	return nil
 }
 
-// check looks at one grid: all have the same totals.
+// check compares one grid only: all grids have the same totals.
 func (s *Seen) check(o *Seen) error { return s.MSP.check(&o.MSP) }
 
 func (s *Seen) merge(o *Seen) {

@@ -353,8 +353,8 @@ func (l *lastParts) enters(part uint16) bool {
 	return true
 }
 
-// Packed is a Summary at rest, in as few bytes as it takes. The zero value has no rows. What was added lately is apart
-// until it is a part of packedShare of the rest: adding a few rows then costs little whatever there is already.
+// Packed is a Summary in few bytes. The zero value has no rows. Recent rows are kept apart until they reach a share of
+// packedShare of the rest, so adding a few rows costs little however large the rest is.
 type Packed struct{ rest, late []byte }
 
 const packedShare = 4

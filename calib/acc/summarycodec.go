@@ -188,7 +188,7 @@ func (s *Summary) readParts(data []byte, totals [2]rowTotal) error {
 	return in.Close()
 }
 
-// readScores reads what is in bytes: scores, lags and soft bins.
+// readScores reads the parts that are in bytes: scores, lags and soft bins.
 func (s *Summary) readScores(r *binenc.Reader, total rowTotal) error {
 	var scores Scores
 	var lag Lag

@@ -17,7 +17,7 @@ const (
 	sampleStep = 0.05
 	// followSteps bounds the passes over all rows; three are usual.
 	followSteps = 6
-	// followEnds is the wanted error in u, half of what is promised.
+	// followEnds is the wanted error in u, half of the promised one.
 	followEnds = 5e-7
 	// modelError is how far, relatively, the sample's third derivative is trusted to be off.
 	modelError = 0.1

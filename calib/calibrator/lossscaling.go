@@ -250,8 +250,8 @@ func squash(normal, alpha float64) float64 { return sigmoid(normal/alpha) - 0.5 
 
 const alphaGrid = 201
 
-// choose fills in α and β where they are not set. In β the objective is quadratic, so its best one is known for
-// every α; α is the best of a grid.
+// choose sets α and β unless they are given. The objective is quadratic in β, so the best β for an α has a closed form;
+// α is the best of a grid.
 func (f *scaledFit) choose(out *LossScalingReport, before, normal []float64) {
 	lo, hi := alphaMin, alphaMax(f.k)
 	if f.set.Alpha != 0 {

@@ -81,7 +81,7 @@ const maxOnlineBins = 1000
 // is far smaller in practice). Tracking has, as n grows, no more squared error than p has after the best correction of
 // its bins. Hedging moreover has an expected calibration error of at most ε/2 + O(1/sqrt(n)) in its bins, whatever the
 // outcomes, if these do not depend on the draws. The draws are a hash of Seed and the number of rows, so that the same
-// stream gives the same forecasts; who knows the seed could play against it.
+// stream gives the same forecasts; an adversary who knows the seed could exploit it.
 //
 // Labels may come late: the guarantees are those of the forecasts as they are when the labels come. Not safe for
 // concurrent use. Make it with NewOnlinePlatt.

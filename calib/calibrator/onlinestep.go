@@ -50,9 +50,9 @@ func (o *OnlinePlatt) project() {
 	o.theta[0], o.theta[1], _ = at(hi)
 }
 
-// hedged is the bin that Foster's forecaster chooses in bin j of Platt's forecast p: one whose mean outcome lies in
-// it, the nearest to p; else one of two neighbours, of which the lower has outcomes above it and the upper has some
-// below it, by a draw that favours the one that is less off.
+// hedged is the bin that Foster's forecaster chooses in bin j of Platt's forecast p: the nearest to p of the bins whose
+// mean outcome lies inside. If there is none, it draws one of two neighbours, the lower with a mean outcome above
+// itself and the upper with one below, and favours the one that is less off.
 func (o *OnlinePlatt) hedged(j int, p float64) int {
 	m := o.set.Bins
 	width := 1 / float64(m)

@@ -23,7 +23,7 @@ type Options struct {
 	Parameterised Parameterised
 	// Knots is the number of knots of spline, 2..MaxSplineKnots; 0 is 6.
 	Knots int
-	// Residual makes spline fit what is left of the accuracy after the confidence: see SplineSettings.
+	// Residual makes spline fit accuracy less confidence: see SplineSettings.
 	Residual bool
 	// Accuracy is the target of metacal_accuracy: the accuracy wanted of the rows that are kept, in (0, 1); 0 is half
 	// the error of the fitted rows. See MetaCalSettings.

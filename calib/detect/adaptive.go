@@ -61,8 +61,8 @@ func (d *dictionary) adaptiveBin(chords []chord, past []remembered, active uint6
 	}
 }
 
-// shyness lists what the adaptive experts of NullECE take off their estimate of the error, in units of its noise: one
-// of them believes what it sees, which is too much in small samples and right in large ones.
+// shyness lists what the adaptive experts of NullECE subtract from their estimate of the error, in units of its noise.
+// The expert with 0 overestimates the error in small samples and is right in large ones.
 var shyness = [...]float64{0, .4}
 
 // aim is the bet of an adaptive expert of NullECE: one stake, and a direction by bin in [-1, 1].

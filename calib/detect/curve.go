@@ -67,8 +67,8 @@ func ReferenceCurve(p Pane, z float64) (*Reference, error) {
 // estimate is a mean and its variance.
 type estimate struct{ mean, variance float64 }
 
-// between is τ², the variance of the bins' true values: raw are what they show, noise the variances of that, and all
-// is their mean.
+// between is τ², the variance of the bins' true values: raw are the observed values, noise their variances, and all is
+// their mean.
 func between(p Pane, raw, noise []float64, all estimate) float64 {
 	n := p.N()
 	q, free := n*all.variance, n

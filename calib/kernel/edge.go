@@ -6,9 +6,8 @@ const (
 	// EdgeTolerance is how far, relative to an edge, a probability of LogitRows may lie from it and yet be on its other
 	// side in float64: their relative error, 1e-6, and a tenth more.
 	EdgeTolerance = 1.1e-6
-	// EdgeCells is the number of equal cells of (0,1] whose edges Settle looks at: those of 2, 3, …, 10, 12, 15, 16,
-	// 18,
-	// 20, 24, 25, 30, … bins are among them.
+	// EdgeCells is the number of equal cells of (0,1] whose edges Settle knows. The edges of 2, 3, …, 10, 12, 15, 16,
+	// 18, 20, 24, 25, 30, … bins are among them.
 	EdgeCells = 3600
 )
 

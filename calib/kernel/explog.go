@@ -11,7 +11,7 @@ const (
 	sqrtHalfBits = 0x3fe6a09e667f3bcd    // of √½, where the mantissa's interval [√½, √2) begins
 )
 
-// lnCoef are those of ln((1+s)/(1-s)) - 2s = s·Σ_n z^n·2/(2n+1), z = s² ≤ 0.0295; what is left out is below 2^-54.
+// lnCoef are those of ln((1+s)/(1-s)) - 2s = s·Σ_n z^n·2/(2n+1), z = s² ≤ 0.0295; the terms left out are below 2^-54.
 var lnCoef = [...]float64{2. / 3, 2. / 5, 2. / 7, 2. / 9, 2. / 11, 2. / 13, 2. / 15, 2. / 17, 2. / 19}
 
 // lnNormal returns ln x of a positive normal number, to within about 1 ulp. With x = 2^k·(1+f), 1+f in [√½, √2),

@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/calib/kernel/fixedpoint"
 )
 
-// A block has about blockScores scores, so that they and what is made of them stay in the second-level cache, and at
-// most blockRows rows, so that few scores a row stay in the first.
+// A block has about blockScores scores, so that they and the values derived from them stay in the second-level cache,
+// and at most blockRows rows, so that rows of few scores stay in the first.
 const (
 	blockScores = 1 << 14
 	blockRows   = 64
@@ -205,7 +205,7 @@ func (b *block) settle(j, m int) {
 	}
 }
 
-// isRight is 1 or 0: a value, not a branch that nobody can predict.
+// isRight is 1 or 0: a value, not a branch, which could not be predicted.
 func isRight(arg, y int) float64 {
 	right := 0
 	if arg == y {
@@ -246,8 +246,8 @@ func (b *block) addEach(c *ClassWise, j int, w float64) {
 	}
 }
 
-// settled returns p, the probability of class k of row j, but that of float64 beside the edges of m bins. 0 in float32
-// is not 0 unless it is so in float64: then it belongs to the first bin, though nobody sees it in a sum.
+// settled returns p, the probability of class k of row j, or beside the edges of m bins the one of float64. A
+// probability that is 0 in float32 only belongs to the first bin, although it changes no sum.
 func (b *block) settled(j, k int, p float64, m int) float64 {
 	x := b.exactOf(j)
 	if p == 0 && !b.Probs && !x.Row.Underflows(x.Scores[k]) {
@@ -274,7 +274,7 @@ func (l *logProduct) take(p float64) { l.sum += kernel.Log(p) }
 
 func (l *logProduct) log() float64 { return l.sum + kernel.Log(l.p) }
 
-// positive is q, or in place of 0 the smallest positive value, as in kernel.LogProb.
+// positive is q, or for 0 the smallest positive value, as in kernel.LogProb.
 func positive(q float32) float64 {
 	if q <= 0 {
 		return math.SmallestNonzeroFloat32

@@ -83,7 +83,7 @@ func SweepCells(cells []Bin) []Bin {
 	return splitCells(cells, ends)
 }
 
-// sweeper holds the running sums of cells, of which it reads the accuracy of any range of the weight.
+// sweeper holds the running sums of cells, and reads from them the accuracy of any range of the weight.
 type sweeper struct {
 	w, hits     []float64 // below the end of each cell, from 0
 	cells       int       // that have weight

@@ -12,7 +12,7 @@ import (
 // ErrInput is for windows without rows or of different shape.
 var ErrInput = errors.New("invalid window")
 
-// Window is what is known of the labelled rows of a window.
+// Window has the sums of the labelled rows of a window.
 type Window struct {
 	Bins  []metric.Bin // M equal-width bins, of acc.Grid.Bins
 	Cells []metric.Bin // acc.Grid.Groups; may be empty: then DebiasedL2 and SmECE are NaN

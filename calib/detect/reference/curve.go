@@ -9,8 +9,8 @@ import (
 )
 
 // curve compares the calibration curves bin by bin. The variance of a bin's mean a - c is that of the outcomes, with
-// one row of each kind added so that a bin of right rows only is not taken for certain; confidences inside the bin add
-// at most (1/2M)² to v.
+// one row of each kind added, so that it is not 0 in a bin of right rows only; confidences inside the bin add at most
+// (1/2M)² to v.
 func curve(ref, cur []metric.Bin) []BinChange {
 	out := make([]BinChange, len(ref))
 	for j := range ref {

@@ -11,8 +11,8 @@ import (
 // ErrInput is for counts that are no histograms, or of different shape, or too few of them.
 var ErrInput = errors.New("invalid input")
 
-// Distance is a distance between two samples, with what it would be if they were of one distribution: sampling noise
-// alone makes all of these positive.
+// Distance is a distance between two samples, with its value if both were of one distribution: sampling noise alone
+// makes every distance positive.
 type Distance struct {
 	Value float64
 	Null  float64 // its mean if nothing has changed, at these numbers of rows

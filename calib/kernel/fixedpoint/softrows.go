@@ -32,7 +32,7 @@ func (s *OutcomeSums) AddRows(g, e []float64, r SoftRows) {
 	}
 }
 
-// takeOffMagic adds raw sums, each of which has the bits of the magic number once for every row.
+// takeOffMagic adds raw sums, less the bits of the magic number that each contains once for every row.
 func (s *OutcomeSums) takeOffMagic(raw *[4][16]int64, hit []uint8) {
 	wrong, right, uc, uc2 := s.Wrong[:16], s.Right[:16], s.UC[:16], s.UC2[:16]
 	correct := int64(0)
