@@ -175,20 +175,24 @@ func (w *memory) slicesOf(e int32) []int32 {
 }
 
 // add appends an empty entry for id, first in its chain and newest in arrival; setPrediction or setLabel follows.
-func (w *memory) add(id arrowio.ID) int32 {
+// alone says that no other entry in memory is of the id.
+func (w *memory) add(id arrowio.ID, alone bool) int32 {
 	e := w.place(id)
-	w.link(e)
+	w.link(e, alone)
 	w.live++
 	w.bytes += entryBytes
 	return e
 }
 
 // link makes an entry the first in its id's chain, and the newest in arrival.
-func (w *memory) link(e int32) {
+func (w *memory) link(e int32, alone bool) {
 	p := &w.entries[e]
 	h := w.index.Hash((*store.ID)(&p.id))
-	if head := w.newestOf(&p.id); head >= 0 {
-		p.chain = head
+	head := int32(-1)
+	if !alone {
+		head = w.newestOf(&p.id)
+	}
+	if p.chain = head; head >= 0 {
 		w.index.Replace(h, refOf(head), refOf(e))
 	} else {
 		w.index.Add(h, refOf(e))

@@ -181,7 +181,7 @@ func (j *Operator) keep(b *arrowio.Batch, i int, key arrowio.ModelKey, named, co
 		j.corrections++
 		return
 	}
-	e := j.w.add(b.IDs[i])
+	e := j.w.add(b.IDs[i], false)
 	j.w.setLabel(e, b.TS[i], b.Label[i], key, named)
 	if correction {
 		j.serve(e, true)

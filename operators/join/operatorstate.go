@@ -109,7 +109,7 @@ func (w *buffer) take(old *buffer, mine func(arrowio.ID) bool) error {
 }
 
 func (w *buffer) takeRow(row *store.Row, used bool) error {
-	e := w.add(row.ID)
+	e := w.add(row.ID, false)
 	if err := w.decodeRow(e, row); err != nil {
 		return err
 	}

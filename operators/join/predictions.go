@@ -77,7 +77,7 @@ func (j *Operator) await(b *arrowio.Batch, i int, key *arrowio.ModelKey, others 
 		j.counts.Add(pipeline.CountEvicted, 1)
 		return nil
 	}
-	e := j.w.add(b.IDs[i])
+	e := j.w.add(b.IDs[i], others == 0)
 	j.w.setPrediction(e, b, i, key, j.cfg.Slices)
 	if others == 0 {
 		return nil

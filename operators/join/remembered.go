@@ -41,14 +41,16 @@ func (w *remembered) joinedOf(id *arrowio.ID) []store.Met {
 func (w *buffer) join(e int32) error {
 	p := &w.entries[e]
 	id, ts, key := p.id, p.ts, &w.models[p.model]
-	if w.cfg.Remember == 0 || p.onDisk || p.chain >= 0 || w.newestOf(&id) != e {
-		w.remove(e)
-		return w.remember(&id, ts, *key)
+	if w.cfg.Remember > 0 && !p.onDisk && p.chain < 0 {
+		// It is alone, as nearly all are: what it becomes takes its place in the index.
+		if moved, err := w.joined().Move((*store.ID)(&id), ts, store.Key(*key), refOf(e)); moved {
+			w.n.predictions--
+			w.leave(e)
+			return err
+		}
 	}
-	// It is alone, as nearly all are: the index has its place already.
-	w.n.predictions--
-	w.leave(e)
-	return w.joined().Move((*store.ID)(&id), ts, store.Key(*key), refOf(e))
+	w.remove(e)
+	return w.remember(&id, ts, *key)
 }
 
 func (w *remembered) remember(id *arrowio.ID, ts int64, key arrowio.ModelKey) error {

@@ -45,7 +45,7 @@ func (w *memory) shrinkEntries() {
 		w.slices = append(w.slices, values[int(from)*w.columns:(int(from)+1)*w.columns]...)
 		p := &w.entries[e]
 		p.chain = -1
-		w.link(e)
+		w.link(e, false)
 		if p.slot >= 0 {
 			w.pools.of(w.words(p)).owner[p.slot] = e
 		}

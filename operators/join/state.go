@@ -118,7 +118,7 @@ func (w *buffer) restoreEntry(r *binenc.Reader, places []int) {
 		r.Failf("a prediction without a model")
 		return
 	}
-	e := w.add(id)
+	e := w.add(id, false)
 	p := &w.entries[e]
 	p.named, p.used, p.probs, p.model = flags&flagNamed != 0, used, flags&flagProbs != 0, model
 	*w.n.of(label, used)++

@@ -76,13 +76,13 @@ func (j *Joined) Add(id *ID, ts int64, key Key) error {
 	return err
 }
 
-// Move is Add of a row that takes the place of another in the index: old, which must be there.
-func (j *Joined) Move(id *ID, ts int64, key Key, old uint32) error {
-	ref, err := j.push(id, ts, key)
-	if err == nil && !j.index.Replace(j.index.Hash(id), old, ref) {
-		return fmt.Errorf("joined rows: no row %d of id %x to replace", old, *id)
+// Move is Add of a row that takes the place of another in the index: old. Where that is not there nothing is done.
+func (j *Joined) Move(id *ID, ts int64, key Key, old uint32) (moved bool, err error) {
+	if !j.index.Replace(j.index.Hash(id), old, refOf(j.next)) {
+		return false, nil
 	}
-	return err
+	_, err = j.push(id, ts, key)
+	return true, err
 }
 
 // push appends a row, which is not in the index yet.
