@@ -399,10 +399,23 @@ func (s *Summary) Unpack(p *Packed) error {
 // ErrCoarse is for packed sums that a fine summary cannot read, because they are of one that is not fine.
 var ErrCoarse = errors.New("sums of coarser bins")
 
+// ReadPacked reads what Packed.AppendBinary wrote, of the same process: it checks nothing.
+func ReadPacked(r *binenc.Reader) Packed {
+	return Packed{rest: apart(r.Bytes(binenc.MaxBytes)), late: apart(r.Bytes(binenc.MaxBytes))}
+}
+
+// apart copies bytes. An empty slice would keep the memory of all that is read, too.
+func apart(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return slices.Clone(b)
+}
+
 // Restore reads what Packed.AppendBinary wrote, also where it returns ErrCoarse. It checks the bytes, so that unpacking
 // them does not fail.
 func (s *Summary) Restore(r *binenc.Reader) (Packed, error) {
-	p := Packed{rest: slices.Clone(r.Bytes(binenc.MaxBytes)), late: slices.Clone(r.Bytes(binenc.MaxBytes))}
+	p := ReadPacked(r)
 	if r.Err() != nil {
 		return Packed{}, r.Err()
 	}

@@ -109,6 +109,11 @@ func (t *stepper) step(pane int64) error {
 	if len(names) > 0 && names[0] == "" {
 		names = append(names[1:], "")
 	}
+	defer func() {
+		if k := v.keys[""]; k != nil {
+			k.Rest()
+		}
+	}()
 	v.Shadow = t.models[v.Model].heads.Shadowing(v.Name)
 	var in stage.Pane // of one key at a time: those of all keys would take more memory than their windows
 	for _, name := range names {
@@ -139,6 +144,7 @@ func (t *stepper) step(pane int64) error {
 }
 
 func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
+	k.Wake()
 	k.Labelled += in.Labelled
 	k.LateRows += in.Late
 	var err error

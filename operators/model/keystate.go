@@ -3,7 +3,6 @@ package model
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -19,14 +18,10 @@ func (k *keyState) append(dst []byte, table []namedStage) ([]byte, error) {
 	dst = binenc.AppendVarint(dst, k.LateRows)
 	dst = append(dst, k.Ledger[:]...)
 	dst = k.appendPending(dst)
-	dst = k.Recent.Append(dst)
-	dst = stage.AppendRows(dst, k.Sample)
-	dst = binenc.AppendUvarint(dst, uint64(k.Since.Revision))
-	dst = k.Since.Calibrated.AppendBinary(k.Since.Raw.AppendBinary(dst))
-	dst = binenc.AppendUvarint(dst, uint64(len(k.Snapshots)))
-	for _, name := range slices.Sorted(maps.Keys(k.Snapshots)) {
-		dst = binenc.AppendBytes(binenc.AppendString(dst, name), stage.Snapshots.Unpack(k.Snapshots[name]))
-	}
+	dst = k.AppendKept(dst, func(dst []byte) []byte {
+		dst = binenc.AppendUvarint(dst, uint64(k.Since.Revision))
+		return k.Since.Calibrated.AppendBinary(k.Since.Raw.AppendBinary(dst))
+	})
 	return k.appendStages(dst, table)
 }
 
@@ -65,15 +60,10 @@ func (s taskState) restoreKey(k *keyState, r *binenc.Reader, d *acc.Decoder) err
 	} else if err != nil {
 		return err
 	}
-	for range r.Count(2, binenc.MaxItems) {
-		name := r.String(binenc.MaxName)
-		if b := r.Bytes(binenc.MaxBytes); k.IsNew() && r.Err() == nil {
-			k.Snapshots[name] = stage.Snapshots.Pack(b)
-		} else {
-			k.Snapshots[name] = slices.Clone(b)
-		}
-	}
-	return k.restoreStages(r, d, s.t.cfg.table)
+	k.RestoreSnapshots(r)
+	err = k.restoreStages(r, d, s.t.cfg.table)
+	k.Rest()
+	return err
 }
 
 // restoreStages gives each stage its state. A stage without a saved state starts empty. A state without a stage is

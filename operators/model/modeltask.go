@@ -2,11 +2,8 @@ package model
 
 import (
 	"iter"
-	"maps"
-	"slices"
 	"time"
 
-	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -55,14 +52,14 @@ func (t *Task) Skip(r pipeline.Record, why string) bool {
 // latest snapshot of every window. A restarted process shows these until new ones come. Snapshots are many, so each is
 // decoded when the caller asks for it.
 func (t *Task) Remembered() (decided []any, snapshots iter.Seq2[*record.Snapshot, error]) {
-	var encoded [][]byte
+	var encoded []func() [][]byte
 	for _, m := range t.models {
 		for _, v := range m.versions {
 			if c := v.Decision.Record; c != nil {
 				decided = append(decided, c)
 			}
 			for _, k := range v.keys {
-				encoded = slices.AppendSeq(encoded, maps.Values(k.Snapshots))
+				encoded = append(encoded, k.Remembered())
 				for _, a := range k.Alerts {
 					if a.Last.Record != nil {
 						decided = append(decided, a.Last.Record)
@@ -72,9 +69,11 @@ func (t *Task) Remembered() (decided []any, snapshots iter.Seq2[*record.Snapshot
 		}
 	}
 	return decided, func(yield func(*record.Snapshot, error) bool) {
-		for _, b := range encoded {
-			if !yield(record.Decode[record.Snapshot](stage.Snapshots.Unpack(b))) {
-				return
+		for _, of := range encoded {
+			for _, b := range of() {
+				if !yield(record.Decode[record.Snapshot](b)) {
+					return
+				}
 			}
 		}
 	}

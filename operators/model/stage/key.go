@@ -25,9 +25,11 @@ type Key struct {
 	Alerts    []*Alert        // alarms, then rules
 	Estimator Estimator       // estimates from predictions without labels; nil = none
 	Corrector Corrector       // corrections for moved class shares; nil = none
-	// Snapshots are the latest of every window, as published; packed while the key is new.
+	// Snapshots are the latest of every window, as published.
 	Snapshots map[string][]byte
-	Shows     []func(s *record.Snapshot, w *Window) error // what other stages add to a snapshot
+	// packed has Recent, Sample and Snapshots, which are empty then, of a key that is new and at rest.
+	packed []byte
+	Shows  []func(s *record.Snapshot, w *Window) error // what other stages add to a snapshot
 	// Ended are alerts that a restored checkpoint ended and that are not published yet.
 	Ended []Ended
 }
@@ -50,6 +52,13 @@ func (k *Key) Keep(rows []acc.SampleRow, limit int) {
 	}
 	if over := len(k.Sample) + len(rows) - limit; over > 0 {
 		k.Sample = slices.Delete(k.Sample, 0, over)
+	}
+	if n := len(k.Sample) + len(rows); n > cap(k.Sample) { // no more than will be used
+		room := min(n+n/4, limit)
+		if n < NewRows {
+			room = n
+		}
+		k.Sample = append(make([]acc.SampleRow, 0, max(n, room)), k.Sample...)
 	}
 	k.Sample = append(k.Sample, rows...)
 }

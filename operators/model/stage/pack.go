@@ -23,9 +23,6 @@ type Packer struct {
 	writers sync.Pool
 }
 
-// packedMark begins what Pack returns. JSON does not begin with it.
-const packedMark = 0xff
-
 // Pack returns a copy of b in less memory.
 func (p *Packer) Pack(b []byte) []byte {
 	p.once.Do(func() { p.like = bytes.Clone(b) })
@@ -38,7 +35,6 @@ func (p *Packer) Pack(b []byte) []byte {
 	}
 	defer p.writers.Put(w)
 	var out bytes.Buffer
-	out.WriteByte(packedMark)
 	w.Reset(&out)
 	if _, err := w.Write(b); err != nil {
 		panic("stage: " + err.Error()) // memory takes everything
@@ -49,17 +45,11 @@ func (p *Packer) Pack(b []byte) []byte {
 	return append(make([]byte, 0, out.Len()), out.Bytes()...)
 }
 
-// Unpack returns the original bytes. JSON that is not packed is returned as it is.
+// Unpack returns the original bytes.
 func (p *Packer) Unpack(b []byte) []byte {
-	if len(b) == 0 || b[0] != packedMark {
-		return b
-	}
-	out, err := io.ReadAll(flate.NewReaderDict(bytes.NewReader(b[1:]), p.like))
+	out, err := io.ReadAll(flate.NewReaderDict(bytes.NewReader(b), p.like))
 	if err != nil {
 		panic("stage: " + err.Error()) // of our own making
 	}
 	return out
 }
-
-// Snapshots packs the snapshots of keys that are new.
-var Snapshots Packer

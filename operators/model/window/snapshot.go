@@ -26,9 +26,6 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 				return err
 			}
 			k.Snapshots[w.spec.Name] = m.Value
-			if k.IsNew() {
-				k.Snapshots[w.spec.Name] = stage.Snapshots.Pack(m.Value)
-			}
 			t.env.Emit(k, m)
 		}
 	}
