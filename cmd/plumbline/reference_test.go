@@ -48,7 +48,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or an invalid configuration. ` +
 func commandReference(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString(referenceHead)
-	b.WriteString("Flags of all commands:\n" + strings.Join(flagLines(root.PersistentFlags()), "\n") + "\n\n")
+	b.WriteString("Flags of all commands:\n" + block(flagLines(root.PersistentFlags())))
 	shared := sharedFlags(leaves(root))
 	writeShared(&b, leaves(root), shared)
 	commands := slices.SortedFunc(slices.Values(root.Commands()),
@@ -79,7 +79,10 @@ func leaves(c *cobra.Command) []*cobra.Command {
 	return out
 }
 
-// flagLines are the items of a list of flags, without those that every command has.
+// block is a code block of lines.
+func block(lines []string) string { return "```\n" + strings.Join(lines, "\n") + "\n```\n\n" }
+
+// flagLines describe flags as --help does, without those that every command has.
 func flagLines(flags *pflag.FlagSet) []string {
 	var out []string
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -106,7 +109,7 @@ func flagLine(f *pflag.Flag) string {
 			usage += " (default " + f.DefValue + ")"
 		}
 	}
-	return fmt.Sprintf("- `%s`: %s", name, usage)
+	return fmt.Sprintf("%-24s %s", name, usage)
 }
 
 // sharedFlags are the items that more than one command has.
@@ -141,7 +144,7 @@ func writeShared(b *strings.Builder, commands []*cobra.Command, shared map[strin
 	b.WriteString("## Flags of several commands\n")
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		slices.Sort(groups[key])
-		fmt.Fprintf(b, "%s:\n%s\n\n", key, strings.Join(groups[key], "\n"))
+		fmt.Fprintf(b, "%s:\n%s", key, block(groups[key]))
 	}
 }
 
@@ -170,15 +173,20 @@ func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]bool) 
 	if use := useLine(c); use != c.CommandPath() {
 		lines = use + "\n" + lines
 	}
-	if lines != "" {
-		b.WriteString("```\n" + lines + "```\n\n")
+	if lines == "" {
+		writeOwn(b, c, shared)
+		return
 	}
-	writeOwn(b, c, shared)
+	parts := strings.Split(strings.TrimSuffix(lines, "\n"), "\n")
+	if own := ownFlags(c, shared); len(own) > 0 {
+		parts = append(append(parts, ""), own...)
+	}
+	b.WriteString(block(parts))
 }
 
 func writeOwn(b *strings.Builder, c *cobra.Command, shared map[string]bool) {
 	if own := ownFlags(c, shared); len(own) > 0 {
-		b.WriteString(strings.Join(own, "\n") + "\n\n")
+		b.WriteString(block(own))
 	}
 }
 
