@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import ssl
@@ -105,6 +106,9 @@ class HTTP:
         self._url, self._model, self._version = url, model, version
         self._timeout = float(options.get("timeout", 10))
         self._headers = {"Content-Type": "application/vnd.apache.arrow.stream"}
+        if url.username:
+            user = f"{urllib.parse.unquote(url.username)}:{urllib.parse.unquote(url.password or '')}"
+            self._headers["Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
         if "token" in options:
             self._headers["Authorization"] = "Bearer " + str(options["token"])
         self._tls: ssl.SSLContext | None = options.get("tls")
@@ -124,12 +128,24 @@ class HTTP:
             self._wait_until = time.monotonic() + 1
             raise Later(str(e)) from e
         if status < 300:
-            done(batch.num_rows, None)
+            self._taken(batch.num_rows, text, done)
         elif status == 429 or status >= 500:
             self._wait_until = time.monotonic() + min(float(wait or 1), 30)
             raise Later(f"{status}: {text}")
         else:
             done(batch.num_rows, f"{status}: {text}")
+
+    def _taken(self, rows: int, text: str, done: Done) -> None:
+        """Some rows of a request that was taken may be rejected."""
+        try:
+            answer = json.loads(text)
+            rejected, first = int(answer.get("rejected", 0)), answer.get("first_rejected") or [{}]
+        except (ValueError, AttributeError):
+            rejected, first = 0, []
+        if rows > rejected:
+            done(rows - rejected, None)
+        if rejected:
+            done(rejected, "rejected: " + str(first[0].get("reason", "")))
 
     def _post(self, path: str, body: bytes) -> tuple[int, str, str | None]:
         if self._connection is None:
@@ -142,7 +158,7 @@ class HTTP:
         answer = self._connection.getresponse()
         text = answer.read(4096).decode(errors="replace").strip()
         try:
-            text = str(json.loads(text)["error"])
+            text = str(json.loads(text)["error"]) if answer.status >= 300 else text
         except (ValueError, KeyError, TypeError):
             pass
         return answer.status, text, answer.headers.get("Retry-After")
