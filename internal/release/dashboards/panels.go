@@ -144,8 +144,8 @@ var dashboards = []dashboard{
 					{`sum by (model, state) (plumbline_finetune_jobs)`, "{{model}} {{state}}"}}},
 				{title: "Progress", unit: "percentunit", queries: []query{
 					{`plumbline_finetune_progress_ratio`, "{{model}} {{version}} on {{trainer}}"}}},
-				{title: "Validation NLL", unit: "short", queries: []query{
-					{`plumbline_finetune_validation_nll`, "{{model}} {{version}}"}}},
+				{title: "Attempts of running jobs", unit: "short", queries: []query{
+					{`plumbline_finetune_attempts`, "{{model}} {{version}}"}}},
 			}},
 			{"Trainers", []panel{
 				{title: "Since a running job's last sign of life", unit: "s", queries: []query{
