@@ -239,6 +239,15 @@ type GrowthStatus struct {
 	Why   string    `json:"why"`
 }
 
+// scaledSince is when the open order was given.
+func scaledSince(rt *Engine) (since time.Time, open bool) {
+	if rt.book == nil {
+		return since, false
+	}
+	plan, _ := rt.book.Now()
+	return plan.Since, plan.Open()
+}
+
 // statusWait bounds how long a status waits for the store.
 const statusWait = 500 * time.Millisecond
 

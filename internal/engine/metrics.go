@@ -28,6 +28,8 @@ var (
 		nil, nil)
 	descWaitingFor = prometheus.NewDesc("plumbline_waiting_for_timestamp_seconds",
 		"Since when a partition without messages has held everything back.", []string{"input", "partition"}, nil)
+	descScaleSince = prometheus.NewDesc("plumbline_scale_open_timestamp_seconds",
+		"When the order for more shards was given that is being carried out.", nil, nil)
 	descDiskFree = prometheus.NewDesc("plumbline_disk_free_bytes",
 		"What this process may still write to the file system of its checkpoints, or of its waiting rows.",
 		[]string{"dir"}, nil)
@@ -45,6 +47,7 @@ func (c runMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- descLagSeconds
 	ch <- descWaitingFor
 	ch <- descJoinRows
+	ch <- descScaleSince
 	ch <- descDiskFree
 	ch <- descDiskSize
 	ch <- descFailing
@@ -64,6 +67,9 @@ func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(descDiskFree, prometheus.GaugeValue, float64(s.free), what)
 			ch <- prometheus.MustNewConstMetric(descDiskSize, prometheus.GaugeValue, float64(s.size), what)
 		}
+	}
+	if since, open := scaledSince(c.rt); open {
+		ch <- prometheus.MustNewConstMetric(descScaleSince, prometheus.GaugeValue, float64(since.Unix()))
 	}
 	c.collectAttempts(ch)
 	for _, w := range waitingFor(c.rt, c.rt.taskStatuses(), time.Now()) {

@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -54,6 +56,34 @@ func TestBoundsAreMetrics(t *testing.T) {
 	for name := range gather(cfg) {
 		if strings.HasPrefix(name, "disk_") {
 			t.Errorf("%s of a process that writes to no disk", name)
+		}
+	}
+}
+
+// TestOpenOrderIsAMetric: for as long as an order for more shards is being carried out, and no longer.
+func TestOpenOrderIsAMetric(t *testing.T) {
+	rt := New(config.Default(), slog.New(slog.DiscardHandler))
+	for plan, want := range map[*scale.Plan]float64{
+		{Of: 4}:                                     0,
+		{Of: 4, To: 12, Since: time.Unix(900, 0)}:   900,
+		{Of: 12, From: 4, Since: time.Unix(900, 0)}: 900,
+		{Of: 12, Since: time.Unix(900, 0)}:          0,
+	} {
+		rt.book = scale.Fixed(*plan)
+		reg := prometheus.NewRegistry()
+		reg.MustRegister(runMetrics{rt})
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0.0
+		for _, f := range families {
+			if f.GetName() == "plumbline_scale_open_timestamp_seconds" {
+				got = f.Metric[0].Gauge.GetValue()
+			}
+		}
+		if got != want {
+			t.Errorf("%+v: %g, want %g", plan, got, want)
 		}
 	}
 }

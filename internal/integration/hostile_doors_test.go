@@ -78,7 +78,7 @@ func doorsConnect(t *testing.T, a *attack) {
 	right := secured(t)
 	a.Input, a.Before = "connections of which one part is wrong",
 		`"[8] Broker Not Available", "EOF (plumbline topics create makes the topics)"`
-	a.Exact, a.Note = true, "each names the key to look at"
+	a.Note = "each names the key to look at"
 	other := filepath.Join(t.TempDir(), "other.pem")
 	out, err := exec.Command("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=other",
 		"-keyout", filepath.Join(t.TempDir(), "other.key"), "-out", other).CombinedOutput()
@@ -163,7 +163,7 @@ func doorsFiles(t *testing.T, a *attack) {
 	if err != nil || !strings.Contains(string(text), "chmod -R go=") || strings.Contains(string(text), "a secret") {
 		t.Errorf("%v; no warning of the open directory, or the secret, in the log:\n%s", err, text)
 	}
-	a.Exact, a.Note = true, "files are 0600, directories 0700"
+	a.Note = "files are 0600, directories 0700"
 }
 
 // modes are the permissions of everything in a tree.
@@ -199,5 +199,5 @@ func doorsLogin(t *testing.T, a *attack) {
 	if err != nil || strings.Contains(string(text), "level=WARN") || strings.Contains(string(text), "level=ERROR") {
 		t.Errorf("%v; warnings in the log:\n%s", err, text)
 	}
-	a.Exact, a.Note = true, "no warning, no connection cut"
+	a.Note = "no warning, no connection cut"
 }

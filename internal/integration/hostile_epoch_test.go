@@ -328,7 +328,7 @@ func (sc *lostState) run(t *testing.T, a *attack) {
 	began := time.Now()
 	p = run(t, w.s)
 	w.drained(p, start.Add(2*epochPart))
-	a.Lag = time.Since(began).Round(100 * time.Millisecond).String()
+	a.Lag, a.RSS = time.Since(began).Round(100*time.Millisecond).String(), peakRSS(p.cmd.Process.Pid)
 	p.stop()
 	got := w.day()
 	a.Exact = sc.same(t, got, want)

@@ -363,6 +363,7 @@ func growOnline(t *testing.T, a *attack, store string) {
 		a.Note += fmt.Sprintf("%d → %d in %.1f s; ", o.from, o.to, o.done.Seconds())
 	}
 	for _, p := range w.p {
+		a.RSS, a.Restart = max(a.RSS, peakRSS(p.cmd.Process.Pid)), a.Restart+p.restarts()
 		p.stop()
 	}
 	got := allPublished(t, w.s)

@@ -40,7 +40,7 @@ func remadeLive(t *testing.T, a *attack) {
 	began := time.Now()
 	p = run(t, w.s)
 	w.drained(p, start.Add(2*epochPart))
-	a.Lag = time.Since(began).Round(100 * time.Millisecond).String()
+	a.Lag, a.RSS = time.Since(began).Round(100*time.Millisecond).String(), p.peak()
 	p.stop()
 	got := w.day()
 	a.Exact = sc.same(t, got, want)
@@ -80,7 +80,7 @@ func remadeUnkeyed(t *testing.T, a *attack) {
 	began := time.Now()
 	p = run(t, s)
 	st := p.drain(repartitionRows, repartitionRows)
-	a.Lag = time.Since(began).Round(100 * time.Millisecond).String()
+	a.Lag, a.RSS = time.Since(began).Round(100*time.Millisecond).String(), p.peak()
 	a.Exact = st.Counts.Predictions == repartitionRows && st.Counts.Labels == repartitionRows &&
 		st.Counts.Joined == repartitionRows && st.Counts.Duplicates == 0
 	if !a.Exact {

@@ -7,9 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/segmentio/kafka-go"
+
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/dirstore"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
 // TestOneOrderAtATime: an open order refuses another, takes up its like, and one of two processes takes each step.
@@ -61,5 +65,53 @@ func TestOneOrderAtATime(t *testing.T) {
 		if err := b.Order(ctx, topics, Plan{To: to}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d shards of 12: %v", to, err)
 		}
+	}
+}
+
+// TestTopicsThatAreThere: an order makes the topics that shards will read, and takes those that are there only where
+// they have the partitions that it needs and no record.
+func TestTopicsThatAreThere(t *testing.T) {
+	ctx := t.Context()
+	brokers := kafkatest.Start(t)
+	cfg := config.Default()
+	cfg.Group = "g"
+	logits, labels := Topic(&cfg, cfg.Topics.Logits, 12), Topic(&cfg, cfg.Topics.Labels, 12)
+	kafkatest.CreateTopics(t, brokers, 12, labels)
+	kafkatest.CreateTopics(t, brokers, 4, Topic(&cfg, cfg.Topics.Labels, 6))
+	kafkatest.CreateTopics(t, brokers, 8, Topic(&cfg, cfg.Topics.Labels, 8))
+	kafkatest.Write(t, brokers, kafka.Message{Topic: Topic(&cfg, cfg.Topics.Labels, 8), Partition: 5,
+		Value: []byte("x")})
+	topics := Topics{Config: &cfg, Client: &kafka.Client{Addr: kafka.TCP(brokers...)}}
+	b := &Book{Store: &dirstore.Store{Dir: t.TempDir(), Keep: 2}, Group: "g", Log: slog.New(slog.DiscardHandler),
+		First: 4}
+	if err := b.Load(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for to, want := range map[int]string{
+		6: Topic(&cfg, cfg.Topics.Labels, 6) + " is there with 4 partitions: delete it",
+		8: Topic(&cfg, cfg.Topics.Labels, 8) + " is there and has records that no shard has read: delete it",
+	} {
+		if err := b.Order(ctx, topics, Plan{To: to}); !errors.Is(err, ErrOrder) ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%d shards: %v, want %q", to, err, want)
+		}
+		if plan, _ := b.Now(); plan.Open() {
+			t.Fatalf("an order that was refused is open: %+v", plan)
+		}
+	}
+	if err := b.Order(ctx, topics, Plan{To: 12}); err != nil {
+		t.Fatal(err)
+	}
+	plan, _ := b.Now()
+	n, err := kafkaio.Partitions(ctx, topics.Client, logits)
+	if plan.To != 12 || n != 12 || err != nil {
+		t.Errorf("plan %+v, topic %s with %d partitions, %v", plan, logits, n, err)
+	}
+	if of, err := topics.Found(ctx); of != 0 || err != nil {
+		t.Errorf("found %d shards, %v, before any record came", of, err)
+	}
+	kafkatest.Write(t, brokers, kafka.Message{Topic: logits, Value: []byte("x")})
+	if of, err := topics.Found(ctx); of != 12 || err != nil {
+		t.Errorf("found %d shards, %v, want 12", of, err)
 	}
 }
