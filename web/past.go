@@ -32,7 +32,7 @@ var ErrQuery = errors.New("history")
 const pastPath = calibratePrefix + "{model}/history"
 
 // pastKinds are those of the entries.
-var pastKinds = []string{"calibrator", "alert", "request", "head", "verdict", "order"}
+var pastKinds = []string{"calibrator", "alert", "request", "head", "verdict", "order", "loss", "skip"}
 
 // pastQuery reads the parameters of a request.
 func pastQuery(r *http.Request) (PastQuery, error) {

@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -42,11 +43,22 @@ func (p People) Who(r *http.Request) (string, error) {
 	return "", errNobody
 }
 
+// maxUsersFile is how many bytes a web configuration file may have: some thousand users.
+const maxUsersFile = 1 << 20
+
 // usersOf are the users that a web configuration file names. It is read each time, as the server does.
 func usersOf(file string) (map[string]bool, error) {
-	text, err := os.ReadFile(file)
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxUsersFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxUsersFile {
+		return nil, fmt.Errorf("it has more than %d bytes", maxUsersFile)
 	}
 	var c struct {
 		Users map[string]string `yaml:"basic_auth_users"`

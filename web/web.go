@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/history"
@@ -63,7 +65,7 @@ func newHandler(d Deps, heartbeat time.Duration) http.Handler {
 		d.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &api{Deps: d, heartbeat: heartbeat}
-	mux := http.NewServeMux()
+	mux, answers := http.NewServeMux(), semaphore.NewWeighted(maxAnswers)
 	mux.HandleFunc("/-/healthy", a.healthy)
 	mux.HandleFunc("/-/ready", a.ready)
 	if d.Metrics != nil {
@@ -77,16 +79,16 @@ func newHandler(d Deps, heartbeat time.Duration) http.Handler {
 		"alerts":           a.alerts,
 		"status":           a.status,
 	} {
-		mux.HandleFunc("/api/v1/"+path, func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc("/api/v1/"+path, a.inTurn(answers, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set(eventIDHeader, eventID(a.History.Position())) // before h reads
 			h(w, r)
-		})
+		}))
 	}
 	mux.HandleFunc("/api/v1/events", a.events)
 	mux.HandleFunc(controlPrefix+"pause", a.pause)
 	mux.HandleFunc(controlPrefix+"resume", a.resume)
 	mux.HandleFunc(orderPath, a.order)
-	mux.HandleFunc(pastPath, a.past)
+	mux.HandleFunc(pastPath, a.inTurn(semaphore.NewWeighted(maxPasts), a.past))
 	mux.HandleFunc(headsPath, a.heads)
 	mux.HandleFunc(headsPath+"/{action}", a.headOrder)
 	if d.Calibrate != nil {
@@ -143,6 +145,11 @@ func (a *api) guard(next http.Handler) http.Handler {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && !own {
 			h.Set("Allow", "GET, HEAD")
 			a.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: GET or HEAD")
+			return
+		}
+		if c := r.Header.Get("Content-Encoding"); c != "" && !strings.EqualFold(c, "identity") {
+			h.Set("Accept-Encoding", "identity")
+			a.fail(w, http.StatusUnsupportedMediaType, "a body in "+strconv.Quote(c)+" is not read: send it as it is")
 			return
 		}
 		next.ServeHTTP(w, r)

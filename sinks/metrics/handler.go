@@ -16,6 +16,9 @@ import (
 	"github.com/plumbline/plumbline/sinks/history"
 )
 
+// maxScrapes is how many scrapes are answered at a time; more get 503.
+const maxScrapes = 8
+
 // MaxSeries bounds the (model, version, slice, window) keys that are exported; the rest are counted in
 // plumbline_export_dropped_keys.
 const MaxSeries = 500
@@ -46,7 +49,7 @@ func Handler(h *history.History, worst int, tasks func() []*pipeline.TaskStatus,
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{history: h, worst: worst, tasks: tasks})
 	reg.MustRegister(more...)
-	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
 }
 
 var (

@@ -85,7 +85,7 @@ func (t *sqlTx) entries(f *filter, yield func(*Entry) bool) error {
 			return err
 		}
 		e.At = record.At(at)
-		if f.Records {
+		if body != "" {
 			e.Record = []byte(body)
 		}
 		if !yield(&e) {
@@ -99,7 +99,8 @@ func (t *sqlTx) entries(f *filter, yield func(*Entry) bool) error {
 func (f *filter) statement() (string, []any) {
 	body := `''`
 	if f.Records {
-		body = `record`
+		// Whoever writes to the database must not take this process's memory.
+		body = `CASE WHEN octet_length(record) <= ` + strconv.Itoa(maxRecord) + ` THEN record ELSE '' END`
 	}
 	text := `SELECT id, kind, version, slice, at, seq, state, summary, who, why, head, revision, ` + body +
 		` FROM plumbline_entries WHERE model = $1`

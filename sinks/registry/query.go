@@ -39,6 +39,9 @@ var ErrCursor = errors.New("cursor: must be one that an answer had as next")
 // large.
 const pageBytes = 16 << 20
 
+// maxRecord is the largest record that is read from a server: no message is larger.
+const maxRecord = 64 << 20
+
 // filter is what a Query selects, and what the store asks itself. Names are as the columns have them.
 type filter struct {
 	Search           // without Limit and Cursor
@@ -132,7 +135,7 @@ func (s *Store) Published(ctx context.Context, model, version string, revision i
 		revision: int64(revision), limit: 1}
 	err = s.view(ctx, "read", func(r reader) error {
 		return r.entries(&f, func(e *Entry) bool {
-			body, ok = e.Record, true
+			body, ok = e.Record, len(e.Record) > 0
 			return false
 		})
 	})

@@ -376,3 +376,26 @@ func TestNoPasswordIsShown(t *testing.T) {
 		t.Errorf("wrong password: %v", err)
 	}
 }
+
+// TestLargeRecordsOfAServer: a record that somebody wrote into the database, larger than any message, is not read.
+func TestLargeRecordsOfAServer(t *testing.T) {
+	testsize.Slow(t)
+	cfg := Options{Config: Config{Store: Postgres, Timeout: eventually.Patience}, DSN: server(t)}
+	s := open(t, cfg)
+	if _, err := s.Query(t.Context(), Search{Model: "m"}); err != nil { // the tables are there
+		t.Fatal(err)
+	}
+	_, err := connect(t, cfg).Exec(`INSERT INTO plumbline_entries
+		(id, kind, model, version, slice, at, seq, state, summary, who, why, head, revision, record)
+		VALUES ('00', 'calibrator', 'm', '1', '', 5, 1, 'published', 'forged', '', '', 0, 7, repeat('x', 70000000))`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.Query(t.Context(), Search{Model: "m", Records: true})
+	if err != nil || len(page.Entries) != 1 || page.Entries[0].Record != nil || page.Entries[0].Summary != "forged" {
+		t.Errorf("%d entries, %v", len(page.Entries), err)
+	}
+	if body, ok, err := s.Published(t.Context(), "m", "1", 7); ok || err != nil {
+		t.Errorf("a calibrator of %d bytes, %v", len(body), err)
+	}
+}
