@@ -43,13 +43,10 @@ type Relay struct {
 	Counts   *Counts
 	Status   *RelayStatus
 	Guard    Guard // nil = nothing is skipped
-	// Confirm is called before messages are written, at most once a second. An error says that the records read are of
-	// another topic than the source's. It may be nil.
+	// Confirm is called before messages are written. An error says that the records read are of another topic than the
+	// source's. It may be nil.
 	Confirm func(ctx context.Context) error
 }
-
-// confirmEvery is how often the source's topic is asked for while messages come.
-const confirmEvery = time.Second
 
 // RelayStatus is the status of a relay.
 type RelayStatus struct {
@@ -68,7 +65,7 @@ const maxRelayed = 4 << 20
 // written together.
 func (y *Relay) Run(ctx context.Context) error {
 	y.Guard = guarded(y.Guard)
-	done, last, confirmed := y.Next, time.Time{}, time.Time{}
+	done, last := y.Next, time.Time{}
 	y.Sink = lossySink{y.Sink, y.Counts}
 	y.report(done, false)
 	if err := y.Sink.Write(ctx, y.Convert.Opening()); err != nil && ctx.Err() == nil {
@@ -76,11 +73,10 @@ func (y *Relay) Run(ctx context.Context) error {
 	}
 	for {
 		ms, next, passed, err := y.gather(ctx, last.Add(y.Interval))
-		if len(ms) > 0 && y.Confirm != nil && time.Since(confirmed) > confirmEvery {
+		if len(ms) > 0 && y.Confirm != nil {
 			if cerr := y.Confirm(ctx); cerr != nil && ctx.Err() == nil {
 				return fmt.Errorf("%s: %w", y.Name, cerr)
 			}
-			confirmed = time.Now()
 		}
 		if next >= 0 || len(ms) > 0 {
 			if werr := y.Sink.Write(ctx, ms); werr != nil {

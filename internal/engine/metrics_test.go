@@ -64,7 +64,7 @@ func TestBoundsAreMetrics(t *testing.T) {
 func TestOpenOrderIsAMetric(t *testing.T) {
 	rt := New(config.Default(), slog.New(slog.DiscardHandler))
 	for plan, want := range map[*scale.Plan]float64{
-		{Of: 4}:                                     0,
+		{Of: 4}: 0,
 		{Of: 4, To: 12, Since: time.Unix(900, 0)}:   900,
 		{Of: 12, From: 4, Since: time.Unix(900, 0)}: 900,
 		{Of: 12, Since: time.Unix(900, 0)}:          0,

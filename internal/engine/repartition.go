@@ -179,7 +179,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	defer r.remove(name)
 	relay := pipeline.Relay{Name: name, Source: src, Convert: convert, Sink: sink, Input: u.Input, Next: next,
 		Interval: r.Config.Checkpoints.Interval, Log: r.Log, Counts: counts, Status: status,
-		Guard: u.guard, Confirm: func(ctx context.Context) error { return unchanged(ctx, r) }}
+		Guard: u.guard, Confirm: r.confirmed.lately}
 	return lasting(relay.Run(ctx))
 }
 

@@ -49,6 +49,7 @@ type KafkaRun struct {
 	panes     int        // partitions of panes
 	beginning sync.Mutex // of a shard's first state: others' states take memory
 	topics    topology
+	confirmed confirmer
 }
 
 // Run serves until ctx is done or an error that trying again cannot mend. First the topics are checked and the store is
@@ -80,6 +81,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 		return kafkaclient.Explain(ctx, rt.Config.Kafka, err)
 	}
 	r.topics = topics
+	r.confirmed.ask = func(ctx context.Context) error { return unchanged(ctx, r) }
 	askLimits(ctx, r)
 	if r.ingest, err = accept.New(ctx, &rt.Config, r.Client, r.book); err != nil {
 		return err
@@ -283,7 +285,7 @@ func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 func (r *KafkaRun) runner(stage string, guard pipeline.Guard) pipeline.Runner {
 	return pipeline.Runner{Group: r.Config.Group + "/" + stage, Store: r.store, Sink: r.sink,
 		Interval: r.Config.Checkpoints.Interval, Restoring: r.Restoring, Guard: guard, Log: r.Log,
-		Confirm: func(ctx context.Context) error { return unchanged(ctx, r) }}
+		Confirm: r.confirmed.now}
 }
 
 // runShards runs the shards of the number that is in force.

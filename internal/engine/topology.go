@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -223,21 +224,89 @@ func unchanged(ctx context.Context, r *KafkaRun) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	now := r.topics
+	var names []string
+	var at []int
 	for i := range now {
-		if now[i].name == "" {
-			continue
+		if now[i].name != "" {
+			names, at = append(names, now[i].name), append(at, i)
 		}
-		ids, err := kafkaio.TopicIDs(ctx, r.Client, now[i].name)
-		if err != nil {
-			r.Log.Debug("id of a topic", "topic", now[i].name, "err", err)
-			continue
-		}
-		now[i].id = ids[0]
+	}
+	ids, err := kafkaio.KnownTopicIDs(ctx, r.Client, names...)
+	if err != nil {
+		r.Log.Debug("ids of topics", "err", err)
+	}
+	for i, id := range ids {
+		now[at[i]].id = id
 	}
 	if len(remade(r.topics, now)) == 0 {
 		return nil
 	}
 	return attempts.Lasting(sameTopology(r.Config.Group, r.topics, now))
+}
+
+// confirmer asks unchanged for all tasks of a process: those that come while it asks share the next question.
+type confirmer struct {
+	ask func(context.Context) error
+
+	mu     sync.Mutex
+	next   *question // that is not asked yet
+	asking *question // nil = none
+	last   *question // that was answered well
+}
+
+type question struct {
+	asked time.Time
+	done  chan struct{}
+	err   error
+}
+
+// now returns the answer to a question that is asked after the call.
+func (c *confirmer) now(ctx context.Context) error {
+	c.mu.Lock()
+	q := c.next
+	if q == nil {
+		q = &question{done: make(chan struct{})}
+		c.next = q
+		go c.answer(context.WithoutCancel(ctx), q, c.asking)
+	}
+	c.mu.Unlock()
+	select {
+	case <-q.done:
+		return q.err
+	case <-ctx.Done(): // nothing is known
+		return nil
+	}
+}
+
+// answer asks a question once the one before is answered.
+func (c *confirmer) answer(ctx context.Context, q, before *question) {
+	if before != nil {
+		<-before.done
+	}
+	c.mu.Lock()
+	c.next, c.asking, q.asked = nil, q, time.Now()
+	c.mu.Unlock()
+	q.err = c.ask(ctx)
+	c.mu.Lock()
+	if q.err == nil {
+		c.last = q
+	}
+	c.mu.Unlock()
+	close(q.done)
+}
+
+// confirmEvery is how often the repartition stage has it asked while messages come.
+const confirmEvery = time.Second
+
+// lately returns the answer to a question that was asked a moment ago, or is asked after the call.
+func (c *confirmer) lately(ctx context.Context) error {
+	c.mu.Lock()
+	fresh := c.last != nil && time.Since(c.last.asked) < confirmEvery
+	c.mu.Unlock()
+	if fresh {
+		return nil
+	}
+	return c.now(ctx)
 }
 
 // shaped is t with the keys of another: they are not stored.

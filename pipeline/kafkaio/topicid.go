@@ -22,6 +22,37 @@ const idVersion = 10
 // TopicIDs asks for the ids of topics, in their order; all zero where the brokers have none.
 func TopicIDs(ctx context.Context, c *kafka.Client, topics ...string) ([]TopicID, error) {
 	ids := make([]TopicID, len(topics))
+	by, err := askTopicIDs(ctx, c, topics)
+	if by == nil || err != nil {
+		return ids, err
+	}
+	for i, name := range topics {
+		t, ok := by[name]
+		if !ok {
+			return nil, fmt.Errorf("topic %s: %w", name, kafka.UnknownTopicOrPartition)
+		}
+		if t.ErrorCode != 0 {
+			return nil, fmt.Errorf("topic %s: %w", name, kafka.Error(t.ErrorCode))
+		}
+		ids[i] = t.TopicID
+	}
+	return ids, nil
+}
+
+// KnownTopicIDs is TopicIDs with a zero id for topics that are not there, or that this user may not see.
+func KnownTopicIDs(ctx context.Context, c *kafka.Client, topics ...string) ([]TopicID, error) {
+	ids := make([]TopicID, len(topics))
+	by, err := askTopicIDs(ctx, c, topics)
+	for i, name := range topics {
+		if t := by[name]; t != nil && t.ErrorCode == 0 {
+			ids[i] = t.TopicID
+		}
+	}
+	return ids, err
+}
+
+// askTopicIDs asks for topics by name; nil where the brokers have no ids.
+func askTopicIDs(ctx context.Context, c *kafka.Client, topics []string) (map[string]*kmsg.MetadataResponseTopic, error) {
 	versions, err := c.ApiVersions(ctx, &kafka.ApiVersionsRequest{})
 	if err == nil {
 		err = versions.Error
@@ -30,7 +61,7 @@ func TopicIDs(ctx context.Context, c *kafka.Client, topics ...string) ([]TopicID
 		return nil, fmt.Errorf("versions of the brokers: %w", err)
 	}
 	if newestOf(versions, protocol.Metadata) < idVersion {
-		return ids, nil
+		return nil, nil
 	}
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -49,17 +80,7 @@ func TopicIDs(ctx context.Context, c *kafka.Client, topics ...string) ([]TopicID
 	if !ok {
 		return nil, fmt.Errorf("ids of topics: answer of type %T", m)
 	}
-	for i, name := range topics {
-		t, ok := by.topics[name]
-		if !ok {
-			return nil, fmt.Errorf("topic %s: %w", name, kafka.UnknownTopicOrPartition)
-		}
-		if t.ErrorCode != 0 {
-			return nil, fmt.Errorf("topic %s: %w", name, kafka.Error(t.ErrorCode))
-		}
-		ids[i] = t.TopicID
-	}
-	return ids, nil
+	return by.topics, nil
 }
 
 // newestOf is the newest version of a request that a broker knows.
