@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestTasksShareTheQuestion: however many tasks ask whether topics are the same, the brokers are asked one question at a
-// time, and each task gets the answer to one that was asked after it came.
+// TestTasksShareTheQuestion: however many tasks ask whether topics are the same, the brokers are asked one question at
+// a time, and each task gets the answer to one that was asked after it came.
 func TestTasksShareTheQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tasks, turns = 24, 20

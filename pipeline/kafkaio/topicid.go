@@ -52,7 +52,8 @@ func KnownTopicIDs(ctx context.Context, c *kafka.Client, topics ...string) ([]To
 }
 
 // askTopicIDs asks for topics by name; nil where the brokers have no ids.
-func askTopicIDs(ctx context.Context, c *kafka.Client, topics []string) (map[string]*kmsg.MetadataResponseTopic, error) {
+func askTopicIDs(ctx context.Context, c *kafka.Client, topics []string) (map[string]*kmsg.MetadataResponseTopic,
+	error) {
 	versions, err := c.ApiVersions(ctx, &kafka.ApiVersionsRequest{})
 	if err == nil {
 		err = versions.Error
