@@ -82,14 +82,70 @@ var inputRecords = map[string]inputRecord{
 		return asJSON(keys{"request": keys{"id": requestID(from)}, "time": rowTime(from), "outputs": outputs,
 			"model": keys{"name": "digits", "version": "1"}}), nil
 	},
+	"v2 predictions": func(d *inputData, from, to int) ([]byte, []kafka.Header) {
+		var ids []string
+		for i := from; i < to; i++ {
+			ids = append(ids, inputID(i))
+		}
+		return asJSON(keys{"model_name": "digits", "model_version": "1", "id": requestID(from), "outputs": []any{
+			keys{"name": "id", "datatype": "BYTES", "shape": []int{to - from}, "data": ids},
+			keys{"name": "logits", "datatype": "FP32", "shape": []int{to - from, d.k},
+				"data": d.scores[from*d.k : to*d.k]},
+		}}), nil
+	},
+	"kserve predictions": func(d *inputData, from, to int) ([]byte, []kafka.Header) {
+		return asJSON(keys{"predictions": d.rows(from, to)}), event("ce_", "org.kubeflow.serving.inference.response",
+			"id", requestID(from), "inferenceservicename", "digits", "time", rowTime(from).Format(time.RFC3339Nano))
+	},
+	"seldon predictions": func(d *inputData, from, to int) ([]byte, []kafka.Header) {
+		return asJSON(keys{"data": keys{"ndarray": d.rows(from, to)}, "meta": keys{}}), event("CE-",
+			"io.seldon.serving.inference.response", "Requestid", requestID(from), "Inferenceservicename", "digits")
+	},
+	"seldon labels": func(d *inputData, from, to int) ([]byte, []kafka.Header) {
+		return asJSON(keys{"truth": keys{"data": keys{"ndarray": d.label[from:to]}}}), event("CE-",
+			"io.seldon.serving.feedback", "Requestid", requestID(from))
+	},
+	"cloudevents predictions": func(d *inputData, from, to int) ([]byte, []kafka.Header) {
+		events := []any{}
+		for i := from; i < to; i++ {
+			events = append(events, keys{"specversion": "1.0", "type": "prediction", "source": "/serving",
+				"subject": "digits", "id": inputID(i), "time": rowTime(from), "data": keys{"logits": d.row(i)}})
+		}
+		return asJSON(events), nil
+	},
+	"cloudevents labels": func(d *inputData, from, to int) ([]byte, []kafka.Header) {
+		labels := []any{}
+		for i := from; i < to; i++ {
+			labels = append(labels, keys{"prediction": inputID(i), "truth": d.label[i]})
+		}
+		return asJSON(labels), event("ce_", "outcome", "id", requestID(from))
+	},
 	"json labels": func(d *inputData, from, to int) ([]byte, []kafka.Header) {
 		var b []byte // NDJSON
 		for i := from; i < to; i++ {
-			b = append(b, asJSON(keys{"prediction": inputID(i), "truth": digitNames[d.label[i]]})...)
+			b = append(b, asJSON(keys{"prediction": inputID(i), "truth": digitNames[d.label[i]], "id": inputID(i),
+				"label": d.label[i]})...)
 			b = append(b, '\n')
 		}
 		return b, nil
 	},
+}
+
+func (d *inputData) rows(from, to int) (out [][]float32) {
+	for i := from; i < to; i++ {
+		out = append(out, d.row(i))
+	}
+	return out
+}
+
+// event are the attributes of a CloudEvent in headers.
+func event(prefix, kind string, more ...string) []kafka.Header {
+	hs := []kafka.Header{{Key: prefix + "type", Value: []byte(kind)},
+		{Key: prefix + "specversion", Value: []byte("1.0")}}
+	for i := 0; i < len(more); i += 2 {
+		hs = append(hs, kafka.Header{Key: prefix + more[i], Value: []byte(more[i+1])})
+	}
+	return hs
 }
 
 func asJSON(v any) []byte {
@@ -118,6 +174,9 @@ func sendInputs(t *testing.T, s settings) bool {
 		if in.Rows == "" {
 			in.Rows = "predictions"
 		}
+		if in.Format == "" {
+			in.Format = "json"
+		}
 		encode := inputRecords[in.Format+" "+in.Rows]
 		if encode == nil {
 			t.Fatalf("no producer of %s in %s", in.Rows, in.Format)
@@ -129,6 +188,7 @@ func sendInputs(t *testing.T, s settings) bool {
 				Time: rowTime(from)})
 		}
 		w := &kafka.Writer{Addr: kafka.TCP(brokers...), Topic: in.Topic, Balancer: &kafka.Hash{},
+			Transport:    &kafka.Transport{}, // which knows the topics that there are now
 			BatchTimeout: 10 * time.Millisecond}
 		if err := w.WriteMessages(t.Context(), ms...); err != nil {
 			t.Fatal(err)

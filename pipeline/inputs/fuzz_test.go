@@ -21,6 +21,19 @@ var fuzzed = map[string][]Config{
 	},
 }
 
+func init() {
+	m := Columns{Probs: "outputs.probs", ID: "outputs.ids", Label: "outputs.label"}
+	fuzzed["v2"] = []Config{{Format: "v2", Columns: m},
+		{Format: "v2", Model: "m", Columns: Columns{Prob: "outputs.probs"}}}
+	fuzzed["events"] = []Config{
+		{Format: "kserve", Columns: m},
+		{Format: "kserve", Columns: Columns{Logits: "predictions[]"}},
+		{Format: "seldon", Columns: Columns{Probs: "data.tensor"}},
+		{Format: "seldon", Rows: "labels", Columns: Columns{Label: "truth.data.ndarray[]"}},
+		{Format: "cloudevents", Columns: Columns{ID: "event:id", Model: "event:source", Probs: "p[]"}},
+	}
+}
+
 // check decodes a record under all mappings of a format: what is refused is refused for a reason, and what is not can
 // be decoded as any message in Arrow, with all its rows.
 func check(t *testing.T, format string, r *Record) {
@@ -72,5 +85,35 @@ func FuzzJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value, key []byte) {
 		check(t, "json", &Record{Key: key, Value: value, Time: 1e18,
 			Headers: []pipeline.Header{{Key: "t", Value: key}}})
+	})
+}
+
+func FuzzV2(f *testing.F) {
+	f.Add(modelInferResponse(true), "")
+	f.Add(modelInferResponse(false), "")
+	f.Add([]byte(`{"model_name":"iris","outputs":[{"name":"probs","shape":[2,2],"datatype":"FP32",`+
+		`"data":[[0.25,0.75],[1,0]]},`+
+		`{"name":"ids","shape":[2],"datatype":"BYTES","data":["a","b"]}]}`), "")
+	f.Add([]byte(`{"outputs":[{"name":"probs","shape":[1,2],"datatype":"FP16",`+
+		`"parameters":{"binary_data_size":4}}]}abcd`),
+		"94")
+	f.Fuzz(func(t *testing.T, value []byte, length string) {
+		check(t, "v2", &Record{Value: value, Headers: headers(binaryHeader, length)[:min(len(length), 1)]})
+	})
+}
+
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte(`{"predictions":[[0.25,0.75],[1,0]],"data":{"tensor":{"shape":[1,2],"values":[1,2]}}}`), "x.response",
+		"q")
+	f.Add([]byte(`{"truth":{"data":{"ndarray":[1,0]}}}`), "x.feedback", "q")
+	f.Add([]byte(`[{"specversion":"1.0","type":"a.response","source":"iris","id":"q",`+
+		`"data_base64":"e30=","data":{"p":[[1,2]]}}]`),
+		"", "")
+	f.Fuzz(func(t *testing.T, value []byte, kind, id string) {
+		r := &Record{Value: value, Headers: headers("ce_type", kind, "ce_id", id, "ce_requestid", id)}
+		if kind == "" {
+			r.Headers = nil
+		}
+		check(t, "events", r)
 	})
 }

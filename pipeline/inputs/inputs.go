@@ -49,6 +49,25 @@ func init() {
 			new:      func(*Config) (decoder, error) { return &jsonDecoder{}, nil },
 			defaults: defaults{own: true},
 		},
+		"v2": {
+			new: func(*Config) (decoder, error) { return &v2Decoder{}, nil },
+			defaults: defaults{tensors: true, paths: map[string]string{"id": "id", "model": "model_name",
+				"version": "model_version"}},
+		},
+		"cloudevents": {
+			new:      func(*Config) (decoder, error) { return &eventDecoder{}, nil },
+			defaults: defaults{own: true, paths: map[string]string{"ts": "event:time"}},
+		},
+		"kserve": {
+			new: func(c *Config) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
+			defaults: defaults{tensors: true, paths: map[string]string{"id": "event:id", "ts": "event:time",
+				"model": "event:inferenceservicename"}},
+		},
+		"seldon": {
+			new: func(c *Config) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
+			defaults: defaults{tensors: true, paths: map[string]string{"id": "event:requestid", "ts": "event:time",
+				"model": "event:inferenceservicename"}},
+		},
 	}
 }
 

@@ -4,7 +4,10 @@ import "github.com/plumbline/plumbline/arrowio/wire"
 
 // jsonDecoder reads JSON: an object is a document, and so is each item of a list, or each of several values one after
 // the other.
-type jsonDecoder struct{ s scanner }
+type jsonDecoder struct {
+	s    scanner
+	rest []byte // tensors as bytes, behind the JSON
+}
 
 func (d *jsonDecoder) decode(r *Record, c *collector) error { return d.all(r.Value, c) }
 
@@ -46,6 +49,17 @@ func (d *jsonDecoder) value(c *collector, n *node) error {
 	case at == 'n': // null, or an error
 		_, err := s.word()
 		return err
+	case n.tensors && at == '[':
+		return s.array(func(int) error { return d.output(c, n) })
+	case n.each != nil && at == '{': // a tensor by itself
+		t, err := readTensor(s)
+		if err == nil {
+			err = t.flat()
+		}
+		if err != nil {
+			return err
+		}
+		return t.set(c, n)
 	case n.each != nil:
 		if at != '[' {
 			return d.wrong(c, n, "a list")
@@ -80,6 +94,39 @@ func (d *jsonDecoder) value(c *collector, n *node) error {
 		}
 		return s.skip()
 	})
+}
+
+// output reads a tensor of a list of them, by its name.
+func (d *jsonDecoder) output(c *collector, n *node) error {
+	if d.s.peek() != '{' {
+		return d.wrong(c, n, "tensors")
+	}
+	t, err := readTensor(&d.s)
+	if err != nil {
+		return err
+	}
+	var raw []byte
+	if t.binary >= 0 {
+		if t.binary > len(d.rest) {
+			return wire.Errorf(wire.Truncated, "tensor %.40q: binary_data_size is %d, %d bytes are left", t.name,
+				t.binary,
+				len(d.rest))
+		}
+		raw, d.rest = d.rest[:t.binary], d.rest[t.binary:]
+	}
+	to := n.kid(t.name)
+	if to == nil || to.each == nil {
+		return nil
+	}
+	if t.binary >= 0 {
+		err = t.raw(raw)
+	} else {
+		err = t.flat()
+	}
+	if err != nil {
+		return err
+	}
+	return t.set(c, to)
 }
 
 // wrong refuses a value that columns should be inside of.

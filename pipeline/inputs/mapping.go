@@ -15,6 +15,7 @@ type mapping struct {
 	root    *node
 	// outside are the columns from headers, attributes and the key.
 	outside []outsider
+	def     defaults
 	lists   int // nodes whose items are rows
 }
 
@@ -29,7 +30,8 @@ type node struct {
 	kids    []*node
 	items   map[int]*node
 	each    *node
-	list    int // which of the lists each is
+	tensors bool // its kids are tensors of a list, by their names
+	list    int  // which of the lists each is
 	columns []*column
 	below   []*column // all columns at and below
 }
@@ -39,8 +41,9 @@ const NoPath = "-"
 
 // defaults are the paths of a format's columns; "" = the column's own name where own, else none.
 type defaults struct {
-	own   bool
-	paths map[string]string
+	own     bool
+	tensors bool // paths of two names may be tensors
+	paths   map[string]string
 }
 
 // wanted is a column of the configuration.
@@ -61,8 +64,8 @@ func wantedOf(c *Config) []wanted {
 
 // compile makes the mapping of an input; slices are the names of the slice columns.
 func compile(c *Config, sliceNames []string) (*mapping, *pathError) {
-	m := &mapping{kind: c.Kind(), root: &node{}}
 	def := formats[c.Format].defaults
+	m := &mapping{kind: c.Kind(), root: &node{}, def: def}
 	scored := c.Columns.Logits+c.Columns.Probs+c.Columns.Logit+c.Columns.Prob != ""
 	for _, w := range wantedOf(c) {
 		if m.kind == arrowio.Labels && !slices.Contains([]string{"id", "ts", "label", "model", "version"}, w.name) {
@@ -166,6 +169,7 @@ func (m *mapping) add(w wanted, classes []string) *pathError {
 			return &pathError{w.name, s, err.Error()}
 		}
 		m.columns = append(m.columns, c)
+		tensors := m.tensors(&p)
 		if p.from != "" {
 			if w.kind == vector {
 				return &pathError{w.name, s, "must be in the record's value"}
@@ -176,8 +180,25 @@ func (m *mapping) add(w wanted, classes []string) *pathError {
 		if why := m.root.place(m, p.steps, c); why != "" {
 			return &pathError{w.name, s, why}
 		}
+		if tensors {
+			m.root.kid(p.steps[0].field).tensors = true
+		}
 	}
 	return nil
+}
+
+// tensors makes the items of a tensor rows, and reports whether it is one of a list: outputs.NAME, where the format has
+// tensors. Seldon's is data.tensor.
+func (m *mapping) tensors(p *path) bool {
+	if !m.def.tensors || p.from != "" || len(p.steps) != 2 || p.steps[0].kind != field || p.steps[1].kind != field {
+		return false
+	}
+	first, second := p.steps[0].field, p.steps[1].field
+	if listed := first == "outputs" || first == "inputs"; listed || first == "data" && second == "tensor" {
+		p.steps = append(p.steps, step{kind: each})
+		return listed
+	}
+	return false
 }
 
 // place adds a column below a node; why is not empty where that cannot be.
