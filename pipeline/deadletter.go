@@ -35,6 +35,7 @@ type Out struct {
 	bytes   int
 	letter  letter
 	quoted  int
+	tell    func(r *Record, reason, detail string)
 	hide    func(key []byte) []byte // nil: keys, headers and values are quoted
 	quota   quota
 	ahead   []aheadRun
@@ -52,6 +53,9 @@ func (o *Out) Quote(n int, log *slog.Logger) *Out {
 	o.quoted, o.log = n, log
 	return o
 }
+
+// Tell has every dead letter told to someone, with the reason; the detail only where records may be quoted.
+func (o *Out) Tell(whom func(r *Record, reason, detail string)) { o.tell = whom }
 
 // Hide keeps the content of records out of dead letters: they have lengths, names of headers, and the key as hashed
 // returns it.
@@ -216,6 +220,13 @@ func (o *Out) TellAhead() {
 func (o *Out) send(l *letter) {
 	reason, detail := l.words()
 	o.counts.AddReason(CountDeadLetters, reason, 1)
+	if o.tell != nil {
+		told := detail
+		if o.hide != nil {
+			told = ""
+		}
+		o.tell(&l.record, reason, told)
+	}
 	room := o.quota.room(time.Now())
 	if room <= 0 {
 		o.counts.AddReason(CountLettersSkipped, reason, 1)

@@ -24,6 +24,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/engine/scale"
+	"github.com/plumbline/plumbline/internal/engine/trouble"
 	"github.com/plumbline/plumbline/internal/faulty"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/operators"
@@ -61,6 +62,7 @@ type Engine struct {
 	following atomic.Bool  // the calibrators topic has not been read to its end yet
 	orders    web.Orders   // nil = no Kafka
 	ingest    http.Handler // of rows; nil = they are refused
+	troubles  *trouble.Watch
 	Listener  net.Listener // of the page, bound already; nil = bind http.listen
 
 	book *scale.Book // of how many shards the deployment is one; nil = no Kafka
@@ -104,6 +106,7 @@ func New(cfg config.Config, log *slog.Logger) *Engine {
 		running: running{tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}}
 	rt.attempts = attempts.New(attempts.Config{SkipAfter: cfg.Checkpoints.SkipAfter,
 		Dir: filepath.Join(rt.workDir(), "attempts", url.PathEscape(cfg.Group)), Log: log})
+	rt.troubles = &trouble.Watch{Log: log, Keyed: !cfg.Splits()}
 	rt.Archive = rt.openArchive()
 	rt.Heads = shadow.NewHeads(cfg.Heads)
 	rt.Tuning = heads.New(rt.Heads, log)
@@ -142,6 +145,7 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 func newOut(rt *Engine, counts *pipeline.Counts, hashed func(arrowio.ID) arrowio.ID) *pipeline.Out {
 	c := &rt.Config.Kafka
 	out := pipeline.NewOut(counts).Quote(min(c.DeadLetter, c.MessageMax/2), rt.Log)
+	out.Tell(rt.troubles.Refused)
 	if hashed != nil {
 		out.Hide(func(key []byte) []byte {
 			id := hashed(arrowio.HashID(string(key)))

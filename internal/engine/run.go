@@ -99,6 +99,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 		return err
 	}
 	g.Go(func() error { return r.watchTopology(ctx, topics) })
+	g.Go(func() error { rt.troubles.Run(ctx.Done(), rt.taskStatuses); return nil })
 	g.Go(func() error { r.book.Follow(ctx); return nil })
 	if which.Models && tell {
 		g.Go(func() error { return r.runNotify(ctx, whom) })

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/buildinfo"
+	"github.com/plumbline/plumbline/internal/engine/trouble"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
@@ -43,6 +44,8 @@ type ProcessStatus struct {
 	Scale *GrowthStatus `json:"scale,omitempty"`
 	// Failing are the tasks that fail, and are tried again.
 	Failing []attempts.Failure `json:"failing,omitempty"`
+	// Troubles are what is lost of the inputs, and what mends it.
+	Troubles []trouble.Trouble `json:"troubles,omitempty"`
 	// Skipped are the latest records that ended their task again and again and were skipped.
 	Skipped []attempts.Skip `json:"skipped,omitempty"`
 	// SmallTopics are those that take shorter messages than are configured, as of the start.
@@ -293,7 +296,7 @@ func (rt *Engine) Status() *ProcessStatus {
 		h := past.Fill.Progress()
 		st.History = &h
 	}
-	st.SmallTopics = rt.smallTopics
+	st.SmallTopics, st.Troubles = rt.smallTopics, rt.troubles.Now()
 	st.Failing, st.Skipped = rt.attempts.Failing(), rt.attempts.Skipped()
 	st.Scale = growth(context.Background(), rt.book)
 	st.Drained = complete && shown && heard(tasks) && len(st.Failing) == 0 && st.Scale == nil

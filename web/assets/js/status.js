@@ -9,7 +9,7 @@ export function drawStatus(root, value) {
 
 let known; // rows ahead of the time, by model, when the page was opened: what is over is no trouble
 
-/** drawTrouble says which tasks fail, which records were skipped, whose clock is ahead, and whom a change of the number of shards waits for; it is hidden where none is. */
+/** drawTrouble says which tasks fail, which records were skipped, whose clock is ahead, what of the inputs is lost, and whom a change of the number of shards waits for; it is hidden where none is. */
 export function drawTrouble(root, process) {
   const ahead = process?.counts?.ahead_by_model || {};
   if (process) known ??= ahead;
@@ -19,11 +19,12 @@ export function drawTrouble(root, process) {
   const skipped = (process?.skipped || []).map((s) => `${s.task.task} ${s.task.partition} skipped a record at ${s.when}, ${place(s.at)}, which ended it again and again: ${s.cause}.`);
   const scale = process?.scale;
   const change = scale ? [`From ${scale.from} to ${scale.to} shards since ${scale.since}, by ${scale.by}: ${scale.why}. ${scale.step}; waits for shards: ${(scale.waits_for_shards || []).join(", ") || "none"}.`] : [];
-  const lines = [...failing, ...skipped, ...early, ...change];
+  const lost = (process?.troubles || []).map((t) => `${t.title}, ${t.count} since ${t.since}: ${t.text}. To mend it: ${t.mend}.`);
+  const lines = [...failing, ...lost, ...skipped, ...early, ...change];
   root.hidden = lines.length === 0;
   if (root.dataset.said === lines.join("\n")) return; // screen readers hear it once
   root.dataset.said = lines.join("\n");
-  root.replaceChildren(el("strong", {}, failing.length ? "A task fails" : skipped.length ? "A record was skipped" : early.length ? "A clock is ahead" : "The number of shards changes"), ...lines.map((l) => el("p", {}, l)));
+  root.replaceChildren(el("strong", {}, failing.length ? "A task fails" : lost.length ? "Rows are lost" : skipped.length ? "A record was skipped" : early.length ? "A clock is ahead" : "The number of shards changes"), ...lines.map((l) => el("p", {}, l)));
 }
 
 function flatten(name, v, rows) {

@@ -1,0 +1,178 @@
+// Package trouble says aloud what a deployment loses: records that are refused, and labels that meet no prediction. Each
+// is one warning a minute in the log, and a banner on the page for as long as it lasts, with an example and what mends
+// it. It sees what tasks say; it must not decide anything.
+package trouble
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/printable"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Trouble is one that lasts.
+type Trouble struct {
+	Kind  string    `json:"kind"` // refused | apart
+	Title string    `json:"title"`
+	Text  string    `json:"text"`
+	Mend  string    `json:"mend"`
+	Count int64     `json:"count"` // records, or labels of the last minute
+	Since time.Time `json:"since"` // wall clock
+	Last  time.Time `json:"last"`
+
+	logged time.Time
+	unsaid int64 // since the line before
+}
+
+// Periods of the wall clock.
+const (
+	lasts     = 10 * time.Minute // a trouble is shown after its last example
+	every     = time.Minute      // between two lines
+	maxShown  = 20
+	looked    = 10 * time.Second // between two looks at the joins
+	leastSeen = 50               // labels that say something
+)
+
+// Watch are the troubles of a process.
+type Watch struct {
+	Log   *slog.Logger
+	Keyed bool // producers have to send rows by their ids
+
+	mu    sync.Mutex
+	by    map[string]*Trouble
+	joins []joins // of the last minute
+}
+
+// joins are counts of all shards.
+type joins struct {
+	at                          time.Time
+	predictions, labels, joined int64
+	unmet                       int64 // labels that wait, or waited in vain
+}
+
+// Refused takes note of a record that is refused, or has rows that are.
+func (w *Watch) Refused(r *pipeline.Record, reason, detail string) {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.trouble("refused/"+r.Topic+"/"+reason, now)
+	t.Count++
+	t.unsaid++
+	if t.Title != "" && now.Sub(t.logged) < every {
+		return
+	}
+	place := fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset)
+	for _, h := range r.Headers {
+		if h.Key == pipeline.SourceHeader {
+			place += " (made of " + printable.Text(string(h.Value)) + ")"
+		}
+	}
+	t.Kind, t.Title, t.Mend = "refused", "Records are refused: "+reason, mend(reason)
+	t.Text = printable.Text(fmt.Sprintf("%s at %s: %s", reason, place, detail))
+	w.Log.Warn("records are refused, wholly or some of their rows: they are in the dead-letter topic", "reason", reason,
+		"records", t.unsaid, "example", place, "detail", printable.Text(detail), "mend", t.Mend)
+	t.logged, t.unsaid = now, 0
+}
+
+// trouble finds one, or begins it.
+func (w *Watch) trouble(key string, now time.Time) *Trouble {
+	t := w.by[key]
+	if t == nil || now.Sub(t.Last) > lasts {
+		t = &Trouble{Since: now.UTC().Truncate(time.Second)}
+		if w.by == nil {
+			w.by = map[string]*Trouble{}
+		}
+		w.by[key] = t
+	}
+	t.Last = now.UTC().Truncate(time.Second)
+	return t
+}
+
+// mend is what to do about a reason.
+func mend(reason string) string {
+	switch reason {
+	case "not_arrow":
+		return "records that are no Arrow need their format: see Inputs in docs/schema.md"
+	case "not_json", "not_event", "not_protobuf", "column_missing", "column_type", "model_missing", "shape":
+		return "compare inputs in the configuration with the record (plumbline deadletters shows it): docs/schema.md, Inputs"
+	case "label_range", "classes":
+		return "labels and scores must be of one number of classes: docs/schema.md, What is refused"
+	case "too_far_ahead", "record_ahead", "ts_range", "control":
+		return "compare the clocks and the unit of ts: docs/schema.md, What is refused"
+	}
+	return "plumbline deadletters shows them; docs/schema.md, What is refused, has the reasons"
+}
+
+// Look takes note of how labels meet predictions, by the statuses of the shards here.
+func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
+	now := joins{at: time.Now()}
+	for _, t := range tasks {
+		now.predictions += t.Counts[pipeline.CountPredictions]
+		now.labels += t.Counts[pipeline.CountLabels] - t.Counts[pipeline.CountDuplicates] - t.Counts[pipeline.CountCorrections]
+		now.joined += t.Counts[pipeline.CountJoined]
+		now.unmet += t.Counts[pipeline.CountWaitingLabels] + t.Counts[pipeline.CountOrphans]
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.joins = append(w.joins, now)
+	for len(w.joins) > 1 && now.at.Sub(w.joins[0].at) > every+looked {
+		w.joins = w.joins[1:]
+	}
+	first := w.joins[0]
+	labels, met, unmet := now.labels-first.labels, now.joined-first.joined, now.unmet-first.unmet
+	if labels < leastSeen || now.predictions < leastSeen || met*2 >= labels || unmet*2 < labels-met {
+		if labels >= leastSeen {
+			delete(w.by, "apart")
+		}
+		return
+	}
+	t := w.trouble("apart", now.at)
+	t.Kind, t.Title, t.Count = "apart", "Labels meet no predictions", labels-met
+	t.Text = fmt.Sprintf("of the last %d labels %d have met their prediction; %d wait, or waited in vain", labels,
+		max(met, 0), unmet)
+	t.Mend = `compare the ids of both ("7" and 7 differ), or run plumbline doctor`
+	if w.Keyed {
+		t.Mend += "; topics.keyed is true: every row must go to the partition of its id"
+	}
+	if now.at.Sub(t.logged) >= every {
+		w.Log.Warn("labels meet no predictions", "labels", labels, "met", met, "unmet", unmet, "mend", t.Mend)
+		t.logged = now.at
+	}
+}
+
+// Run looks until done is closed.
+func (w *Watch) Run(done <-chan struct{}, tasks func() []*pipeline.TaskStatus) {
+	tick := time.NewTicker(looked)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			w.Look(tasks())
+		}
+	}
+}
+
+// Now are the troubles that last, the latest first.
+func (w *Watch) Now() []Trouble {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []Trouble
+	for key, t := range w.by {
+		if time.Since(t.Last) > lasts {
+			delete(w.by, key)
+			continue
+		}
+		out = append(out, *t)
+	}
+	slices.SortFunc(out, func(a, b Trouble) int {
+		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Title, b.Title), cmp.Compare(a.Text, b.Text))
+	})
+	return out[:min(len(out), maxShown)]
+}

@@ -1,0 +1,65 @@
+package trouble
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+func TestRefusalsAreSaidOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		for i := range 200 {
+			w.Refused(&pipeline.Record{Topic: "t", Partition: 1, Offset: int64(i)}, "not_arrow", "byte 0 \x1b[31m")
+			time.Sleep(time.Second)
+		}
+		if n := strings.Count(log.String(), "\n"); n != 4 {
+			t.Errorf("got %d lines, want one a minute:\n%s", n, &log)
+		}
+		for _, want := range []string{"example=t/1/0", "reason=not_arrow", "Inputs in docs/schema.md", "records=60"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log does not say %s:\n%s", want, &log)
+			}
+		}
+		now := w.Now()
+		if len(now) != 1 || now[0].Count != 200 || strings.Contains(now[0].Text, "\x1b") {
+			t.Errorf("got %+v", now)
+		}
+		time.Sleep(lasts + time.Second)
+		if now := w.Now(); len(now) != 0 {
+			t.Errorf("what is over is shown: %+v", now)
+		}
+	})
+}
+
+func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil)), Keyed: true}
+		look := func(labels, joined, waiting int64) {
+			w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: 1000,
+				pipeline.CountLabels: labels, pipeline.CountJoined: joined, pipeline.CountWaitingLabels: waiting}}})
+			time.Sleep(looked)
+		}
+		look(0, 0, 0)
+		if look(1000, 250, 750); len(w.Now()) != 1 {
+			t.Fatal("three quarters of the labels wait, and nothing is said")
+		}
+		if got := w.Now()[0]; got.Kind != "apart" || !strings.Contains(got.Mend, "topics.keyed is true") ||
+			!strings.Contains(log.String(), "level=WARN") {
+			t.Errorf("got %+v, %s", got, &log)
+		}
+		for i := range int64(8) {
+			look(1000+100*i, 250+100*i, 750)
+		}
+		if now := w.Now(); len(now) != 0 {
+			t.Errorf("labels meet again: %+v", now)
+		}
+	})
+}
