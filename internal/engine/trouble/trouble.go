@@ -99,7 +99,8 @@ func mend(reason string) string {
 	case "not_arrow":
 		return "records that are no Arrow need their format: see Inputs in docs/schema.md"
 	case "not_json", "not_event", "not_protobuf", "column_missing", "column_type", "model_missing", "shape":
-		return "compare inputs in the configuration with the record (plumbline deadletters shows it): docs/schema.md, Inputs"
+		return "compare inputs in the configuration with the record, which plumbline deadletters shows: Inputs in " +
+			"docs/schema.md"
 	case "label_range", "classes":
 		return "labels and scores must be of one number of classes: docs/schema.md, What is refused"
 	case "too_far_ahead", "record_ahead", "ts_range", "control":
@@ -113,7 +114,8 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	now := joins{at: time.Now()}
 	for _, t := range tasks {
 		now.predictions += t.Counts[pipeline.CountPredictions]
-		now.labels += t.Counts[pipeline.CountLabels] - t.Counts[pipeline.CountDuplicates] - t.Counts[pipeline.CountCorrections]
+		now.labels += t.Counts[pipeline.CountLabels] - t.Counts[pipeline.CountDuplicates] -
+			t.Counts[pipeline.CountCorrections]
 		now.joined += t.Counts[pipeline.CountJoined]
 		now.unmet += t.Counts[pipeline.CountWaitingLabels] + t.Counts[pipeline.CountOrphans]
 	}
@@ -125,7 +127,7 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	}
 	first := w.joins[0]
 	labels, met, unmet := now.labels-first.labels, now.joined-first.joined, now.unmet-first.unmet
-	if labels < leastSeen || now.predictions < leastSeen || met*2 >= labels || unmet*2 < labels-met {
+	if labels < leastSeen || now.predictions < leastSeen || met*5 >= labels*4 || unmet*2 < labels-met {
 		if labels >= leastSeen {
 			delete(w.by, "apart")
 		}
@@ -149,6 +151,7 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 func (w *Watch) Run(done <-chan struct{}, tasks func() []*pipeline.TaskStatus) {
 	tick := time.NewTicker(looked)
 	defer tick.Stop()
+	w.Look(nil) // what comes before the next look counts, too
 	for {
 		select {
 		case <-done:
