@@ -31,7 +31,7 @@ var rules = []struct {
 		"github.com/zeebo/xxh3",
 	}},
 	{pkg: "pipeline/record", third: []string{}},
-	{pkg: "pipeline/...", may: []string{"pipeline/...", "arrowio", "arrowio/wire", "internal/binenc",
+	{pkg: "pipeline/...", may: []string{"pipeline/...", "arrowio", "arrowio/half", "arrowio/wire", "internal/binenc",
 		"internal/faultlog", "internal/setting"}},
 	{pkg: "operators", may: []string{"operators/...", "pipeline"}, third: []string{}},
 	{pkg: "operators/join/store", may: []string{"internal/binenc", "internal/workdir"}, third: []string{}},

@@ -404,8 +404,11 @@ func (c *column) number(n int) error {
 	c.words.Data = c.words.Data[:len(c.words.Data)-len(c.words.At(last))]
 	c.words.Ends, c.ints = c.words.Ends[:last], c.ints[:last]
 	c.null, c.n = c.null[:last], last
+	id = append(id, '/')
+	prefix := len(id)
 	for i := 0; c.n < n; i++ {
-		if err := c.addText(append(append(slices.Clip(id), '/'), strconv.Itoa(i)...)); err != nil {
+		id = strconv.AppendInt(id[:prefix], int64(i), 10)
+		if err := c.addText(id); err != nil {
 			return err
 		}
 	}

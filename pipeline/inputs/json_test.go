@@ -275,22 +275,3 @@ func recordJSON(n, k int) []byte {
 	}
 	return append(b, ']')
 }
-
-func BenchmarkJSON(b *testing.B) {
-	for _, n := range []int{1, 100, 1000} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			r := &Record{Value: recordJSON(n, 10)}
-			d, err := New(Config{Format: "json"}, Options{Slices: []string{"region"}})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.SetBytes(int64(len(r.Value)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := d.Decode(r); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

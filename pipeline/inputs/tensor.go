@@ -116,6 +116,12 @@ func (t *tensor) raw(b []byte) error {
 	if width == 0 || len(b)%width != 0 {
 		return wire.Errorf(wire.Shape, "tensor %.40q: %d bytes of datatype %.20q", t.name, len(b), t.datatype)
 	}
+	if t.datatype == "FP32" { // the usual one
+		for ; len(b) > 0; b = b[4:] {
+			t.floats = append(t.floats, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+		}
+		return nil
+	}
 	for ; len(b) > 0; b = b[width:] {
 		var bits uint64
 		for k := range width {

@@ -1,6 +1,6 @@
-// Package trouble says aloud what a deployment loses: records that are refused, and labels that meet no prediction. Each
-// is one warning a minute in the log, and a banner on the page for as long as it lasts, with an example and what mends
-// it. It sees what tasks say; it must not decide anything.
+// Package trouble says aloud what a deployment loses: records that are refused, and labels that meet no prediction. Of
+// each there is one warning a minute in the log, and a banner on the page for as long as it lasts, with an example and
+// what mends it. It sees what tasks say; it must not decide anything.
 package trouble
 
 import (
