@@ -9,7 +9,7 @@ step() { printf '\n-- %s (%d s)\n' "$*" "$SECONDS"; }
 step "what Debian has"
 missing=()
 for pair in buildah:buildah umoci:umoci bwrap:bubblewrap prometheus:prometheus prometheus-alertmanager:prometheus-alertmanager \
-	systemd-analyze:systemd java:openjdk-17-jre-headless; do
+	systemd-analyze:systemd file:file java:openjdk-17-jre-headless; do
 	command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
 done
 if ((${#missing[@]})) && command -v apt-get >/dev/null && [[ $(id -u) == 0 ]]; then

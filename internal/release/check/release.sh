@@ -23,14 +23,14 @@ done
 if command -v man >/dev/null; then MANWIDTH=80 man -l dist/man/plumbline.1 2>/dev/null | grep -q 'plumbline run' || fail "man cannot show plumbline.1"; fi
 
 # go install …@version, from a module proxy in a folder; all else comes from what was downloaded before.
-.cache/bin/release modzip "$PWD" "$version" "$tmp/proxy"
+git clone -q . "$tmp/elsewhere"
+.cache/bin/release modzip "$tmp/elsewhere" "$version" "$tmp/proxy"
 GOPROXY=file://$tmp/proxy,file://$(go env GOMODCACHE)/cache/download GONOSUMDB='*' GOFLAGS=-trimpath \
 	GOMODCACHE=$tmp/mod GOBIN=$tmp/bin CGO_ENABLED=0 go install -ldflags '-s -w' "github.com/plumbline/plumbline/cmd/plumbline@$version"
 [[ $("$tmp/bin/plumbline" --version) == "plumbline $version "* ]] || fail "go install made $("$tmp/bin/plumbline" --version)"
 echo "go install: $("$tmp/bin/plumbline" --version)"
 
 if [[ -z ${FAST:-} ]]; then
-	git clone -q . "$tmp/elsewhere"
 	[[ -z $(git status --porcelain -- '*.go' go.mod go.sum) ]] || fail "the working tree has changes: the clone would differ"
 	flags=(-tags static -trimpath -ldflags "-s -w -buildid= -X github.com/plumbline/plumbline/internal/buildinfo.version=$version")
 	GOCACHE=$tmp/cache CGO_ENABLED=0 GOFLAGS='' go -C "$tmp/elsewhere" build "${flags[@]}" -o "$tmp/plumbline" ./cmd/plumbline
