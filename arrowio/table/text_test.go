@@ -14,7 +14,8 @@ func FuzzText(f *testing.F) {
 		"probs,label_0,label_1\n\"[0.1, 0.9]\",0,1\n", "ts,logit,y\n2026-01-02 03:04:05,1,-100\n",
 		`{"logits": [1, 2], "label": 0}` + "\n" + `{"logits": [1, 2]}`, `[{"y_true": "a", "prob": 0.5, "time": 1.7e9}]`,
 		`{"probs": [[0.5, 0.5], [0, 1]], "labels": [1, null]}`, `{"a": {"b": {"c": [1, 2]}}, "y": [[1], [0]]}`,
-		"proba_b,proba_a,target,weight,id,features_0\n0.5,0.5,a,1,x,3\n", "\ufeffprob\n1e400\n", "{", "[[", "\"", "a\x00",
+		"proba_b,proba_a,target,weight,id,features_0\n0.5,0.5,a,1,x,3\n", "\ufeffprob\n1e400\n", "{", "[[", "\"",
+		"a\x00",
 	} {
 		f.Add([]byte(s), "", "")
 		f.Add([]byte(s), "label", "a,b")
