@@ -210,7 +210,7 @@ func (p *columnPlan) note(what string, columns ...string) {
 	p.notes = append(p.notes, what+" from "+quoteNames(columns))
 }
 
-// features are a list, or columns features_0, features_1, …
+// features are a list, or columns features_0, features_1 and so on.
 func (p *columnPlan) features() error {
 	if i := p.free("features"); i >= 0 && p.fields[i].kind == lists {
 		p.roles[i].part = featureList
@@ -392,8 +392,8 @@ func (p *columnPlan) family(prefix string, anything bool) bool {
 	var names, figures []string
 	for i, f := range p.fields {
 		s, ok := suffix(f.name, prefix)
-		if !ok || p.roles[i].part != ignored || f.kind != floats && !(anything && (f.kind.numeric() ||
-			f.kind == anyText)) {
+		fits := f.kind == floats || anything && (f.kind.numeric() || f.kind == anyText)
+		if !ok || !fits || p.roles[i].part != ignored {
 			continue
 		}
 		at, names = append(at, i), append(names, s)
