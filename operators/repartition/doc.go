@@ -1,5 +1,6 @@
-// Package repartition splits the messages of an unkeyed topic by the ids of their rows into messages for the partitions
-// of the keyed topic that shards read. It is no stage of a shard: pipeline.Relay runs it before.
+// Package repartition splits the records of a topic, under any key and in any format of inputs, by the ids of their rows
+// into messages for the partitions of the topic that shards read. It is no stage of a shard: pipeline.Relay runs it
+// before.
 //
 // What becomes of a message depends on the message and the configuration alone, and each part says in its headers which
 // message it was made of (pipeline.Provenance). So the converter has no state: it writes at least once, and the shard
