@@ -1,4 +1,4 @@
-// Package repartition splits the records of a topic, under any key and in any format of inputs, by the ids of their rows
+// Package repartition splits the records of a topic, under any key and in any format of inputs, by the ids of the rows
 // into messages for the partitions of the topic that shards read. It is no stage of a shard: pipeline.Relay runs it
 // before.
 //
