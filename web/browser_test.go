@@ -4,6 +4,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -90,6 +91,36 @@ func TestPageInBrowser(t *testing.T) {
 	f("?model=digits-resnet20&version=2024-03-01&slice=region%3Deu&window=last-5000", "▲ firing", ">ece-calibrated<",
 		">critical<")
 	f("?model=gone", "digits-resnet20")
+}
+
+// TestModelSearchInBrowser: of more versions than the page lists, a person finds one by typing a part of its name, and
+// sees its numbers.
+func TestModelSearchInBrowser(t *testing.T) {
+	h := history.New(history.Config{})
+	for i := range defaultVersions + 50 {
+		h.AddSnapshot(snapshotAt(fmt.Sprintf("model-%03d", i), "1", "", time.Hour))
+	}
+	srv := httptest.NewServer(still(h))
+	defer srv.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	page := newTab(ctx, t, 1200, 900)
+	last := fmt.Sprintf("model-%03d", defaultVersions+49)
+	page.call("Page.navigate", map[string]any{"url": srv.URL})
+	page.await(ctx, `!!document.querySelector("#search") && !document.querySelector("#search").hidden`)
+	page.await(ctx, fmt.Sprintf(`document.querySelector("#search span").textContent === "First %d of %d versions"`,
+		defaultVersions, defaultVersions+50))
+	page.await(ctx, `document.querySelector("[name=search]").focus() === undefined`)
+	page.call("Input.insertText", map[string]any{"text": last})
+	for _, kind := range []string{"keyDown", "keyUp"} {
+		page.call("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": "Enter", "code": "Enter", "text": "\r",
+			"windowsVirtualKeyCode": 13})
+	}
+	page.await(ctx, fmt.Sprintf(`[...document.querySelector("[name=model]").options].some((o) => o.value === %q)`, last))
+	page.await(ctx, fmt.Sprintf(`(() => { const m = document.querySelector("[name=model]"); m.value = %q;
+		m.dispatchEvent(new Event("change", { bubbles: true })); return true; })()`, last))
+	page.await(ctx, fmt.Sprintf(`location.search.includes("model=%s") && document.body.innerText.includes("5\u202f043")`,
+		last))
 }
 
 func TestEmptyPageInBrowser(t *testing.T) {

@@ -40,8 +40,12 @@ func newTab(ctx context.Context, t *testing.T, width, height int) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	profile, err := os.MkdirTemp("", "plumbline-tab-") // its processes may write to it for a moment after its end
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(ctx, bin, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-		"--hide-scrollbars", "--user-data-dir="+t.TempDir(),
+		"--hide-scrollbars", "--user-data-dir="+profile,
 		"--blink-settings=preferredColorScheme=1", "--remote-debugging-pipe", "about:blank")
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut} // descriptors 3 and 4, as the browser wants them
 	if err := cmd.Start(); err != nil {
@@ -55,6 +59,7 @@ func newTab(ctx context.Context, t *testing.T, width, height int) *tab {
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+		_ = os.RemoveAll(profile)
 	})
 	target := b.call("Target.createTarget", map[string]any{"url": "about:blank"})
 	b.session = b.call("Target.attachToTarget", map[string]any{"targetId": target["targetId"],
