@@ -116,11 +116,12 @@ func TestModelSearchInBrowser(t *testing.T) {
 		page.call("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": "Enter", "code": "Enter", "text": "\r",
 			"windowsVirtualKeyCode": 13})
 	}
-	page.await(ctx, fmt.Sprintf(`[...document.querySelector("[name=model]").options].some((o) => o.value === %q)`, last))
+	page.await(ctx, fmt.Sprintf(`[...document.querySelector("[name=model]").options].some((o) => o.value === %q)`,
+		last))
 	page.await(ctx, fmt.Sprintf(`(() => { const m = document.querySelector("[name=model]"); m.value = %q;
 		m.dispatchEvent(new Event("change", { bubbles: true })); return true; })()`, last))
-	page.await(ctx, fmt.Sprintf(`location.search.includes("model=%s") && document.body.innerText.includes("5\u202f043")`,
-		last))
+	page.await(ctx, fmt.Sprintf(`location.search.includes("model=%s") &&
+		document.body.innerText.includes("5\u202f043")`, last))
 }
 
 func TestEmptyPageInBrowser(t *testing.T) {
