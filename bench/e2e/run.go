@@ -164,7 +164,7 @@ func (b *bench) drained(ctx context.Context, listen string, s *stream) error {
 	defer stop()
 	started := false
 	limit := time.Now().Add(5 * time.Minute)
-	for ; time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
+	for ; time.Now().Before(limit) && ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
 		drained, err := progress(ctx, listen, s.Rows)
 		if err != nil {
 			continue
@@ -177,7 +177,7 @@ func (b *bench) drained(ctx context.Context, listen string, s *stream) error {
 			go b.profile(profiling, listen, s)
 		}
 	}
-	return fmt.Errorf("%s: not drained after 5 minutes", s.prefix)
+	return fmt.Errorf("%s: not drained after 5 minutes, or interrupted", s.prefix)
 }
 
 func progress(ctx context.Context, listen string, rows int64) (drained bool, err error) {
