@@ -1,7 +1,6 @@
 package inputs
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -269,14 +268,4 @@ func formOf(cols map[string][]*column) arrowio.ScoreForm {
 		}
 	}
 	return arrowio.ScoreForm{}
-}
-
-// firstPath is what refusals name where a column is missing.
-func firstPath(cols []*column, name string) string {
-	for _, c := range cols {
-		if c.name == name {
-			return cmp.Or(c.path, name)
-		}
-	}
-	return name
 }
