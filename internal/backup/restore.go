@@ -15,11 +15,6 @@ import (
 	"strings"
 )
 
-// Read checks a copy from its beginning to its end, and returns what it holds.
-func Read(in io.Reader) (*Manifest, error) {
-	return walk(in, func(File, io.Reader) error { return nil })
-}
-
 // Restore checks the copy in the file at path, then writes it to p, whose state must be empty and whose group that of
 // the copy.
 func Restore(path string, p Place) (*Manifest, error) {
