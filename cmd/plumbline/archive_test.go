@@ -106,6 +106,7 @@ http: {listen: ""}
 join: {memory_bytes: 10000}
 archive: {directory: %q, roll_time: 20s, roll_rows: 150}
 checkpoints: {dir: %q, interval: 100ms, rows: 200, store: %s}
+topics: {keyed: true}
 `, brokers[0], partitions, "DIR", t.TempDir(), store)
 			_, cfg := deploy(t, strings.ReplaceAll(text, "DIR", dir))
 			all, err := parseStages("all")

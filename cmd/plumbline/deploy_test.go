@@ -16,7 +16,9 @@ import (
 // deploy writes a configuration file, of keyed topics, and makes the topics that it names.
 func deploy(t *testing.T, text string) (path string, cfg config.Config) {
 	t.Helper()
-	if strings.Contains(text, "topics: {") {
+	if strings.Contains(text, "topics: {keyed: true") {
+		// It says so itself.
+	} else if strings.Contains(text, "topics: {") {
 		text = strings.Replace(text, "topics: {", "topics: {keyed: true, ", 1)
 	} else {
 		text += "\ntopics: {keyed: true}\n"

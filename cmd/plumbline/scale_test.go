@@ -53,7 +53,7 @@ func runScaled(t *testing.T, suffix string, rows []batchtest.Row, numbers []stri
 			t.Fatal(err)
 		}
 		text := strings.Replace(string(b),
-			"topics: {logits_unkeyed: plumbline.logits-unkeyed, labels_unkeyed: plumbline.labels-unkeyed}", "", 1)
+			", logits_unkeyed: plumbline.logits-unkeyed, labels_unkeyed: plumbline.labels-unkeyed", "", 1)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

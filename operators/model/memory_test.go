@@ -350,7 +350,7 @@ func add(tb testing.TB, set *acc.Set, b *arrowio.Batch) int {
 
 // liveBytes is the formula of docs/operations.md for a slice, or a whole version, with the default windows.
 func (l load) liveBytes(tb testing.TB, panes int, whole bool) float64 {
-	const overhead, fixed, perClass = 300, 80_000, 500
+	const overhead, fixed, perClass = 300, 50_000, 500
 	rows, perPane := l.minute*l.pane.Minutes()*float64(panes), l.minute*l.pane.Minutes()
 	minutes := float64(panes)*l.pane.Minutes() + l.lag.Minutes() // that predictions with labels are of
 	buckets, inBucket := math.Min(minutes, 70), rows/minutes
@@ -359,13 +359,13 @@ func (l load) liveBytes(tb testing.TB, panes int, whole bool) float64 {
 		bucketBytes(tb, rows, l.k) + // day
 		last*(bucketBytes(tb, perPane, l.k)+overhead) + // last5000
 		bucketBytes(tb, rows, l.k) // since the calibrator took force
-	sample, classes := setting.Default[stats.SampleConfig](), 0.0
+	sample, ofVersion := setting.Default[stats.SampleConfig](), 0.0
 	most := sample.SliceRows
 	if whole {
-		most, classes = sample.Rows, 45*math.Pow(min(float64(l.k), 128), 2)
+		most, ofVersion = sample.Rows, 30_000+45*math.Pow(min(float64(l.k), 128), 2)
 	}
 	sampled := math.Min(float64(most), rows) * float64(90+4*l.k)
-	return windows + 200*last + sampled + fixed + perClass*float64(l.k) + classes
+	return windows + 200*last + sampled + fixed + perClass*float64(l.k) + ofVersion
 }
 
 // outputBytes is what docs/operations.md says that a slice publishes at the end of a slide.
