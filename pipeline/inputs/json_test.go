@@ -244,7 +244,7 @@ func FuzzFloat32(f *testing.F) {
 	f.Add("16777217.00000000000000001e-3")
 	f.Add("1.17549429e-38")
 	f.Fuzz(func(t *testing.T, text string) {
-		if !json.Valid([]byte(text)) || text == "" || !(text[0] == '-' || text[0] >= '0' && text[0] <= '9') {
+		if !json.Valid([]byte(text)) || text == "" || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
 			t.Skip()
 		}
 		text = strings.TrimSpace(text)

@@ -74,7 +74,7 @@ func compile(c *Config, sliceNames []string) (*mapping, *pathError) {
 			continue
 		}
 		if w.path == "" {
-			own := def.own && !(scored && isScore(w.name))
+			own := def.own && (!scored || !isScore(w.name))
 			if w.path = def.paths[w.name]; w.path == "" && own {
 				w.path = w.name
 			}
