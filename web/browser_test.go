@@ -232,7 +232,8 @@ func TestInhibitedAlertsInBrowser(t *testing.T) {
 	root := item(t, dom, "Alarm: calibration-calibrated")
 	for _, want := range []string{`aria-label="Follows from it"`, "worse-nll", "region=us", "over its limit, inhibited",
 		"calibrated confidence is overconfident",
-		"Evidence: by chance at most once in 9.8 years; overconfident", "alarm from 15.7", "Since about 11:51:00 (an estimate)", "(0.600, 0.667]",
+		"Evidence: by chance at most once in 9.8 years; overconfident", "alarm from 15.7",
+		"Since about 11:51:00 (an estimate)", "(0.600, 0.667]",
 		"−12.37", `href="/?at=2024-03-05T11%3A54%3A00Z`, " open="} {
 		if !strings.Contains(strings.ToLower(root), strings.ToLower(want)) {
 			t.Errorf("the root alert lacks %q: %s", want, root)

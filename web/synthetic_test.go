@@ -145,8 +145,8 @@ func anytime(h *history.History) *history.History {
 		Rows:      1800,
 		Signal:    "calibrated",
 		Message: "calibrated confidence is overconfident since about 2024-03-05T11:51:00Z: mean confidence 0.884, " +
-			"accuracy 0.813, ECE 0.0712 on the 1800 labelled rows since. A model inside the tolerance (ECE 0.02, each " +
-			"bin 0.05) shows this at most once in 9.8 years; mostly in (0.6, 0.667] by -0.124",
+			"accuracy 0.813, ECE 0.0712 on the 1800 labelled rows since. A model inside the tolerance (ECE 0.02, " +
+			"each bin 0.05) shows this at most once in 9.8 years; mostly in (0.6, 0.667] by -0.124",
 		Diagram: "/?at=2024-03-05T11%3A54%3A00Z&model=digits-resnet20&slice=&version=2024-03-01&window=last-5000",
 		Evidence: &record.AlertEvidence{
 			Tests:        []string{"ece", "bin"},
