@@ -21,6 +21,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/schema"
 
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // zeroArray is an npz file whose only array has n×10 zeros of float64: about a thousandth of them in bytes.
@@ -152,6 +153,7 @@ func readers(t *testing.T) map[string][]string {
 
 // TestMaxMemory: a file that asks for more memory than it may have is refused, whatever reads it.
 func TestMaxMemory(t *testing.T) {
+	testsize.Slow(t)
 	const most = 64 << 20
 	files := []string{zeroArray(t, 2<<20), constantParquet(t, 4<<20), longLine(t, 100<<20)}
 	for _, file := range files[:2] {
@@ -194,6 +196,7 @@ func TestMaxMemory(t *testing.T) {
 
 // TestSignalsAreObeyedWhileReading: a command that waits for a file ends when it is told to.
 func TestSignalsAreObeyedWhileReading(t *testing.T) {
+	testsize.Slow(t)
 	pipe := filepath.Join(t.TempDir(), "rows.csv")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip(err)

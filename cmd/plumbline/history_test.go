@@ -96,6 +96,7 @@ func awaitHistory(t *testing.T, path string, brokers []string) []string {
 
 // TestHistoryOfARun: what was decided is in the database, "no change" too, and stays over a restart and a removal.
 func TestHistoryOfARun(t *testing.T) {
+	testsize.Slow(t)
 	cfg, path, brokers := historyWorld(t, "")
 	all := engine.Stages{Shards: true, Models: true}
 	rt, stop := start(t, cfg, all)

@@ -12,11 +12,13 @@ import (
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/inspect"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
 // TestInspect runs the pipeline and reads what it left: checkpoints of a shard and of a model task, pane messages.
 func TestInspect(t *testing.T) {
+	testsize.Slow(t)
 	brokers := kafkatest.Start(t)
 	dir := t.TempDir()
 	_, cfg := deploy(t, fmt.Sprintf(

@@ -246,6 +246,7 @@ func TestNotClosed(t *testing.T) {
 
 // TestInterrupted stops runs early and in their middle: soon, and with nothing left behind.
 func TestInterrupted(t *testing.T) {
+	testsize.Slow(t)
 	for _, line := range []string{"seed 1", "page at", "SHIFT begins"} {
 		t.Setenv("TMPDIR", t.TempDir())
 		ctx, cancel := context.WithCancel(t.Context())

@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
@@ -111,6 +112,7 @@ func TestDrainedHasEveryStage(t *testing.T) {
 
 // TestDrainedAsksWhereLogsEnd: what a process was told last of its logs is not what they hold now.
 func TestDrainedAsksWhereLogsEnd(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, 1, "panes")

@@ -65,6 +65,7 @@ func fallback(t *testing.T, seed uint64, s setup, in worldtest.Lanes, journals b
 // in the recorded order, so every pane message has the same number and the same bytes again. The streams are sparse and
 // have idle inputs, and some rows are late in one order and in time in another.
 func TestFallbackShowsTheSame(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	for name, o := range map[string]batchtest.Options{
 		"sparse": {N: 60, Step: 25 * second, MaxLag: 90 * second, Unlabelled: .1},

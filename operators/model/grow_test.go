@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
@@ -371,6 +372,7 @@ func (g *grown) finish() {
 // TestShardsBecomeMore has 4, 12 and 16 shards on one stream, with crashes at every step, and compares all that comes
 // of it with a run of 4 shards.
 func TestShardsBecomeMore(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	s := defaultSetup()
 	s.slices = []string{"region"}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -317,6 +318,7 @@ func (f *flaky) dial(ctx context.Context, network, addr string) (net.Conn, error
 }
 
 func TestSinkTriesAgain(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, 1, "panes")

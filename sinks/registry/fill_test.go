@@ -44,6 +44,7 @@ func follow(t *testing.T, f *Filler, open func(int64) Source) {
 
 // TestLockedDatabase: while another program holds the file, the filler waits and says so; then it catches up.
 func TestLockedDatabase(t *testing.T) {
+	testsize.Slow(t)
 	path := filepath.Join(t.TempDir(), "h.db")
 	s := open(t, Options{Config: Config{Store: File, Path: path, Timeout: time.Second}})
 	holder, err := bbolt.Open(path, 0o644, nil)

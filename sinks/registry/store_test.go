@@ -202,6 +202,7 @@ func TestVersion(t *testing.T) {
 
 // TestPrune holds retention against a reference, and fills a second database anew: it keeps the same.
 func TestPrune(t *testing.T) {
+	testsize.Slow(t)
 	each(t, func(t *testing.T, cfg Options) {
 		rs := decisions(t, 11, 300)
 		order := decision(t, record.DecisionOrder, "m1", "0", record.Order{Kind: record.HeadOrder, ID: "m1/0+head1",

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/eventually"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/head"
 )
@@ -82,6 +83,7 @@ func newTask(t *testing.T) Task {
 // TestCommandLeavesNothing: whatever a program has started in its group is gone when it has ended, well or not, or is
 // not wanted any more, with a guard and without. A process that it left behind with its output open delays nothing.
 func TestCommandLeavesNothing(t *testing.T) {
+	testsize.Slow(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are looked at in /proc")
 	}

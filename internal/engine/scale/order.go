@@ -138,7 +138,7 @@ func (b *Book) Recover(ctx context.Context, t Topics) error {
 	return err
 }
 
-// Found is the number of shards by the topic of plumbline's own that they read; 0 = they read none.
+// Found is the number of shards by the topics of plumbline's own that they read; 0 = they read none.
 func (t Topics) Found(ctx context.Context) (of int, err error) {
 	meta, err := t.Client.Metadata(ctx, &kafka.MetadataRequest{})
 	if err != nil {
@@ -146,16 +146,28 @@ func (t Topics) Found(ctx context.Context) (of int, err error) {
 	}
 	for _, topic := range meta.Topics {
 		n := len(topic.Partitions)
-		if topic.Name != Topic(t.Config, t.Config.Topics.Logits, n) || n <= of {
+		own := slices.Collect(maps.Values((&Plan{Of: n, Split: true}).Inputs(t.Config)))
+		if n <= of || !slices.Contains(own, topic.Name) {
 			continue
 		}
-		_, end, err := kafkaio.Bounds(ctx, t.Client, topic.Name, 0)
+		written, err := t.written(ctx, topic.Name, n)
 		if err != nil {
 			return 0, err
 		}
-		if end > 0 { // one that was made for an order that was never given has nothing
+		if written { // one that was made for an order that was never given has nothing
 			of = n
 		}
 	}
 	return of, nil
+}
+
+// written says whether any partition of a topic has had a record. A process that was killed early has written to few.
+func (t Topics) written(ctx context.Context, topic string, partitions int) (bool, error) {
+	for p := range partitions {
+		_, end, err := kafkaio.Bounds(ctx, t.Client, topic, p)
+		if err != nil || end > 0 {
+			return end > 0, err
+		}
+	}
+	return false, nil
 }

@@ -107,11 +107,24 @@ func TestTopicsThatAreThere(t *testing.T) {
 	if plan.To != 12 || n != 12 || err != nil {
 		t.Errorf("plan %+v, topic %s with %d partitions, %v", plan, logits, n, err)
 	}
-	if of, err := topics.Found(ctx); of != 0 || err != nil {
-		t.Errorf("found %d shards, %v, before any record came", of, err)
-	}
-	kafkatest.Write(t, brokers, kafka.Message{Topic: logits, Value: []byte("x")})
-	if of, err := topics.Found(ctx); of != 12 || err != nil {
-		t.Errorf("found %d shards, %v, want 12", of, err)
+}
+
+// TestShardsAreFound: one record in any partition of any topic that shards read says how many they are, since a process
+// that is killed in its first second has written to few.
+func TestShardsAreFound(t *testing.T) {
+	ctx := t.Context()
+	brokers := kafkatest.Start(t)
+	cfg := config.Default()
+	topics := Topics{Config: &cfg, Client: &kafka.Client{Addr: kafka.TCP(brokers...)}}
+	for i, topic := range []string{Topic(&cfg, cfg.Topics.Labels, 4), Topic(&cfg, cfg.Topics.Logits, 12)} {
+		n := 4 + 8*i
+		kafkatest.CreateTopics(t, brokers, n, topic)
+		if of, err := topics.Found(ctx); of != 4*i || err != nil {
+			t.Errorf("found %d shards, %v, before a record of %d", of, err, n)
+		}
+		kafkatest.Write(t, brokers, kafka.Message{Topic: topic, Partition: n - 1, Value: []byte("x")})
+		if of, err := topics.Found(ctx); of != n || err != nil {
+			t.Errorf("found %d shards, %v, want %d", of, err, n)
+		}
 	}
 }
