@@ -285,7 +285,7 @@ func (w *cancelWriter) Write(p []byte) (int, error) {
 // TestLines: on a terminal no line is wider than it is, none loses a word, and the stamp stands once.
 func TestLines(t *testing.T) {
 	const text = "ALARM firing: the model is overconfident beyond the tolerance, by its own estimate since 00:08:20; " +
-		"evidence e^23, bound e^17"
+		"one inside it shows this at most once in 3.3 years"
 	for _, width := range []int{0, 29, 30, 60, 61, 80, 500} {
 		var b bytes.Buffer
 		l := &Lines{W: &b, Colour: true, Width: width}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -148,10 +149,10 @@ func (s *story) judged(v record.Verdict, at time.Time) {
 	s.verdict = &v
 	e := &v.Evidence
 	s.lines.at(at, "%s: the shadow %s, on the same %d rows: accuracy %s -> %s, NLL %.4f -> %.4f, ECE %s -> %s; "+
-		"evidence e^%.0f, bound e^3",
+		"the chance that it is no better is at most %.1g, %g suffices",
 		s.lines.mark("HEAD "+v.State), v.ShadowVersion, e.Rows, percent(&e.Serving.Accuracy),
 		percent(&e.Shadow.Accuracy), e.Serving.NLL, e.Shadow.NLL,
-		percent(&e.Serving.ECE), percent(&e.Shadow.ECE), e.LogEBetter)
+		percent(&e.Serving.ECE), percent(&e.Shadow.ECE), math.Exp(-max(e.LogEBetter, 0)), e.Alpha)
 }
 
 // finetune is the result's part.

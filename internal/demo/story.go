@@ -135,8 +135,8 @@ func (s *story) alert(a record.Alert, at time.Time) {
 		s.alarm = &a
 		s.alarmRows = s.labelled - s.atShift
 		s.lines.at(at, "%s: the model is %s beyond the tolerance, by its own estimate since %s; "+
-			"evidence e^%.0f, bound e^%.0f", s.lines.mark("ALARM firing"),
-			a.Evidence.Direction, a.Since.Std().Format(time.TimeOnly), a.Value, a.Threshold)
+			"one inside it shows this %s", s.lines.mark("ALARM firing"),
+			a.Evidence.Direction, a.Since.Std().Format(time.TimeOnly), a.Evidence.ByChance)
 		s.lines.at(at, "%v and %d labelled rows after the shift; ECE of the %d rows since that estimate %s",
 			at.Sub(s.plan.Shift), s.alarmRows, a.Rows, percent(&a.ECE))
 	case ours && a.State == "firing" && strings.HasPrefix(a.InhibitedBy, "calibrator"):

@@ -86,8 +86,8 @@ func (r *run) verdict(c *candidate, cfg *Config) string {
 	case r.rows < leastValidation:
 		return fmt.Sprintf("%d rows are too few to tell", r.rows)
 	case c.test.LogE() < r.need(cfg):
-		return fmt.Sprintf("NLL difference %.5f ± %.5f: log e-value %.2f is below %.2f",
-			diff, se, c.test.LogE(), r.need(cfg))
+		return fmt.Sprintf("NLL difference %.5f ± %.5f: the chance of that without a gain is up to %.2g, and must be "+
+			"below %.2g", diff, se, math.Exp(-max(c.test.LogE(), 0)), math.Exp(-r.need(cfg)))
 	case -diff < cfg.MinNLLGain:
 		return fmt.Sprintf("NLL would fall by %.5f, less than %g", -diff, cfg.MinNLLGain)
 	case c.score.ece() > r.inForce.ece()+cfg.MaxECERise:
