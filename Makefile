@@ -11,7 +11,7 @@ DEADCODE := $(BIN)/deadcode
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/config/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train bench-e2e external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
+.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train bench-e2e external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check ptxas ptx-mutants cuda-fake kafka-start kafka-stop clean
 
 # The program, and the same program with the gorgonia backend of training beside the others.
 plumbline:
@@ -290,14 +290,34 @@ ptx-check:
 	$(PTX_CLANG) $(PTX_FLAGS) -S -o .cache/kernels.ptx $(PTX_DIR)/kernels.cu
 	cmp .cache/kernels.ptx $(PTX_DIR)/kernels.ptx
 
-# The cuda backend's whole path without a device: its tests on a stand-in for libcuda and cuBLAS made from the same kernels.
-CUDA_TEST :=
-
-cuda-fake:
+# Registers and spills of the kernels on every architecture, by NVIDIA's assembler from PyPI (40 MB, once).
+# PLUMBLINE_DOCS=1 rewrites the table; else it must be as it is.
+ptxas:
 	mkdir -p .cache
-	g++ -std=c++20 -O2 -Wall -Wextra -Werror -fPIC -shared -include trainer/backend/cuda/testdata/fakecuda/host.h -o .cache/libfakecuda.so trainer/backend/cuda/testdata/fakecuda/fakecuda.cpp
-	PLUMBLINE_LIBCUDA=$(CURDIR)/.cache/libfakecuda.so PLUMBLINE_LIBCUBLAS=$(CURDIR)/.cache/libfakecuda.so \
-		CGO_ENABLED=0 go test -count=1 $(CUDA_TEST) ./trainer/backend/cuda
+	trainer/backend/cuda/ptxas.sh .cache >.cache/train-ptxas.md
+	$(if $(PLUMBLINE_DOCS),cp .cache/train-ptxas.md bench/results/,cmp .cache/train-ptxas.md bench/results/train-ptxas.md)
+
+# The cuda backend's whole path without a device: its tests on a stand-in for libcuda and cuBLAS that runs the committed PTX,
+# translated to C++, and checks every access to memory. One of MUTANTS changes of an instruction is tried too.
+CUDA_TEST :=
+MUTANTS := 97
+FAKECUDA := trainer/backend/cuda/testdata/fakecuda/fakecuda.cpp
+CUDA_FAKE := PLUMBLINE_LIBCUDA=$(CURDIR)/.cache/libfakecuda.so PLUMBLINE_LIBCUBLAS=$(CURDIR)/.cache/libfakecuda.so CGO_ENABLED=0 \
+	go test -count=1
+
+.cache/libfakecuda.so: $(PTX_DIR)/kernels.ptx $(wildcard trainer/backend/cuda/ptx/*.go trainer/backend/cuda/testdata/fakecuda/*)
+	mkdir -p .cache
+	go run ./trainer/backend/cuda/ptx $(PTX_DIR)/kernels.ptx >.cache/ptx.inc
+	g++ -std=c++20 -O2 -march=native -ffp-contract=off -Wall -Wextra -Werror -fPIC -shared -DPTX_INCLUDE='"$(CURDIR)/.cache/ptx.inc"' -o $@ $(FAKECUDA)
+
+cuda-fake: .cache/libfakecuda.so
+	$(CUDA_FAKE) $(CUDA_TEST) ./trainer/backend/cuda -args -mutants $(MUTANTS)
+
+# Every fma, setp, bar, ld and st of the PTX changed, moved or removed, one at a time: how many the tests notice.
+# PLUMBLINE_DOCS=1 rewrites the table.
+ptx-mutants: .cache/libfakecuda.so
+	$(CUDA_FAKE) -timeout 2h -v -run '^TestMutants$$' ./trainer/backend/cuda -args -mutants 1 \
+		-mutant-table $(CURDIR)/$(if $(PLUMBLINE_DOCS),bench/results,.cache)/train-mutants.md
 
 kafka-start:
 	deploy/kafka/kafka.sh start

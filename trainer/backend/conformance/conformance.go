@@ -177,30 +177,31 @@ func halves(x []float32) []uint16 {
 func Check(t T, b backend.Backend, tol Tolerance) {
 	t.Helper()
 	for _, c := range Cases() {
-		s, err := b.Open(c.Problem)
-		if err != nil {
-			if errors.Is(err, backend.ErrUnsupported) && c.Problem.Losses[0] != "ce" {
-				t.Logf("%s: %s: %v", b.Name(), c.Name, err)
-				continue
-			}
-			t.Fatalf("%s: %s: open: %v", b.Name(), c.Name, err)
-		}
-		ref, err := backend.Go{}.Open(c.Problem)
-		if err != nil {
-			t.Fatalf("%s: reference: %v", c.Name, err)
-		}
-		for _, err := range []error{compare(c, s, ref, tol), resumes(c, b, s), refuses(c, s)} {
-			if err != nil {
-				t.Errorf("%s: %s: %v", b.Name(), c.Name, err)
-			}
-		}
-		if err := s.Close(); err != nil {
-			t.Errorf("%s: %s: close: %v", b.Name(), c.Name, err)
-		}
-		if err := ref.Close(); err != nil {
-			t.Errorf("%s: reference: close: %v", c.Name, err)
+		err := CheckCase(c, b, tol)
+		switch {
+		case errors.Is(err, backend.ErrUnsupported) && c.Problem.Losses[0] != "ce":
+			t.Logf("%s: %s: %v", b.Name(), c.Name, err)
+		case err != nil:
+			t.Errorf("%s: %s: %v", b.Name(), c.Name, err)
 		}
 	}
+}
+
+// CheckCase runs one case on b and on the reference, and says how they differ.
+func CheckCase(c Case, b backend.Backend, tol Tolerance) error {
+	s, err := b.Open(c.Problem)
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	ref, err := backend.Go{}.Open(c.Problem)
+	if err != nil {
+		return errors.Join(fmt.Errorf("reference: %w", err), s.Close())
+	}
+	err = compare(c, s, ref, tol)
+	if err == nil {
+		err = errors.Join(resumes(c, b, s), refuses(c, s))
+	}
+	return errors.Join(err, s.Close(), ref.Close())
 }
 
 // compare runs the epoch on both and compares everything that can be seen.

@@ -28,6 +28,8 @@ func needDevice(t testing.TB) {
 type stand struct {
 	Set func(key string, value int64)  `c:"fakecuda_set"`
 	Get func(key string) (value int64) `c:"fakecuda_get"`
+	// Reached fills in, for each line of the image, whether an instruction of it ran since the last call.
+	Reached func(to *byte, n int64) `c:"fakecuda_reached"`
 }
 
 // needStand skips where the driver is a real one.

@@ -34,8 +34,11 @@
 // Backend.Split has cuBLAS multiply on tensor cores, each float32 as a sum of two TF32 numbers: float16 features are
 // TF32 numbers already, so that a product takes two TF32 products. It is off by default.
 //
-// `make cuda-fake` runs this package's tests on a stand-in for the driver and cuBLAS, made of the same kernels by a C++
-// compiler (testdata/fakecuda); gpu_check.sh runs tests, compute-sanitizer and timings on a device.
+// `make cuda-fake` runs this package's tests on a stand-in for the driver and cuBLAS (testdata/fakecuda). It runs the
+// committed PTX, translated to C++ by command ptx, and ends a launch at an access out of bounds, a misaligned one, a
+// race, a read of what nobody wrote, barriers that not all threads reach, and a loop without end. TestMutants changes
+// instructions one at a time and counts what the tests notice. gpu_check.sh runs tests, compute-sanitizer and timings
+// on a device.
 //
 // A context belongs to a thread of the operating system, so each session has one locked thread of its own.
 package cuda

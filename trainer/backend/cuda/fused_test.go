@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/plumbline/plumbline/trainer/backend"
@@ -33,40 +34,46 @@ func clusters(n, d, k int, seed uint64) *data.Set {
 // together runs epochs on the device and on the reference and compares losses and parameters.
 func together(t *testing.T, b *Backend, p backend.Problem, epochs ...backend.EpochPlan) {
 	t.Helper()
+	if err := agree(b, p, epochs...); err != nil {
+		t.Errorf("%s: %v", p.Losses, err)
+	}
+}
+
+// agree says how epochs differ on the device and on the reference.
+func agree(b *Backend, p backend.Problem, epochs ...backend.EpochPlan) (err error) {
 	got, err := b.Open(p)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	defer got.Close()
+	defer func() { err = errors.Join(err, got.Close()) }()
 	want, err := backend.Go{}.Open(p)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	for _, e := range epochs {
 		a, err := got.Epoch(e)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		b, err := want.Epoch(e)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
-		if math.Abs(a.Loss-b.Loss) > 2e-6*max(1, math.Abs(b.Loss)) {
-			t.Errorf("%s: loss %v, want %v", p.Losses[e.Loss], a.Loss, b.Loss)
+		if !(math.Abs(a.Loss-b.Loss) <= 2e-6*max(1, math.Abs(b.Loss))) {
+			return fmt.Errorf("loss %v, want %v", a.Loss, b.Loss)
 		}
 	}
-	sameState(t, p, got, want)
+	return sameState(got, want)
 }
 
-func sameState(t *testing.T, p backend.Problem, got, want backend.Session) {
-	t.Helper()
+func sameState(got, want backend.Session) error {
 	gs, err := got.State()
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	ws, err := want.State()
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	for i := range ws.Velocity {
 		var largest, off float64
@@ -75,12 +82,13 @@ func sameState(t *testing.T, p backend.Problem, got, want backend.Session) {
 			off = max(off, math.Abs(float64(gs.Velocity[i][j])-float64(v)))
 		}
 		if !(off <= 2e-5*largest) {
-			t.Errorf("%s: velocities of tensor %d differ by %g of %g", p.Losses, i, off, largest)
+			return fmt.Errorf("velocities of tensor %d differ by %g of %g", i, off, largest)
 		}
 	}
-	if fmt.Sprint(gs.Right, gs.Seen) != fmt.Sprint(ws.Right, ws.Seen) {
-		t.Errorf("%s: history differs", p.Losses)
+	if !slices.Equal(gs.Right, ws.Right) || !slices.Equal(gs.Seen, ws.Seen) {
+		return fmt.Errorf("history differs")
 	}
+	return nil
 }
 
 func epochOf(n, batch int) backend.EpochPlan {
@@ -103,50 +111,74 @@ func smallProblem(n int, loss string) backend.Problem {
 	}
 }
 
-// TestLosses: every loss that the kernels have, with options and sums, is package loss's.
+// lossTexts has every loss that the kernels have, with options and sums.
+var lossTexts = []string{
+	"ce + 0.1*entropy",
+	"squared + 0.5*smoothing{epsilon:0.2}",
+	"focal{gamma:0}",
+	"focal{gamma:1.5}",
+	"inverse_focal{gamma:2}",
+	"dual_focal{variant:released}",
+	"dual_focal{variant:eq25_26}",
+	"dual_focal + squared + 0.3*entropy + smoothing",
+	"au{kappa:1}",
+	"au{kappa:0}",
+	"au{normalise:true}",
+	"au{csf:negent,nu:0.02,bins:7}",
+	"au{csf:margin}(focal)",
+	"ce + 2*au(dual_focal)",
+	"0*ce",
+}
+
+func lossProblem(text string) backend.Problem {
+	return backend.Problem{
+		Train:  clusters(90, 12, 6, 8),
+		Head:   head.FreshLinear(12, 6, 4),
+		Losses: []string{text},
+		Batch:  32,
+	}
+}
+
+// TestLosses: every loss that the kernels have is package loss's.
 func TestLosses(t *testing.T) {
 	needDevice(t)
-	train := clusters(90, 12, 6, 8)
-	for _, text := range []string{
-		"ce + 0.1*entropy",
-		"squared + 0.5*smoothing{epsilon:0.2}",
-		"focal{gamma:0}",
-		"focal{gamma:1.5}",
-		"inverse_focal{gamma:2}",
-		"dual_focal{variant:released}",
-		"dual_focal{variant:eq25_26}",
-		"dual_focal + squared + 0.3*entropy + smoothing",
-		"au{kappa:1}",
-		"au{kappa:0}",
-		"au{normalise:true}",
-		"au{csf:negent,nu:0.02,bins:7}",
-		"au{csf:margin}(focal)",
-		"ce + 2*au(dual_focal)",
-		"0*ce",
-	} {
-		p := backend.Problem{Train: train, Head: head.FreshLinear(12, 6, 4), Losses: []string{text}, Batch: 32}
+	for _, text := range lossTexts {
 		c, err := compile(text)
 		if err != nil || !c.fused {
 			t.Fatalf("%s: in the kernels %v, error %v", text, c != nil && c.fused, err)
 		}
-		together(t, new(Backend), p, epochOf(90, 32))
+		together(t, new(Backend), lossProblem(text), epochOf(90, 32))
 	}
 }
 
 // TestStreamCDF: au takes the stream's counts where there are some, on the device and on the host.
 func TestStreamCDF(t *testing.T) {
 	needDevice(t)
-	for _, text := range []string{"au", "au{through:true,csf:margin}"} {
-		p := smallProblem(50, text)
-		p.CDF = []float64{3, 0, 5, 2, 40, 17, 8}
-		together(t, new(Backend), p, epochOf(50, 16))
+	if err := streamCDF(); err != nil {
+		t.Error(err)
 	}
 }
 
-// TestShapes: more rows, features and classes than a block has threads or a tile has numbers, mixup and masks with
+func streamCDF() error {
+	var errs []error
+	for _, text := range []string{"au", "au{through:true,csf:margin}"} {
+		p := smallProblem(50, text)
+		p.CDF = []float64{3, 0, 5, 2, 40, 17, 8}
+		errs = append(errs, agree(&Backend{BLAS: OwnKernels}, p, epochOf(50, 16)))
+	}
+	return errors.Join(errs...)
+}
+
+// shape is a problem with epochs of it.
+type shape struct {
+	name   string
+	p      backend.Problem
+	epochs []backend.EpochPlan
+}
+
+// shapes have more rows, features and classes than a block has threads or a tile has numbers, mixup and masks with
 // losses of both kinds, rows in float16.
-func TestShapes(t *testing.T) {
-	needDevice(t)
+func shapes() []shape {
 	mixed := epochOf(150, 70)
 	mixed.Mix = &backend.Mix{Partner: data.Shuffled(data.Rows(150), 7, 7), Lambda: []float32{0.3, 0.8, 0.5}}
 	masked := epochOf(150, 70)
@@ -159,23 +191,34 @@ func TestShapes(t *testing.T) {
 			half.Half[i] |= 0x8000
 		}
 	}
-	for _, c := range []struct {
-		train  *data.Set
-		head   *head.Head
-		losses []string
-		epochs []backend.EpochPlan
-	}{
+	problem := func(set *data.Set, h *head.Head, losses ...string) backend.Problem {
+		return backend.Problem{Train: set, Head: h, Losses: losses, Batch: 280}
+	}
+	return []shape{
 		{
-			clusters(300, 5, 270, 1), head.FreshLinear(5, 270, 1), []string{"squared", "au{csf:margin}"},
+			"classes",
+			problem(clusters(300, 5, 270, 1), head.FreshLinear(5, 270, 1), "squared", "au{csf:margin}"),
 			[]backend.EpochPlan{epochOf(300, 280), {Rows: data.Rows(300), Batch: 280, Loss: 1, LR: 1}},
 		},
-		{train, head.Bottleneck(300, 70, 9, 1), []string{"au(focal)"}, []backend.EpochPlan{mixed, masked, mixed}},
-		{half, head.Bottleneck(300, 33, 9, 1), []string{"ce"}, []backend.EpochPlan{mixed, masked}},
-		{half, head.FreshLinear(300, 9, 1), []string{"ce + 0.5*crl"}, []backend.EpochPlan{mixed, masked, mixed}},
-	} {
-		p := backend.Problem{Train: c.train, Head: c.head, Losses: c.losses, Batch: 280}
-		together(t, new(Backend), p, c.epochs...)
-		together(t, &Backend{FeatureBytes: -1, BLAS: OwnKernels}, p, c.epochs...)
+		{
+			"bottleneck",
+			problem(train, head.Bottleneck(300, 70, 9, 1), "au(focal)"),
+			[]backend.EpochPlan{mixed, masked, mixed},
+		},
+		{"float16", problem(half, head.Bottleneck(300, 33, 9, 1), "ce"), []backend.EpochPlan{mixed, masked}},
+		{
+			"host's loss",
+			problem(half, head.FreshLinear(300, 9, 1), "ce + 0.5*crl"),
+			[]backend.EpochPlan{mixed, masked, mixed},
+		},
+	}
+}
+
+func TestShapes(t *testing.T) {
+	needDevice(t)
+	for _, c := range shapes() {
+		together(t, new(Backend), c.p, c.epochs...)
+		together(t, &Backend{FeatureBytes: -1, BLAS: OwnKernels}, c.p, c.epochs...)
 	}
 }
 
@@ -183,30 +226,35 @@ func TestShapes(t *testing.T) {
 func TestDiverged(t *testing.T) {
 	needDevice(t)
 	for _, text := range []string{"ce", "au", "crl"} {
-		s, err := new(Backend).Open(smallProblem(60, text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		st, err := s.State()
-		if err != nil {
-			t.Fatal(err)
-		}
-		st.Params[0][7] = float32(math.Inf(1))
-		if err := s.SetState(st); err != nil {
-			t.Fatal(err)
-		}
-		_, epoch := s.Epoch(epochOf(60, 16))
-		_, measure := s.Measure(backend.TrainSet, backend.Weights{})
-		logits := s.Logits(backend.TrainSet, backend.Weights{}, make([]float32, 60*4))
-		for _, err := range []error{epoch, measure, logits} {
-			if !errors.Is(err, backend.ErrDiverged) {
-				t.Errorf("%s: error %v, want ErrDiverged", text, err)
-			}
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
+		if err := diverges(text); err != nil {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
+}
+
+func diverges(text string) (err error) {
+	s, err := (&Backend{BLAS: OwnKernels}).Open(smallProblem(60, text))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	st, err := s.State()
+	if err != nil {
+		return err
+	}
+	st.Params[0][7] = float32(math.Inf(1))
+	if err := s.SetState(st); err != nil {
+		return err
+	}
+	_, epoch := s.Epoch(epochOf(60, 16))
+	_, measure := s.Measure(backend.TrainSet, backend.Weights{})
+	logits := s.Logits(backend.TrainSet, backend.Weights{}, make([]float32, 60*4))
+	for _, err := range []error{epoch, measure, logits} {
+		if !errors.Is(err, backend.ErrDiverged) {
+			return fmt.Errorf("error %w, want ErrDiverged", err)
+		}
+	}
+	return nil
 }
 
 // TestLongerEpoch: an epoch with more rows than the one before needs more room, and what was recorded is dropped.

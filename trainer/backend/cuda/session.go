@@ -189,7 +189,8 @@ func (s *session) allocateLayers() error {
 		if l.act, err = s.alloc("outputs", 4*s.rows*l.out); err != nil {
 			return err
 		}
-		if l.delta, err = s.alloc("gradients of outputs", 4*s.p.Batch*l.out); err != nil {
+		// Where a logit is not finite nobody writes the row's, and the epoch ends with an error after the sums.
+		if l.delta, err = s.zeroed("gradients of outputs", 4*s.p.Batch*l.out); err != nil {
 			return err
 		}
 	}

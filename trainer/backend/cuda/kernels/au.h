@@ -5,7 +5,7 @@
 enum { AU_THREADS = 256 };
 
 KERNEL(ROW_THREADS) au_scores(Epoch *e, const Plan *plan, int k, const float *z, double *scores) {
-	SHARED static RowShared shared;
+	SHARED static RowShared<ROW_SCORE> shared;
 	Row row;
 	if (!read_row(&row, z + (u64)BLOCK_X * k, k, -1, &shared)) {
 		if (THREAD == 0) e->bad = 1, scores[BLOCK_X] = 1;

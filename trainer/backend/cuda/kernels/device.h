@@ -1,16 +1,16 @@
 // What the kernels need of CUDA's headers, which are not there when this is compiled: names of threads and barriers, and
-// elementary functions. Compiled by clang for the device, and by a C++ compiler for the stand-in library of
-// testdata/fakecuda, which defines PLUMBLINE_HOST and the names below.
+// elementary functions.
 #pragma once
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-#ifndef PLUMBLINE_HOST
-#define KERNEL(threads) extern "C" __attribute__((global)) __attribute__((launch_bounds(threads))) void
+// One block a processor may have all registers: no kernel spills.
+#define KERNEL(threads) extern "C" __attribute__((global)) __attribute__((launch_bounds(threads, 1))) void
 // The same, for so few registers that two blocks share a processor.
 #define KERNEL_TWICE(threads) extern "C" __attribute__((global)) __attribute__((launch_bounds(threads, 2))) void
 #define DEVICE static __attribute__((device)) inline __attribute__((always_inline))
+#define DEVICE_METHOD __attribute__((device, always_inline))
 #define CALLED static __attribute__((device, noinline))
 #define SHARED __attribute__((shared))
 #define THREAD ((int)__nvvm_read_ptx_sreg_tid_x())
@@ -21,6 +21,8 @@ typedef unsigned long long u64;
 // All threads of a block must come here.
 #define BARRIER() asm volatile("bar.sync 0;" ::: "memory")
 #define UNROLL _Pragma("unroll")
+// Keeps the compiler from computing addresses ahead of a loop, for which there are not enough registers.
+#define KEEP_HERE(pointer) asm volatile("" : "+l"(pointer))
 
 DEVICE float exp2_approx(float x) {
 	float y;
@@ -45,7 +47,6 @@ DEVICE void add_double(double *at, double v) {
 	double old;
 	asm volatile("atom.add.f64 %0, [%1], %2;" : "=d"(old) : "l"(at), "d"(v) : "memory");
 }
-#endif
 
 // State of an epoch. The launches of a step are recorded once and replayed, so whatever changes from step to step is
 // read from here. The layout is that of epochParams in the Go code.

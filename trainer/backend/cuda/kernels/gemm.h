@@ -10,32 +10,39 @@ struct GemmShared {
 	alignas(16) float a[2][DEPTH][TILE_M + 4], b[2][DEPTH][TILE_N + 4];
 };
 
-// Where element `part` of this thread is in a tile of `tile` of the outer index by 16 of the inner one. along says which
-// index is contiguous in memory, and so taken by neighbouring threads: 1 the inner one, 0 the outer one.
+// The part of a tile of `tile` of the outer index by 16 of the inner one that this thread moves: first, and then every
+// step further in one of them. along says which index is contiguous in memory, and so taken by neighbouring threads: 1 the
+// inner one, 0 the outer one.
 template <int along, int tile>
-DEVICE void at_of(int part, int *outer, int *inner) {
-	int at = part * GEMM_THREADS + THREAD;
-	*outer = along ? at / DEPTH : at % tile, *inner = along ? at % DEPTH : at / tile;
-}
+struct Part {
+	static constexpr int step = GEMM_THREADS / (along ? DEPTH : tile), n = tile * DEPTH / GEMM_THREADS;
+	int outer, inner;
+	DEVICE_METHOD Part() : outer(along ? THREAD / DEPTH : THREAD % tile), inner(along ? THREAD % DEPTH : THREAD / tile) {}
+};
 
 // Reads this thread's part of a tile, 0 outside of the matrix.
 template <int along, int tile>
 DEVICE void fetch(float *part, const float *src, int ld, int outer0, int outer, int inner0, int inner) {
-	UNROLL for (int p = 0; p < tile * DEPTH / GEMM_THREADS; p++) {
-		int o, i;
-		at_of<along, tile>(p, &o, &i);
-		int go = outer0 + o, gi = inner0 + i;
-		float v = 0;
-		if (go < outer && gi < inner) v = along ? src[(u64)go * ld + gi] : src[(u64)gi * ld + go];
-		part[p] = v;
+	typedef Part<along, tile> Mine;
+	Mine first;
+	int go = outer0 + first.outer, gi = inner0 + first.inner;
+	// How far the index that moves may go, where the other one is inside.
+	int left = along ? (gi < inner ? outer - go : 0) : (go < outer ? inner - gi : 0);
+	const float *at = src + (along ? (u64)go * ld + gi : (u64)gi * ld + go);
+	u64 stride = (u64)Mine::step * ld;
+	UNROLL for (int p = 0; p < Mine::n; p++) {
+		KEEP_HERE(at);
+		part[p] = p * Mine::step < left ? *at : 0;
+		at += stride;
 	}
 }
 
 template <int along, int tile>
 DEVICE void keep(float (*to)[tile + 4], const float *part) {
-	UNROLL for (int p = 0; p < tile * DEPTH / GEMM_THREADS; p++) {
-		int o, i;
-		at_of<along, tile>(p, &o, &i);
+	typedef Part<along, tile> Mine;
+	Mine first;
+	UNROLL for (int p = 0; p < Mine::n; p++) {
+		int o = first.outer + (along ? p * Mine::step : 0), i = first.inner + (along ? 0 : p * Mine::step);
 		to[i][o] = part[p];
 	}
 }

@@ -103,9 +103,12 @@ CALLED double add_term(Gradient *g, const Row *r, const Label *l, const Term *t,
 }
 
 // The class that dual focal loss adds, or -1.
-DEVICE int rival_of(const Row *r, int y, int variant, RowShared *s) {
+DEVICE int rival_of(const Row *r, int y, int variant, Best<2> *shared) {
 	const float *z = r->z;
-	if (variant == DUAL_RELEASED) return two_largest(r->k, s, [z, y](int j, float *v) { return *v = z[j], *v < z[y]; }).i1;
+	if (variant == DUAL_RELEASED) {
+		auto below = [z, y](int j, float *v) { return *v = z[j], *v < z[y]; };
+		return largest_of(r->k, (Best<1> *)shared, below).i[0];
+	}
 	if (variant == DUAL_EQ25_26 && z[y] < r->max) return -1;
 	return other(r, y);
 }
@@ -115,7 +118,7 @@ DEVICE int rival_of(const Row *r, int y, int variant, RowShared *s) {
 // right and seen (null: not counted) count the epoch's rows.
 KERNEL(ROW_THREADS) row_losses(Epoch *e, const Plan *plan, int n, int k, const float *z, const int *y, const double *beta,
 	const float *share, int rest, int add, const int *rows, int *right, int *seen, double *values, float *grad) {
-	SHARED static RowShared shared;
+	SHARED static RowShared<ROW_ALL> shared;
 	SHARED static Gradient total;
 	int i = BLOCK_X, label = y[i];
 	Row row;
@@ -125,7 +128,7 @@ KERNEL(ROW_THREADS) row_losses(Epoch *e, const Plan *plan, int n, int k, const f
 	}
 	int rival = -1;
 	for (int t = 0; t < plan->terms; t++)
-		if (plan->term[t].kind == LOSS_DUAL_FOCAL) rival = rival_of(&row, label, plan->term[t].variant, &shared);
+		if (plan->term[t].kind == LOSS_DUAL_FOCAL) rival = rival_of(&row, label, plan->term[t].variant, shared.best);
 	if (THREAD == 0) {
 		Gradient g = {0, 0, 0, 0, 0, 0};
 		Label l = {label, rival, prob(&row, label), not_prob(&row, label), nll_of(&row, label), diff(&row, label), 0, 0, 0};
@@ -158,7 +161,7 @@ KERNEL(ROW_THREADS) row_losses(Epoch *e, const Plan *plan, int n, int k, const f
 
 // Notes which rows are right, for losses that the host computes, and that a logit is not finite.
 KERNEL(ROW_THREADS) row_hits(Epoch *e, int k, const float *z, const int *y, const int *rows, int *right, int *seen) {
-	SHARED static RowShared shared;
+	SHARED static RowShared<ROW_TOP> shared;
 	int i = BLOCK_X;
 	Row row;
 	if (!read_row(&row, z + (u64)i * k, k, -1, &shared)) {
@@ -173,7 +176,7 @@ KERNEL(ROW_THREADS) row_hits(Epoch *e, int k, const float *z, const int *y, cons
 
 // NLL, hit and confidence of rows from + i of a set, n×3.
 KERNEL(ROW_THREADS) row_measures(Epoch *e, int k, const float *z, const int *all, int from, double *out) {
-	SHARED static RowShared shared;
+	SHARED static RowShared<ROW_SUM> shared;
 	int i = BLOCK_X, label = all[from + i];
 	Row row;
 	if (!read_row(&row, z + (u64)i * k, k, -1, &shared)) {

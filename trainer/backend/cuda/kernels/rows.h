@@ -5,85 +5,95 @@
 
 enum { ROW_THREADS = 256 };
 
-// The two largest of a row, of equal ones the lower index first; -1 where there is none.
+// The n largest of a row, one or two, of equal ones the lower index first; index -1 where there is none.
+template <int n>
 struct Best {
-	float v1, v2;
-	int i1, i2;
+	float v[n];
+	int i[n];
 };
 
 DEVICE bool above(float v, int i, float w, int j) {
 	return i >= 0 && (j < 0 || v > w || (v == w && i < j));
 }
 
-DEVICE void consider(Best *b, float v, int i) {
-	if (above(v, i, b->v1, b->i1)) {
-		b->v2 = b->v1, b->i2 = b->i1;
-		b->v1 = v, b->i1 = i;
-	} else if (above(v, i, b->v2, b->i2)) {
-		b->v2 = v, b->i2 = i;
+template <int n>
+DEVICE void consider(Best<n> *b, float v, int i) {
+	if (above(v, i, b->v[0], b->i[0])) {
+		if (n == 2) b->v[n - 1] = b->v[0], b->i[n - 1] = b->i[0];
+		b->v[0] = v, b->i[0] = i;
+	} else if (n == 2 && above(v, i, b->v[n - 1], b->i[n - 1])) {
+		b->v[n - 1] = v, b->i[n - 1] = i;
 	}
 }
 
+// What is wanted of a row: how many of its sums, and how many of its largest.
+enum { ROW_TOP = 1, ROW_SUM = 2, ROW_SCORE = 3, ROW_ALL = 5 };
+template <int want>
 struct RowShared {
-	Best best[ROW_THREADS];
-	double sums[ROW_THREADS][5];
+	static constexpr int largest = want >= ROW_SCORE ? 2 : 1;
+	Best<largest> best[ROW_THREADS];
+	double sums[ROW_THREADS][want];
 };
 
 struct Row {
 	const float *z;
-	int k, top, second;
+	int k, top, second; // second: of ROW_SCORE on
 	float max;
-	double logS; // ln Σ exp(z − max)
+	double logS; // ln Σ exp(z − max); of ROW_SUM on, as the next two
 	double sum;  // Σ exp(z − max)
 	double rest; // 1 − p of the top class, without cancellation
-	double sq;   // Σ p² without that of the label
+	double ent;  // entropy in nats; of ROW_SCORE on
+	double sq;   // Σ p² without that of the label; of ROW_ALL, as the next
 	double dist; // Σ (z − max)
-	double ent;  // entropy in nats
 };
 
-// Two largest of what f yields for the classes; everybody gets them.
-template <class F>
-DEVICE Best two_largest(int k, RowShared *s, F f) {
-	Best b = {0, 0, -1, -1};
+// The largest of what f yields for the classes; everybody gets them.
+template <int n, class F>
+DEVICE Best<n> largest_of(int k, Best<n> *shared, F f) {
+	Best<n> b;
+	UNROLL for (int i = 0; i < n; i++) b.v[i] = 0, b.i[i] = -1;
 	for (int j = THREAD; j < k; j += THREADS) {
 		float v;
 		if (f(j, &v)) consider(&b, v, j);
 	}
-	s->best[THREAD] = b;
+	shared[THREAD] = b;
 	BARRIER();
 	for (int half = THREADS / 2; half > 0; half /= 2) {
 		if (THREAD < half) {
-			Best *to = &s->best[THREAD], from = s->best[THREAD + half];
-			consider(to, from.v1, from.i1);
-			consider(to, from.v2, from.i2);
+			Best<n> *to = &shared[THREAD], from = shared[THREAD + half];
+			UNROLL for (int i = 0; i < n; i++) consider(to, from.v[i], from.i[i]);
 		}
 		BARRIER();
 	}
-	b = s->best[0];
+	b = shared[0];
 	BARRIER();
 	return b;
 }
 
-// Everything of a row. y is left out of sq; -1 leaves none out. Returns false where a logit is not finite.
-DEVICE bool read_row(Row *row, const float *z, int k, int y, RowShared *s) {
-	Best b = two_largest(k, s, [z](int j, float *v) { return *v = z[j], finite(*v); });
-	row->z = z, row->k = k, row->top = b.i1, row->second = b.i2, row->max = b.v1;
+// What is wanted of a row. y is left out of sq; -1 leaves none out. Returns false where a logit is not finite.
+template <int want>
+DEVICE bool read_row(Row *row, const float *z, int k, int y, RowShared<want> *s) {
+	constexpr int largest = RowShared<want>::largest;
+	Best<largest> b = largest_of(k, s->best, [z](int j, float *v) { return *v = z[j], finite(*v); });
+	row->z = z, row->k = k, row->top = b.i[0], row->second = b.i[largest - 1], row->max = b.v[0];
 	float others = 0, sq = 0;
 	double dist = 0, weighted = 0, bad = 0;
 	for (int j = THREAD; j < k; j += THREADS) {
-		float d = z[j] - b.v1, p = fast_exp(d);
+		float d = z[j] - b.v[0], p = fast_exp(d);
 		if (!finite(d)) bad = 1;
-		if (j != b.i1) others += p;
+		if (j != b.i[0]) others += p;
 		if (j != y) sq += p * p;
 		dist += d;
 		weighted += (double)(p * d);
 	}
-	double part[5] = {others, sq, dist, weighted, bad};
-	block_sums<5>(part, s->sums);
-	double S = 1 + part[0];
-	row->sum = S, row->logS = ln1p(part[0]), row->rest = part[0] / S;
-	row->sq = part[1] / (S * S), row->dist = part[2], row->ent = row->logS - part[3] / S;
-	return part[4] == 0 && b.i1 >= 0;
+	double all[ROW_ALL] = {bad, others, weighted, sq, dist}, part[want];
+	UNROLL for (int i = 0; i < want; i++) part[i] = all[i];
+	block_sums<want>(part, s->sums);
+	UNROLL for (int i = 0; i < want; i++) all[i] = part[i];
+	double S = 1 + all[1];
+	row->sum = S, row->logS = ln1p(all[1]), row->rest = all[1] / S;
+	row->ent = row->logS - all[2] / S, row->sq = all[3] / (S * S), row->dist = all[4];
+	return all[0] == 0 && b.i[0] >= 0;
 }
 
 DEVICE double diff(const Row *r, int j) { return (double)(r->z[j] - r->max); }

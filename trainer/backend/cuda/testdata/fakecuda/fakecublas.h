@@ -11,7 +11,7 @@ struct Blas {
 void multiply(bool ta, bool tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta,
 	float *c, int ldc, int keep) {
 	auto cut = [keep](float v) {
-		u32 drop = 23 - keep, bits = bits_of(v);
+		u32 drop = 23 - keep, bits = bits_as<u32>(v);
 		return float_of(drop ? (bits + (1u << (drop - 1))) >> drop << drop : bits);
 	};
 	for (int j = 0; j < n; j++)
@@ -23,6 +23,7 @@ void multiply(bool ta, bool tb, int m, int n, int k, float alpha, const float *a
 			}
 			float *to = &c[i + (size_t)j * ldc];
 			*to = beta == 0 ? alpha * sum : alpha * sum + beta * *to;
+			device.set((u64)to, sizeof *to);
 		}
 }
 } // namespace

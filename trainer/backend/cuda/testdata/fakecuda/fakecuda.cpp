@@ -1,6 +1,7 @@
-// A stand-in for libcuda.so.1: the part of the driver API that trainer/backend/cuda calls, on host memory, with the same
-// kernel source. It is stricter than a driver where that finds mistakes: nothing runs before it is waited for, memory
-// has guard pages, calls need a current context, asynchronous copies pinned memory. fakecuda_set injects faults.
+// A stand-in for libcuda.so.1: the part of the driver API that trainer/backend/cuda calls, on host memory, with the
+// kernels of the PTX. It is stricter than a driver where that finds mistakes: nothing runs before it is waited for,
+// memory has guard pages, every access of a kernel is checked, calls need a current context, asynchronous copies pinned
+// memory. fakecuda_set injects faults.
 #include "kernels.h"
 #include "memory.h"
 #include "queue.h"
@@ -14,14 +15,15 @@ enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_IM
 	NOT_FOUND = 500, LAUNCH_FAILED = 719, CAPTURE_UNSUPPORTED = 900 };
 
 std::recursive_mutex mutex;
-Memory device, pinned;
 std::set<Stream *> streams;
 std::set<std::string> images;
 std::map<std::string, long> settings = {{"devices", 1}, {"version", 12040}, {"major", 9}, {"graphs", 1}, {"memory", 1L << 40}};
 int sticky = OK; // a failed launch breaks the context, as on a device
 thread_local bool current;
-int context;
+int context, retained;
+std::string failure; // what broke it
 long launches, replays;
+constexpr int most_back = 1 << 20; // of the threads of a block together
 
 // Every call holds the lock, and most need a current context that no launch has broken.
 #define ENTER                                            \
@@ -29,16 +31,16 @@ long launches, replays;
 	if (!current) return INVALID_CONTEXT;                \
 	if (sticky) return sticky
 
-void run(const std::function<void()> &thread, int gx, int gy, int threads) {
-	launches++;
+void run(const Kernel *k, const std::function<void()> &thread, int gx, int gy, int threads) {
+	launches++, launch++, running = k;
 	bool backwards = settings["backwards"];
-	for (int i = 0; i < gx * gy; i++) {
+	for (int i = 0; i < gx * gy && !sticky; i++) {
 		int b = backwards ? gx * gy - 1 - i : i;
 		where = {0, threads, b % gx, b / gx, gx};
-		if (!block.run(threads, backwards, thread)) {
-			sticky = LAUNCH_FAILED;
-			return;
-		}
+		blocks_run++, block.left = most_back;
+		if (block.run(threads, backwards, thread)) continue;
+		sticky = LAUNCH_FAILED;
+		failure = k->name + ": " + block.failure;
 	}
 }
 } // namespace
@@ -51,6 +53,8 @@ void fakecuda_set(const char *key, long value) {
 	settings[key] = value;
 	if (!strcmp(key, "memory")) device.limit = value;
 	if (!strcmp(key, "sticky")) sticky = value;
+	if (!strcmp(key, "mutant")) mutant.line = value;
+	if (!strcmp(key, "how")) mutant.how = value;
 }
 long fakecuda_get(const char *key) {
 	std::lock_guard<std::recursive_mutex> lock(mutex);
@@ -60,6 +64,12 @@ long fakecuda_get(const char *key) {
 	if (!strcmp(key, "launches")) return launches;
 	if (!strcmp(key, "replays")) return replays;
 	return settings[key];
+}
+// Copies, for each line of the PTX, whether an instruction of it ran since the last call.
+void fakecuda_reached(unsigned char *to, long n) {
+	std::lock_guard<std::recursive_mutex> lock(mutex);
+	memcpy(to, reached.data(), std::min((size_t)n, reached.size()));
+	std::fill(reached.begin(), reached.end(), 0);
 }
 
 Result cuInit(unsigned) { return settings["devices"] ? OK : NO_DEVICE; }
@@ -71,15 +81,30 @@ Result cuDeviceGetAttribute(int *v, int what, int) {
 	*v = what == 75 ? settings["major"] : what == 76 ? 0 : 4;
 	return OK;
 }
-Result cuDevicePrimaryCtxRetain(void **c, int) { return *c = &context, OK; }
-Result cuDevicePrimaryCtxRelease_v2(int) { return OK; }
+Result cuDevicePrimaryCtxRetain(void **c, int) {
+	std::lock_guard<std::recursive_mutex> lock(mutex);
+	return retained++, *c = &context, OK;
+}
+// The last to release the context frees what is left, and what broke it is gone with it.
+Result cuDevicePrimaryCtxRelease_v2(int) {
+	std::lock_guard<std::recursive_mutex> lock(mutex);
+	if (--retained == 0 && sticky) {
+		sticky = OK;
+		for (auto *s : streams) delete s;
+		streams.clear(), device.clear(), pinned.clear();
+	}
+	return OK;
+}
 Result cuCtxSetCurrent(void *c) { return current = c != nullptr, OK; }
 Result cuGetErrorName(int e, const char **s) {
 	*s = e == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : e == NO_DEVICE ? "CUDA_ERROR_NO_DEVICE"
 		: e == LAUNCH_FAILED ? "CUDA_ERROR_LAUNCH_FAILED" : e == NOT_FOUND ? "CUDA_ERROR_NOT_FOUND" : "CUDA_ERROR_OTHER";
 	return OK;
 }
-Result cuGetErrorString(int, const char **s) { return *s = "said by the stand-in", OK; }
+Result cuGetErrorString(int e, const char **s) {
+	*s = e == LAUNCH_FAILED && !failure.empty() ? failure.c_str() : "said by the stand-in";
+	return OK;
+}
 
 Result cuModuleLoadDataEx(void **m, const char *image, unsigned, int *, void **) {
 	ENTER;
@@ -121,7 +146,7 @@ Result cuMemFreeHost(void *p) {
 Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, Stream *s) {
 	ENTER;
 	if (!device.holds(to, n) || !pinned.holds((uint64_t)from, n)) return INVALID_VALUE;
-	return s->put({[=] { memcpy((void *)to, from, n); }}), OK;
+	return s->put({[=] { memcpy((void *)to, from, n), device.set(to, n); }}), OK;
 }
 Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, Stream *s) {
 	ENTER;
@@ -131,7 +156,7 @@ Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, Stream *s) {
 Result cuMemsetD8Async(uint64_t to, unsigned char v, size_t n, Stream *s) {
 	ENTER;
 	if (!device.holds(to, n)) return INVALID_VALUE;
-	return s->put({[=] { memset((void *)to, v, n); }}), OK;
+	return s->put({[=] { memset((void *)to, v, n), device.set(to, n); }}), OK;
 }
 
 Result cuStreamCreate(Stream **s, unsigned) {
@@ -170,8 +195,8 @@ Result cuLaunchKernel(Kernel *k, unsigned gx, unsigned gy, unsigned gz, unsigned
 	ENTER;
 	bool fits = gx > 0 && gy > 0 && gy < 65536 && gz == 1 && bx > 0 && (int)bx <= k->most && by == 1 && bz == 1 && shared == 0;
 	if (!fits) return INVALID_VALUE;
-	auto thread = k->bind(args);
-	return s->put({[=] { run(thread, gx, gy, bx); }}), OK;
+	auto thread = bind(k, args);
+	return s->put({[=] { run(k, thread, gx, gy, bx); }}), OK;
 }
 
 Result cuStreamBeginCapture_v2(Stream *s, int) {
