@@ -191,6 +191,7 @@ detection-bench: $(DETECTION_OUT)/frozen.json $(DETECTION_OUT)/cbpe.json
 	$(call benchmark,detect) -stage export -out $(DETECTION_OUT)
 	$(DETECTION_VENV)/bin/python -B bench/detect/peers.py $(DETECTION_OUT) $(DETECTION_RIVER)
 	$(call benchmark,detect) -stage report -out $(DETECTION_OUT) -docs "$(DETECTION_DOCS)" $(DETECTION)
+	$(call benchmark,detect) -stage regimes -docs "$(DETECTION_DOCS)"
 
 $(DETECTION_OUT)/%.json: bench/detect/%.py $(DETECTION_VENV)/.ready
 	mkdir -p $(DETECTION_OUT)

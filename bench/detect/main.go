@@ -17,7 +17,8 @@ func main() {
 	flag.StringVar(&o.data, "data", "../shared/data", "folder of the real data")
 	flag.StringVar(&o.out, "out", ".cache/detection", "folder for streams and results")
 	flag.StringVar(&o.stage, "stage", "ours",
-		"ours and peers: measure; export: streams for river itself; report: tables from the results")
+		"ours and peers: measure; export: streams for river itself; report: tables from the results; "+
+			"regimes: the alarm on accuracy where hard rows come and go")
 	flag.StringVar(&o.docs, "docs", "", "file whose section \"detection\" the report replaces")
 	flag.IntVar(&o.runs, "runs", 1000, "runs of the streams on which nobody may alarm")
 	flag.IntVar(&o.first, "first-run", 0,
@@ -29,9 +30,12 @@ func main() {
 	flag.IntVar(&o.n, "rows", 100_000, "rows of a run without a change")
 	flag.Parse()
 	stage := map[string]func(options) error{"export": exportAll, "ours": measure, "peers": measurePeers,
-		"report": report}[o.stage]
+		"report":  report,
+		"regimes": regimeTable,
+	}[o.stage]
 	if stage == nil {
-		fmt.Fprintf(os.Stderr, "detection bench: stage is %q, allowed export, ours, peers and report\n", o.stage)
+		fmt.Fprintf(os.Stderr, "detection bench: stage is %q, allowed export, ours, peers, regimes and report\n",
+			o.stage)
 		os.Exit(2)
 	}
 	if err := stage(o); err != nil {

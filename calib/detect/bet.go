@@ -13,7 +13,8 @@ type bin struct {
 func newBins(s Spec) []bin {
 	if s.Null == NullAccuracy {
 		r := s.Reference
-		return []bin{{lo: r.Accuracy - margin, hi: r.Accuracy + margin, mid: r.Accuracy, slack: r.AccuracySlack,
+		level := r.Level()
+		return []bin{{lo: level - margin, hi: level + margin, mid: level, slack: r.AccuracySlack,
 			tol: s.Epsilon + margin + r.AccuracySlack}}
 	}
 	bins := make([]bin, s.Bins)

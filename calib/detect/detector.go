@@ -88,7 +88,7 @@ func (d *Detector) Observe(id int64, p Pane) (*Evidence, error) {
 	}
 	d.last = id
 	if d.dict.spec.Null == NullAccuracy {
-		d.flat[0] = p.flat(d.dict.spec.Reference.Accuracy)
+		d.flat[0] = p.flat(d.dict.spec.Reference.Level())
 		p = d.flat[:]
 	}
 	var active uint64

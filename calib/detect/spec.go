@@ -18,9 +18,9 @@ const (
 	NullECE Null = iota
 	// NullBin is |b_ij - β_j| ≤ ε for every row i and bin j: no bin is off by more than ε.
 	NullBin
-	// NullAccuracy is P(row i right | past) ≥ A - ε - κ for every row i, A and κ the accuracy of the reference and its
-	// slack: accuracy has not fallen; confidences play no part. It is one side of NullBin for a model that is always A
-	// sure.
+	// NullAccuracy is P(row i right | past) ≥ A - D - ε - κ for every row i, A, κ and D the accuracy of the reference,
+	// its slack and its dip: accuracy is not below what it was at times in the reference window; confidences play no
+	// part. It is one side of NullBin for a model that is always A - D sure.
 	NullAccuracy
 )
 
@@ -49,11 +49,15 @@ const (
 
 // Reference is the calibration curve that the change mode compares with, by bin: Bias[j] is β_j, mean a - c of the
 // reference window. Slack[j] ≥ 0, if given, is added to the tolerance of bin j: what the curve may be off by itself.
-// Accuracy and its slack are for NullAccuracy, which needs nothing else.
+// Accuracy, its slack and AccuracyDip, how far below Accuracy it was at times (Dip), are for NullAccuracy, which needs
+// nothing else.
 type Reference struct {
-	Bias, Slack             []float64
-	Accuracy, AccuracySlack float64
+	Bias, Slack                          []float64
+	Accuracy, AccuracySlack, AccuracyDip float64
 }
+
+// Level returns the accuracy that NullAccuracy compares with, A - D.
+func (r *Reference) Level() float64 { return r.Accuracy - r.AccuracyDip }
 
 // Spec is the specification of a detector. Zero values stand for the defaults.
 type Spec struct {
@@ -107,6 +111,10 @@ func (r *Reference) checkAccuracy() error {
 		return fmt.Errorf("accuracy of the reference is %v with a slack of %v, allowed 0 to 1: %w", r.Accuracy,
 			r.AccuracySlack, ErrSpec)
 	}
+	if !(r.AccuracyDip >= 0 && r.AccuracyDip <= r.Accuracy) {
+		return fmt.Errorf("dip of the reference's accuracy is %v, allowed 0 to the accuracy, %v: %w", r.AccuracyDip,
+			r.Accuracy, ErrSpec)
+	}
 	return nil
 }
 
@@ -142,7 +150,7 @@ func (s Spec) fingerprint() uint64 {
 	b = binenc.AppendFloat64(binenc.AppendFloat64(b, s.Epsilon), s.Alpha)
 	switch {
 	case s.Null == NullAccuracy:
-		b = binenc.AppendFloat64(binenc.AppendFloat64(b, s.Reference.Accuracy), s.Reference.AccuracySlack)
+		b = binenc.AppendFloat64(binenc.AppendFloat64(b, s.Reference.Level()), s.Reference.AccuracySlack)
 	case s.Reference != nil:
 		for _, x := range append(append([]float64(nil), s.Reference.Bias...), s.Reference.Slack...) {
 			b = binenc.AppendFloat64(b, x)

@@ -46,7 +46,7 @@ func (a *keyAlarm) confidence() string {
 }
 
 // accuracyInside reports whether accuracy is back inside the tolerance with 95 % confidence, one-sided: the fall below
-// the reference A, plus 1.645 standard errors, is at most ε + κ.
+// the level A - D of the reference, plus 1.645 standard errors, is at most ε + κ.
 func accuracyInside(s detect.Spec, p detect.Pane) bool {
 	var right float64
 	for _, b := range p {
@@ -54,7 +54,7 @@ func accuracyInside(s detect.Spec, p detect.Pane) bool {
 	}
 	n := p.N()
 	rate := (right + 1) / (n + 2)
-	return s.Reference.Accuracy-right/n+z95one*math.Sqrt(rate*(1-rate)/n) <= s.Epsilon+s.Reference.AccuracySlack
+	return s.Reference.Level()-right/n+z95one*math.Sqrt(rate*(1-rate)/n) <= s.Epsilon+s.Reference.AccuracySlack
 }
 
 // accuracyEvidence describes why an alarm on accuracy fired.
@@ -74,6 +74,6 @@ func (a *keyAlarm) accuracyEvidence(spec *spec, since int64) *record.AlertEviden
 		e.Threshold = 0
 	}
 	ref := a.tests.Headline.Specification().Reference
-	e.ReferenceAccuracy, e.AccuracySlack = &ref.Accuracy, ref.AccuracySlack
+	e.ReferenceAccuracy, e.AccuracySlack, e.AccuracyDip = &ref.Accuracy, ref.AccuracySlack, ref.AccuracyDip
 	return e
 }

@@ -48,7 +48,7 @@ func newKeyAlarm(s *spec, signal string, slice bool) *keyAlarm {
 // that the error is gone.
 func (a *keyAlarm) observe(spec *spec, p alarmPane) error {
 	if a.curve != nil {
-		changed, err := a.curve.add(spec, spec.reference(a.signal), p.sums)
+		changed, err := a.curve.add(spec, a.signal, p.sums)
 		if err != nil {
 			return err
 		}

@@ -64,7 +64,7 @@ func TestTrailHoldsTheLatest(t *testing.T) {
 
 // FuzzState: invalid bytes give an error, and what is read encodes to the same bytes.
 func FuzzState(f *testing.F) {
-	cfg := testConfig(stage.SignalRaw, stage.SignalCalibrated)
+	cfg := testConfig(stage.SignalRaw, stage.SignalCalibrated, stage.SignalAccuracy)
 	cfg.Reference, cfg.Matured = Rolling, 20*time.Second
 	env := &stage.Env{Pane: 10 * second}
 	fresh := func() *State {
@@ -73,6 +73,7 @@ func FuzzState(f *testing.F) {
 	s := fresh()
 	s.alarms[0].since.add(paneOf(15, 3))
 	s.alarms[0].curve.next = paneOf(15, 4)
+	s.alarms[2].curve.stretches = []detect.Stretch{{N: 60, Right: 40}, {N: 7, Right: 7}}
 	s.alarms[0].waiting.add(s.stage.cfg, env.Pane, 7, 7, paneOf(15, 2))
 	stagetest.FuzzState(f, s, func() stage.KeyState { return fresh() })
 }

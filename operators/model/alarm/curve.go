@@ -5,6 +5,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
 // alarmCurve holds the reference curve of the change mode: the curve in force, and the rows from which the next one is
@@ -12,12 +13,21 @@ import (
 type alarmCurve struct {
 	inForce *detect.Reference // nil until there are enough rows
 	next    detect.Pane
+	// stretches are the rows of next in their order, of the alarm on accuracy: the last one is open.
+	stretches []detect.Stretch
 }
+
+// A reference is cut into stretches stretches, of leastStretch rows or more.
+const (
+	stretches    = 40
+	leastStretch = 50
+)
 
 func newAlarmCurve(bins int) *alarmCurve { return &alarmCurve{next: make(detect.Pane, bins)} }
 
-// add takes a pane and reports whether a new curve is in force from this pane on.
-func (c *alarmCurve) add(s *spec, kind string, p detect.Pane) (changed bool, err error) {
+// add takes a pane of a signal and reports whether a new curve is in force from this pane on.
+func (c *alarmCurve) add(s *spec, signal string, p detect.Pane) (changed bool, err error) {
+	kind := s.reference(signal)
 	if c.inForce != nil && kind == Pinned {
 		return false, nil
 	}
@@ -25,13 +35,30 @@ func (c *alarmCurve) add(s *spec, kind string, p detect.Pane) (changed bool, err
 		if c.inForce, err = detect.ReferenceCurve(c.next, s.Slack); err != nil {
 			return false, err
 		}
+		c.inForce.AccuracyDip = detect.Dip(c.stretches)
 		changed = true
-		c.next = make(detect.Pane, s.Bins)
+		c.next, c.stretches = make(detect.Pane, s.Bins), nil
 	}
 	if c.inForce == nil || kind == Rolling {
 		plusPane(c.next, p)
+		if signal == stage.SignalAccuracy {
+			c.stretch(max(leastStretch, float64(s.ReferenceRows)/stretches), p)
+		}
 	}
 	return changed, nil
+}
+
+// stretch adds a pane to the open stretch, or begins another one after so many rows.
+func (c *alarmCurve) stretch(rows float64, p detect.Pane) {
+	last := len(c.stretches) - 1
+	if last < 0 || c.stretches[last].N >= rows {
+		c.stretches = append(c.stretches, detect.Stretch{})
+		last++
+	}
+	open := &c.stretches[last]
+	for _, b := range p {
+		open.N, open.Right = open.N+b.N(), open.Right+b.N1
+	}
 }
 
 func (c *alarmCurve) append(dst []byte) []byte {
@@ -41,6 +68,11 @@ func (c *alarmCurve) append(dst []byte) []byte {
 			dst = binenc.AppendFloat64(binenc.AppendFloat64(dst, c.inForce.Bias[j]), c.inForce.Slack[j])
 		}
 		dst = binenc.AppendFloat64(binenc.AppendFloat64(dst, c.inForce.Accuracy), c.inForce.AccuracySlack)
+		dst = binenc.AppendFloat64(dst, c.inForce.AccuracyDip)
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(c.stretches)))
+	for _, s := range c.stretches {
+		dst = binenc.AppendFloat64(binenc.AppendFloat64(dst, s.N), s.Right)
 	}
 	return appendPane(dst, c.next)
 }
@@ -56,12 +88,20 @@ func (c *alarmCurve) restore(r *binenc.Reader, bins int) {
 			}
 			c.inForce.Bias[j], c.inForce.Slack[j] = b, s
 		}
-		a, s := r.Float64(), r.Float64()
-		if !(a >= 0 && a <= 1 && s >= 0 && s <= 1) {
-			r.Failf("reference accuracy is %v, slack %v", a, s)
+		a, s, dip := r.Float64(), r.Float64(), r.Float64()
+		if !(a >= 0 && a <= 1 && s >= 0 && s <= 1 && dip >= 0 && dip <= a) {
+			r.Failf("reference accuracy is %v, slack %v, dip %v", a, s, dip)
 			return
 		}
-		c.inForce.Accuracy, c.inForce.AccuracySlack = a, s
+		c.inForce.Accuracy, c.inForce.AccuracySlack, c.inForce.AccuracyDip = a, s, dip
+	}
+	for range r.Count(16, 2*stretches) {
+		s := detect.Stretch{N: r.Float64(), Right: r.Float64()}
+		if r.Err() == nil && !(s.Right >= 0 && s.N >= s.Right && s.N > 0) {
+			r.Failf("stretch of %v rows, %v of them right", s.N, s.Right)
+			return
+		}
+		c.stretches = append(c.stretches, s)
 	}
 	c.next = restorePane(r, bins)
 }

@@ -68,8 +68,13 @@ func worst(bins []record.EvidenceBin) string {
 // shows whether the model expected the fall.
 func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
 	e := a.Evidence
-	text := fmt.Sprintf("accuracy is more than %.3g below the %s reference of %.3f since about %s",
-		e.EpsilonAccuracy+e.AccuracySlack, e.Reference, *e.ReferenceAccuracy, e.Since)
+	than := fmt.Sprintf("the %s reference of %.3f", e.Reference, *e.ReferenceAccuracy)
+	if e.AccuracyDip > 0 {
+		than = fmt.Sprintf("%.3f, the lowest for a while in the %s reference of %.3f on average",
+			*e.ReferenceAccuracy-e.AccuracyDip, e.Reference, *e.ReferenceAccuracy)
+	}
+	text := fmt.Sprintf("accuracy is more than %.3g below %s since about %s", e.EpsilonAccuracy+e.AccuracySlack, than,
+		e.Since)
 	if n, right, confidence := totals(bins); n > 0 {
 		text += fmt.Sprintf(": %.3f on the %d labelled rows since, whose mean confidence is %.3f", right/n, a.Rows,
 			confidence/n)
