@@ -141,12 +141,20 @@ bench-refit:
 # PLUMBLINE_DOCS=1 rewrites bench/results/train.md and train-speed.md.
 TRAIN :=
 TRAIN_OUT := .cache/bench/train
+# One set of tables alone: auto (drifting streams, a minute).
+TRAIN_SET :=
 
+ifeq ($(TRAIN_SET),)
 bench-train: bench-peers
 	$(call benchmark,train) -stage trials -out $(TRAIN_OUT) $(TRAIN)
 	go -C bench build -o ../$(TRAIN_OUT)/speed ./train/speed
 	$(BENCH_VENV)/bin/python -B bench/train/speed.py $(TRAIN_OUT)/speed
 	$(call benchmark,train) -stage report -out $(TRAIN_OUT)
+	$(call benchmark,train) -set auto
+else
+bench-train:
+	$(call benchmark,train) -set $(TRAIN_SET)
+endif
 
 # Processor time of the whole path, beside bare consumers and Python on the same topics of a broker of its own. Varies each
 # of classes, labels, keys and message sizes from one point: the best part of an hour; PLUMBLINE_DOCS=1 rewrites

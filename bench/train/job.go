@@ -168,7 +168,7 @@ func ratedAt(h *head.Head, test *data.Set, temperature float64) (outcome, error)
 	for i := range z {
 		z[i] = float32(float64(z[i]) / temperature)
 	}
-	o, err := rate(z, test.Y)
+	o, err := rateRows(metric.Rows{K: test.K, F32: z, Labels: test.Y})
 	o.Temperature = temperature
 	return o, err
 }

@@ -22,6 +22,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.folder, "data", "../shared/data", "folder of the features")
 	flag.StringVar(&o.out, "out", ".cache/bench/train", "folder of the raw results")
+	flag.StringVar(&o.set, "set", "recipes", "recipes, or auto: what auto does on drifting streams")
 	flag.BoolVar(&o.fresh, "fresh", false, "forget the results that are there")
 	flag.StringVar(&o.stage, "stage", "all", "trials, report or all")
 	flag.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "trials at a time")
@@ -40,13 +41,20 @@ func main() {
 
 // options are the flags.
 type options struct {
-	folder, out, stage string
-	which              choice
-	jobs               int
-	fresh              bool
+	folder, out, stage, set string
+	which                   choice
+	jobs                    int
+	fresh                   bool
 }
 
 func (o options) run() error {
+	switch o.set {
+	case "auto":
+		return o.autoSet()
+	case "recipes":
+	default:
+		return fmt.Errorf("-set %s, allowed recipes, auto", o.set)
+	}
 	if o.stage != "trials" && o.stage != "report" && o.stage != "all" {
 		return fmt.Errorf("-stage %s, allowed trials, report, all", o.stage)
 	}

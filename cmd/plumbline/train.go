@@ -56,13 +56,15 @@ func (f *trainFlags) add(cmd *cobra.Command) {
 		"matrix products: auto (OpenBLAS if installed), openblas or gonum")
 	flags.IntVar(&o.Threads, "threads", 0, "threads of OpenBLAS; 0: as many as Go uses")
 	flags.BoolVar(&o.Temper, "temper", false,
-		"divide the new head's logits by the best temperature of the validation rows; auto always does")
+		"divide the new head's logits by the best temperature of the validation rows, if it holds in all of them; "+
+			"auto does")
 	flags.IntVar(&o.MetricBins, "metric-bins", 15, "bins of the ECE")
 	flags.StringVar(&o.Checkpoint, "checkpoint", "",
 		"save to this `file` after every epoch, for --resume")
 	flags.BoolVar(&o.Resume, "resume", false, "continue from the file of --checkpoint")
 	flags.StringVarP(&o.Output, "output", "o", "",
 		"write head.safetensors, head.onnx, report.json and curves.png to this `directory`")
+	flags.BoolVar(&o.Unchanged, "write-unchanged", false, "write also where the current head is kept")
 	flags.BoolVar(&o.Force, "force", false, "replace existing files")
 	f.split.add(cmd)
 	f.set.add(cmd)

@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -40,6 +42,7 @@ type trainOutput struct {
 		Tried  []struct{ Name string }
 	}
 	Temperature float64
+	Changed     bool
 	Tempered    bool
 	Validation  trainScores
 	Holdout     *trainScores
@@ -351,15 +354,15 @@ func TestTrainResume(t *testing.T) {
 	}
 }
 
-// TestTrainAuto: the temperature is in the weights, and what is chosen was tried.
+// TestTrainAuto: the head is the one that was chosen, and that was tried.
 func TestTrainAuto(t *testing.T) {
 	table, current := trainTable(240)
 	dir := filepath.Join(t.TempDir(), "out")
 	file := writeTable(t, "a.npz", table)
 	got := trainJSON(t, file, "--head", writeHead(t, current), "--epochs", "6", "-o", dir)
-	if len(got.Auto.Tried) != 6 || // cross-entropy at three rates and with more decay, AU, MaC-Cal
+	if len(got.Auto.Tried) != 7 || // cross-entropy at three rates and with more decay, AU, MaC-Cal, bottleneck
 		!slices.ContainsFunc(got.Auto.Tried, func(s struct{ Name string }) bool { return s.Name == got.Auto.Chosen }) ||
-		!got.Tempered || got.Training != nil {
+		!got.Changed || got.Training != nil {
 		t.Errorf("got %+v", got)
 	}
 	x, y := table.Features[:48*table.D], table.Label[:48]
@@ -368,10 +371,49 @@ func TestTrainAuto(t *testing.T) {
 		t.Errorf("NLL %v, want %v", got.Validation.After["nll"], want)
 	}
 	text := run(t, "train", file, "--head", writeHead(t, current), "--epochs", "2", "--log-level", "error")
-	for _, want := range []string{"192 rows train, 48 validate, 0 are held out, by time", "nll with temperature",
-		"chosen: ", "in the weights", "nll, validation"} {
+	for _, want := range []string{"192 rows train, 48 validate, 0 are held out, by time", "2 standard errors",
+		"chosen: ", "nll, validation"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("got %q, want %q in it", text, want)
+		}
+	}
+}
+
+// TestTrainUnchanged: where nothing is shown to be better than the current head, the command says so, ends with 0, and
+// writes nothing unless it is asked to.
+func TestTrainUnchanged(t *testing.T) {
+	table, current := trainTable(240)
+	file, headFile := writeTable(t, "a.npz", table), writeHead(t, current)
+	for _, recipe := range []string{"auto", "ce"} {
+		dir := filepath.Join(t.TempDir(), "out")
+		args := []string{"train", file, "--head", headFile, "--recipe", recipe, "--epochs", "1", "--batch", "100000",
+			"--momentum", "0", "-o", dir}
+		if recipe == "ce" {
+			args = append(args, "--rate", "0")
+		}
+		// Labels that no feature tells.
+		for i := range table.Label {
+			table.Label[i] = int32(i % table.K)
+		}
+		args[1] = writeTable(t, "noise.npz", table)
+		text := run(t, args...)
+		if !strings.Contains(text, "unchanged: nothing was shown to be better") {
+			t.Errorf("%s: got %q", recipe, text)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %s was written", recipe, dir)
+		}
+		var got struct {
+			Changed *bool
+			Output  string
+		}
+		out := run(t, append(args, "--json", "--write-unchanged")...)
+		err := json.Unmarshal([]byte(out), &got)
+		if err != nil || got.Changed == nil || *got.Changed || got.Output != dir {
+			t.Errorf("%s: %v in %s", recipe, err, out)
+		}
+		if h := readHead(t, filepath.Join(dir, "head.safetensors")); !slices.Equal(h.Layers[0].W, current.Layers[0].W) {
+			t.Errorf("%s: another head was written", recipe)
 		}
 	}
 }
@@ -385,8 +427,7 @@ func TestTrainRecipeFile(t *testing.T) {
 		"--interleave", "sbece", "--temper", "--tempered", "--seed", "4")
 	b := trainJSON(t, file, "--head", headFile, "--recipe", writeFile(t, "r.json", string(a.Training.Config)), "--seed",
 		"4", "--temper")
-	if a.Validation.After["nll"] != b.Validation.After["nll"] || !bytes.Equal(a.Training.Config, b.Training.Config) ||
-		!a.Tempered {
+	if a.Validation.After["nll"] != b.Validation.After["nll"] || !bytes.Equal(a.Training.Config, b.Training.Config) {
 		t.Errorf("got %s, want %s", b.Training.Config, a.Training.Config)
 	}
 	if !strings.Contains(string(a.Training.Config), `"interleave"`) || !strings.Contains(string(a.Training.Config),

@@ -15,7 +15,7 @@ import (
 func recipeHelp() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %-16s %s\n", recipe.Auto,
-		"ce at three rates and with more weight decay, au, maccal; a test on validation rows chooses")
+		"ce at three rates and with more weight decay, au, maccal, bottleneck; a test on validation rows chooses")
 	for _, r := range recipe.Presets {
 		fmt.Fprintf(&b, "  %-16s %s\n", r.Name, r.Title)
 	}

@@ -3,7 +3,6 @@ package offline
 import (
 	"math"
 
-	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/compare"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/trainer/data"
@@ -61,13 +60,4 @@ func ScoreHeads(current, trained *head.Head, s *data.Set, gemm head.GEMM, opt me
 	before, old, err := scoreHead(current, s, gemm, opt)
 	diff := compare.Paired(rows, old, nil)
 	return HeadScores{&before, after, &diff}, err
-}
-
-// BestTemperature returns the temperature that best fits a head's logits on the rows of a set.
-func BestTemperature(h *head.Head, s *data.Set, gemm head.GEMM) (float64, error) {
-	t, _, err := calibrator.FitTemperature(calibrator.NewData(logits(h, s, gemm), s.K, s.Y, nil), calibrator.Options{})
-	if err != nil {
-		return 0, err
-	}
-	return t.T(), nil
 }

@@ -32,8 +32,12 @@ type Result struct {
 	// Training is the report of one recipe, Auto that of several.
 	Training *recipe.Report     `json:"training,omitempty"`
 	Auto     *recipe.AutoReport `json:"auto,omitempty"`
-	// Temperature is the best one on the validation rows; Tempered says that the new head's logits are divided by it.
+	// Changed is false where the head is the current one: nothing was shown to be better.
+	Changed bool `json:"changed"`
+	// Temperature is the best one on the validation rows, 1 where it was refused, and Refused says why; Tempered says
+	// that the new head's logits are divided by it.
 	Temperature float64             `json:"temperature"`
+	Refused     string              `json:"temperature_refused,omitempty"`
 	Tempered    bool                `json:"tempered"`
 	Validation  offline.HeadScores  `json:"validation"`
 	Holdout     *offline.HeadScores `json:"holdout,omitempty"`
@@ -49,12 +53,13 @@ type heads struct{ current, trained *head.Head }
 func (r *Result) score(o *Options, d *dataset.Data, gemm head.GEMM, h heads) error {
 	r.Rows, r.trained = d.Rows, h.trained
 	if r.Auto == nil {
-		t, err := offline.BestTemperature(h.trained, d.Valid, gemm)
-		if err != nil {
+		var err error
+		in := recipe.Input{Train: d.Train, Valid: d.Valid}
+		if r.Temperature, r.Refused, err = recipe.Temperature(h.trained, in); err != nil {
 			return fmt.Errorf("temperature of the validation rows: %w", err)
 		}
-		if r.Temperature = t; o.Temper {
-			r.trained, r.Tempered = h.trained.Tempered(t), true
+		if o.Temper && r.Refused == "" {
+			r.trained, r.Tempered, r.Changed = h.trained.Tempered(r.Temperature), true, true
 		}
 	}
 	opt := metric.Options{Bins: o.MetricBins, Seed: o.Data.Seed}
@@ -130,8 +135,7 @@ func (r *Result) Print(w io.Writer) error {
 	if err := r.printTraining(w); err != nil {
 		return err
 	}
-	what := map[bool]string{true: "in the weights", false: "not applied; --temper does"}
-	fmt.Fprintf(w, "temperature of the validation rows: %.4g, %s\n", r.Temperature, what[r.Tempered])
+	r.printTemperature(w)
 	lines := [][]string{{"", "before", "after", "difference"}}
 	lines = append(lines, r.Validation.Lines("validation")...)
 	if r.Holdout != nil {
@@ -140,10 +144,24 @@ func (r *Result) Print(w io.Writer) error {
 	if err := texttable.Print(w, lines, 1); err != nil {
 		return err
 	}
+	if !r.Changed {
+		fmt.Fprintln(w, "unchanged: nothing was shown to be better than the current head on the validation rows")
+	}
 	if r.Output != "" {
 		fmt.Fprintln(w, "written to", r.Output)
 	}
 	return nil
+}
+
+func (r *Result) printTemperature(w io.Writer) {
+	switch {
+	case r.Refused != "":
+		fmt.Fprintf(w, "temperature of the validation rows: refused, %s\n", r.Refused)
+	case r.Tempered:
+		fmt.Fprintf(w, "temperature of the validation rows: %.4g, in the weights\n", r.Temperature)
+	case r.Auto == nil:
+		fmt.Fprintf(w, "temperature of the validation rows: %.4g, not applied; --temper does\n", r.Temperature)
+	}
 }
 
 func (r *Result) printTraining(w io.Writer) error {
@@ -156,14 +174,20 @@ func (r *Result) printTraining(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%d epochs%s; the head is that of epoch %d\n", len(t.Epochs), stopped, t.Best)
 		return err
 	}
-	lines := [][]string{{"", "nll with temperature", "accuracy", "- first", "2 standard errors"}}
+	lines := [][]string{{"", "nll", "temperature", "accuracy", "- current", "2 standard errors"}}
+	if c := r.Auto.Current; c != nil {
+		lines = append(lines, []string{c.Name, texttable.NLL(c.NLL), "", texttable.Short(c.Accuracy)})
+	}
 	for _, s := range r.Auto.Tried {
 		if s.Error != "" {
 			lines = append(lines, []string{s.Name, "failed"})
 			continue
 		}
-		lines = append(lines, []string{s.Name, texttable.NLL(s.NLL), texttable.Short(s.Accuracy),
-			fmt.Sprintf("%+.5f", s.Paired.Mean), fmt.Sprintf("%.5f", 2*s.Paired.SE)})
+		line := []string{s.Name, texttable.NLL(s.NLL), texttable.Short(s.Temperature), texttable.Short(s.Accuracy)}
+		if d := s.OverCurrent; d != nil {
+			line = append(line, fmt.Sprintf("%+.5f", d.Mean), fmt.Sprintf("%.5f", 2*d.SE))
+		}
+		lines = append(lines, line)
 	}
 	if err := texttable.Print(w, lines, 1); err != nil {
 		return err

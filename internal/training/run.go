@@ -55,6 +55,7 @@ type Options struct {
 	Temper     bool   // divide the new head's logits by the best temperature of the validation rows
 	MetricBins int
 	Output     string // directory for head, curves and report; "": nothing is written
+	Unchanged  bool   // write also where the current head is kept
 	Force      bool   // replace files that are there
 
 	Log      *slog.Logger
@@ -122,6 +123,10 @@ func (o *Options) Run(ctx context.Context, file string) (*Result, error) {
 	if o.Output == "" {
 		return r, nil
 	}
+	if !r.Changed && !o.Unchanged {
+		r.Output = ""
+		return r, nil
+	}
 	return r, r.write(o)
 }
 
@@ -173,7 +178,8 @@ func (o *Options) train(ctx context.Context, in recipe.Input, b backend.Backend,
 		if err != nil {
 			return nil, err
 		}
-		r.Auto, r.Temperature, r.Tempered = &report, report.Temperature, true
+		r.Auto, r.Changed = &report, report.Changed
+		r.Temperature, r.Tempered = report.Temperature, report.Temperature != 1
 		return h, nil
 	}
 	t, err := recipe.New(o.Plan.Recipes[0].Config, in, b)
@@ -190,7 +196,7 @@ func (o *Options) train(ctx context.Context, in recipe.Input, b backend.Backend,
 		return nil, err
 	}
 	report := t.Summary()
-	r.Training = &report
+	r.Training, r.Changed = &report, report.Best > 0 || report.Config.Head != recipe.HeadCurrent
 	return t.Head(), nil
 }
 

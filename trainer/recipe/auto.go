@@ -3,13 +3,8 @@ package recipe
 import (
 	"context"
 	"fmt"
-	"math"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
-	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/trainer/backend"
-	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
@@ -21,8 +16,8 @@ type Named struct {
 	Baseline bool   `json:"baseline,omitempty"`
 }
 
-// Candidates are what [RunAuto] tries: cross-entropy at three rates, which are the baseline, with more decay, AU and
-// MaC-Cal. Epochs are compared after a temperature, since the result has one.
+// Candidates are what [RunAuto] tries: cross-entropy at three rates, which are the baseline, with more decay, AU,
+// MaC-Cal, and cross-entropy on a fresh bottleneck. Epochs are compared after a temperature.
 func Candidates(seed uint64) []Named {
 	at := func(lr, decay float64) Config {
 		c := CrossEntropy()
@@ -32,6 +27,8 @@ func Candidates(seed uint64) []Named {
 	stable := MaCCalStable()
 	stable.KeepLast = false
 	decay := CrossEntropy().WeightDecay
+	fresh := CrossEntropy()
+	fresh.Head = HeadBottleneck
 	list := []Named{
 		{"cross_entropy", CrossEntropy(), true},
 		{"cross_entropy_slow", at(0.01, decay), true},
@@ -39,6 +36,7 @@ func Candidates(seed uint64) []Named {
 		{"cross_entropy_decay", at(0.1, 3e-3), false},
 		{"au", AU(), false},
 		{"maccal", stable, false},
+		{"bottleneck", fresh, false},
 	}
 	for i := range list {
 		list[i].Config.Seed, list[i].Config.Tempered = seed, true
@@ -48,55 +46,62 @@ func Candidates(seed uint64) []Named {
 
 // AutoReport says what was tried and why the one was taken.
 type AutoReport struct {
-	// Current is the current head with a temperature, where there is one.
+	// Current is the head that serves, as it is, where there is one.
 	Current *AutoScore  `json:"current,omitempty"`
 	Tried   []AutoScore `json:"tried"`
+	// Changed is false where the head that serves is kept: no candidate was shown to be better.
+	Changed bool `json:"changed"`
 	// Baseline is the name of the recipe that the others were tested against, Chosen that of the one that was taken,
 	// Temperature what its logits were divided by.
 	Baseline    string  `json:"baseline"`
 	Chosen      string  `json:"chosen"`
 	Temperature float64 `json:"temperature"`
+	// Blocks is how many blocks of time the validation rows were compared in.
+	Blocks int `json:"blocks"`
 	// Level is that of each one-sided test: 0.05 over the number of candidates that challenge the baseline.
 	Level float64 `json:"level"`
-	// OverCurrent is the paired difference of NLL of the chosen head to the current one, both with a temperature.
+	// OverCurrent is the paired difference of NLL of the best candidate to the head that serves, whether or not it was
+	// taken.
 	OverCurrent *Paired `json:"over_current,omitempty"`
 }
 
-// AutoScore is one head on the validation rows. NLL is that after a temperature fitted on the other half of the rows.
+// AutoScore is one head on the validation rows. NLL is the mean over blocks of time, each under a temperature that was
+// fitted on the others, or as it is where a temperature was refused.
 type AutoScore struct {
 	Name        string  `json:"name"`
 	NLL         float64 `json:"nll"`
 	Accuracy    float64 `json:"accuracy"`
 	Temperature float64 `json:"temperature"` // of all validation rows
-	// Paired is the difference to the baseline, and Better whether that is below 0 by the test; neither is set for
-	// recipes of the baseline.
-	Paired Paired  `json:"paired"`
-	Better bool    `json:"better"`
-	Report *Report `json:"report,omitempty"`
-	Error  string  `json:"error,omitempty"`
-}
-
-// Paired is the mean of differences by row, and its standard error.
-type Paired struct {
-	Mean float64 `json:"mean"`
-	SE   float64 `json:"se"`
+	// Refused says why there is no temperature.
+	Refused string `json:"temperature_refused,omitempty"`
+	// Paired is the difference to the baseline, and Better whether that is below 0 by the test.
+	Paired Paired `json:"paired"`
+	Better bool   `json:"better"`
+	// OverCurrent is the difference to the head that serves, where there is one. Spell says that the head is worse than
+	// that one on the newest training rows, although it was trained on them: what it gains on the validation rows is of
+	// their time alone, and it is not taken.
+	OverCurrent *Paired `json:"over_current,omitempty"`
+	Spell       bool    `json:"spell,omitempty"`
+	Report      *Report `json:"report,omitempty"`
+	Error       string  `json:"error,omitempty"`
 }
 
 // autoLevel is the error rate of all tests together.
 const autoLevel = 0.05
 
-// scored is a head with its rows' NLLs.
-type scored struct {
-	AutoScore
-	head *head.Head
-	rows []float64
-}
+// CurrentName is what AutoReport.Chosen says where the head that serves is kept.
+const CurrentName = "current"
 
-// RunAuto trains every candidate and adds a temperature to each. The baseline is the candidate of the lowest validation
-// NLL of those that are marked so. Of the others it takes that of the lowest validation NLL among those that beat the
-// baseline by a paired one-sided test at 5 %, corrected for their number; the baseline where none does, so that the
-// result is not worse than that with a temperature, beyond noise. The temperature is in the weights of the head
-// that is returned. A candidate that diverges is reported and left out; the first must not.
+// averageName is that of the mean of the linear heads.
+const averageName = "average"
+
+// RunAuto trains every candidate and adds a temperature to each, where one holds in all blocks of time. The baseline is
+// the average of the linear heads that are as good as the best of them, or where there is none, the candidate of the
+// lowest validation NLL of those that are marked so. Of the others it takes that of the lowest validation NLL among
+// those that beat the baseline by a paired one-sided test at 5 %, corrected for their number; the baseline where none
+// does. Where there is a head that serves, what is taken must beat it by the same test and must not be worse on the
+// newest training rows, or it is kept. The temperature is in the weights of the head that is returned. A candidate that
+// diverges is reported and left out; the first must not.
 func RunAuto(ctx context.Context, candidates []Named, in Input, b backend.Backend) (*head.Head, AutoReport, error) {
 	return RunAutoWith(ctx, candidates, in, func(ctx context.Context, c Named) (*head.Head, Report, error) {
 		return Run(ctx, c.Config, in, b, nil)
@@ -115,6 +120,10 @@ func RunAutoWith(
 		return nil, AutoReport{}, fmt.Errorf("auto: no candidates, allowed at least 1")
 	}
 	var r AutoReport
+	now, err := r.current(in)
+	if err != nil {
+		return nil, r, err
+	}
 	tried := make([]*scored, len(candidates))
 	for i, c := range candidates {
 		s, err := tryOne(ctx, c, in, train)
@@ -128,50 +137,100 @@ func RunAutoWith(
 			tried[i] = &scored{AutoScore: AutoScore{Name: c.Name, Error: err.Error()}}
 		}
 	}
-	best := r.choose(candidates, tried)
-	if in.Current != nil {
-		now, err := rate("current", in.Current, in.Valid)
-		if err != nil {
-			return nil, r, fmt.Errorf("auto: current head: %w", err)
-		}
-		p := paired(best.rows, now.rows)
-		r.Current, r.OverCurrent = &now.AutoScore, &p
+	mean, err := average(tried, in)
+	if err != nil {
+		return nil, r, fmt.Errorf("auto: %w", err)
+	}
+	best := r.choose(candidates, tried, mean, now)
+	if best == now {
+		return in.Current.Clone(), r, nil
 	}
 	return best.head.Tempered(best.Temperature), r, nil
 }
 
-// choose finds the baseline, tests the others against it, and fills the report. The first was tried without error.
-func (r *AutoReport) choose(candidates []Named, tried []*scored) *scored {
-	base, challengers := tried[0], 0
+// current scores the head that serves, as it is; nil where there is none.
+func (r *AutoReport) current(in Input) (*scored, error) {
+	blocks, err := blocksOf(in.Valid)
+	if err != nil {
+		return nil, fmt.Errorf("auto: %w", err)
+	}
+	if r.Blocks = len(blocks.ends); in.Current == nil {
+		return nil, nil
+	}
+	now := score(CurrentName, in.Current, in.Valid, blocks)
+	now.asItIs()
+	recent, err := onTraining(CurrentName, in.Current, in)
+	if err != nil {
+		return nil, fmt.Errorf("auto: %w", err)
+	}
+	r.Current, now.trained = &now.AutoScore, recent.whole(1)
+	return now, nil
+}
+
+// choose finds the baseline, tests the others against it and what is best against the head that serves, and fills the
+// report. The average, where there is one, is the baseline.
+func (r *AutoReport) choose(candidates []Named, tried []*scored, mean, now *scored) *scored {
+	var base *scored
+	challengers := 0
 	for i, s := range tried {
+		s.against(now)
 		if i > 0 && !candidates[i].Baseline {
 			challengers++
-		} else if s.Error == "" && s.NLL < base.NLL {
+		} else if s.sound() && (base == nil || s.NLL < base.NLL) {
 			base = s
 		}
 	}
+	if mean != nil {
+		if mean.against(now); mean.sound() {
+			base = mean
+		}
+		tried = append(tried, mean)
+	}
 	r.Level = autoLevel / max(1, float64(challengers))
 	best := base
-	for i, s := range tried {
-		if i > 0 && !candidates[i].Baseline && s.Error == "" {
-			s.Paired = paired(s.rows, base.rows)
+	for _, s := range tried {
+		if s.sound() && s != base && base != nil {
+			s.Paired = paired(s.blocks, base.blocks)
 			s.Better = s.Paired.below(r.Level)
-			if s.Better && s.NLL < best.NLL {
-				best = s
-			}
+		}
+		if s.sound() && (best == nil || s.Better && s.NLL < best.NLL) {
+			best = s
 		}
 		r.Tried = append(r.Tried, s.AutoScore)
 	}
-	r.Baseline, r.Chosen, r.Temperature = base.Name, best.Name, best.Temperature
+	if base != nil {
+		r.Baseline = base.Name
+	}
+	if r.Changed = true; now != nil {
+		if best != nil {
+			r.OverCurrent = best.OverCurrent
+		}
+		if r.Changed = best != nil && best.OverCurrent.below(r.Level); !r.Changed {
+			best = now
+		}
+	}
+	r.Chosen, r.Temperature = best.Name, best.Temperature
 	return best
 }
+
+// against compares a head with the one that serves, where there is one.
+func (s *scored) against(now *scored) {
+	if now == nil || s.Error != "" {
+		return
+	}
+	p := paired(s.blocks, now.blocks)
+	s.OverCurrent, s.Spell = &p, s.trained > now.trained
+}
+
+// sound says whether a head may be taken.
+func (s *scored) sound() bool { return s.Error == "" && !s.Spell }
 
 func tryOne(ctx context.Context, c Named, in Input, train Train) (*scored, error) {
 	h, report, err := train(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	s, err := rate(c.Name, h, in.Valid)
+	s, err := assess(c.Name, h, in)
 	if err != nil {
 		return nil, err
 	}
@@ -179,90 +238,63 @@ func tryOne(ctx context.Context, c Named, in Input, train Train) (*scored, error
 	return s, nil
 }
 
-// rate computes a head's NLLs by row, each under the temperature of the other half: rows of even and odd places, so
-// that both halves are of all times.
-func rate(name string, h *head.Head, valid *data.Set) (*scored, error) {
-	n, k := valid.N(), h.K()
-	if n < 2 {
-		return nil, fmt.Errorf("%d validation rows, allowed at least 2", n)
-	}
-	z := logitsOf(h, valid)
-	s := &scored{AutoScore: AutoScore{Name: name}, head: h, rows: make([]float64, n)}
-	all, _, err := calibrator.FitTemperature(calibrator.NewData(z, k, valid.Y, nil), calibrator.Options{})
-	if err != nil {
-		return nil, err
-	}
-	s.Temperature = all.T()
-	for half := range 2 {
-		var fz []float32
-		var fy []int32
-		for i := 1 - half; i < n; i += 2 {
-			fz, fy = append(fz, z[i*k:(i+1)*k]...), append(fy, valid.Y[i])
+// average is the head whose logits are the mean of those of the linear heads that validation rows cannot tell from the
+// best of them: their weights' mean. Its NLL is at most the mean of theirs on any rows, so that it is near the best
+// whichever that will be. nil: they tell all but one.
+func average(tried []*scored, in Input) (*scored, error) {
+	var best *scored
+	for _, s := range tried {
+		if s.linear() && (best == nil || s.NLL < best.NLL) {
+			best = s
 		}
-		t, _, err := calibrator.FitTemperature(calibrator.NewData(fz, k, fy, nil), calibrator.Options{})
-		if err != nil {
-			return nil, err
+	}
+	var sum *head.Head
+	n := 0
+	for _, s := range tried {
+		if !s.linear() || s != best && paired(best.blocks, s.blocks).below(autoLevel) {
+			continue
 		}
-		for i := half; i < n; i += 2 {
-			nll, hit := rowNLL(z[i*k:(i+1)*k], int(valid.Y[i]), t.T())
-			s.rows[i] = nll
-			s.NLL += nll / float64(n)
-			if hit {
-				s.Accuracy += 1 / float64(n)
+		n++
+		if sum == nil {
+			sum = s.head.Tempered(s.Temperature)
+			continue
+		}
+		for i, p := range s.head.Tempered(s.Temperature).Params() {
+			for j, v := range p {
+				sum.Params()[i][j] += v
 			}
 		}
 	}
-	return s, nil
+	if n < 2 {
+		return nil, nil
+	}
+	return assess(averageName, sum.Tempered(float64(n)), in)
 }
 
-// logitRows is how many rows logitsOf takes at a time.
-const logitRows = 1024
+func (s *scored) linear() bool { return s.Error == "" && len(s.head.Layers) == 1 }
 
-// logitsOf are the n×K logits of a set.
-func logitsOf(h *head.Head, s *data.Set) []float32 {
-	pass, z := head.NewPass(h, logitRows, head.Gonum{}), make([]float32, 0, s.N()*h.K())
-	var scratch []float32
-	for from := 0; from < s.N(); from += logitRows {
-		n := min(logitRows, s.N()-from)
-		scratch = s.Chunk(scratch, from, n)
-		z = append(z, pass.Forward(h, scratch, n)...)
+// assess scores a head, with a temperature where one holds.
+func assess(name string, h *head.Head, in Input) (*scored, error) {
+	blocks, err := blocksOf(in.Valid)
+	if err != nil {
+		return nil, err
 	}
-	return z
+	s := score(name, h, in.Valid, blocks)
+	recent, err := onTraining(name, h, in)
+	if err != nil {
+		return nil, err
+	}
+	err = s.temper(recent)
+	s.trained = recent.whole(s.Temperature)
+	return s, err
 }
 
-// rowNLL is −ln softmax(z/t)_y, and whether y is the top class.
-func rowNLL(z []float32, y int, t float64) (nll float64, hit bool) {
-	top := 0
-	for k, v := range z {
-		if v > z[top] {
-			top = k
-		}
+// onTraining scores a head on the newest training rows, as many as validate.
+func onTraining(name string, h *head.Head, in Input) (*scored, error) {
+	recent := newest(in.Train, in.Valid.N())
+	blocks, err := blocksOf(recent)
+	if err != nil {
+		return nil, err
 	}
-	var rest float64
-	for k, v := range z {
-		if k != top {
-			rest += math.Exp((float64(v) - float64(z[top])) / t)
-		}
-	}
-	return math.Log1p(rest) + (float64(z[top])-float64(z[y]))/t, y == top
-}
-
-func paired(a, b []float64) Paired {
-	n := float64(len(a))
-	var p Paired
-	for i := range a {
-		p.Mean += (a[i] - b[i]) / n
-	}
-	var sum float64
-	for i := range a {
-		d := a[i] - b[i] - p.Mean
-		sum += d * d
-	}
-	p.SE = math.Sqrt(sum / (n - 1) / n)
-	return p
-}
-
-// below says whether the mean is below 0 by a one-sided normal test.
-func (p Paired) below(level float64) bool {
-	return p.Mean+distuv.UnitNormal.Quantile(1-level)*p.SE < 0
+	return score(name, h, recent, blocks), nil
 }

@@ -136,10 +136,11 @@ func (p *Recipes) write(t Task, h *head.Head, auto *recipe.AutoReport, ev Eviden
 	rep.Why = fmt.Sprintf("%s: validation NLL %.4f, accuracy %.4f of %d rows",
 		auto.Chosen, ev.After.NLL, ev.After.Accuracy, ev.After.N)
 	if d := auto.OverCurrent; d != nil {
-		rep.Why += fmt.Sprintf(", current head with a temperature %.4f, %.4f", auto.Current.NLL, auto.Current.Accuracy)
-		if d.Mean >= 0 {
-			rep.Outcome, h = record.OutcomeUnchanged, nil
-		}
+		rep.Why += fmt.Sprintf("; the best less the current head %+.4f ± %.4f (standard error of %d blocks of time)",
+			d.Mean, d.SE, auto.Blocks)
+	}
+	if !auto.Changed {
+		rep.Outcome, h = record.OutcomeUnchanged, nil
 	}
 	var err error
 	if rep.Evidence, err = json.Marshal(ev); err != nil {
