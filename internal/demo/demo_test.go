@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -253,9 +254,16 @@ func TestInterrupted(t *testing.T) {
 		defer cancel()
 		w := &cancelWriter{word: line, cancel: cancel}
 		o := Options{Length: ForMin, Seed: 1, Listen: "127.0.0.1:0", unpaced: true}
-		_, err := Run(ctx, o, &Lines{W: w}, func(Result) error { return nil })
+		var reported []Result
+		_, err := Run(ctx, o, &Lines{W: w}, func(r Result) error {
+			reported = append(reported, r)
+			return nil
+		})
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("at %q: got error %v, want canceled", line, err)
+		}
+		if streamed := line == "SHIFT begins"; streamed && (len(reported) != 1 || !brokeOff(reported[0])) {
+			t.Errorf("at %q: reported %+v, want one result that says that the run broke off", line, reported)
 		}
 		if took := time.Since(w.at); took > 2*time.Second {
 			t.Errorf("at %q: stopped after %v, want at most 2 s", line, took)
@@ -265,6 +273,10 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("at %q: left behind %v, %v; want nothing", line, left, err)
 		}
 	}
+}
+
+func brokeOff(r Result) bool {
+	return !r.LoopClosed && slices.Contains(r.Reasons, "the run broke off: context canceled")
 }
 
 // cancelWriter cancels when a word is written.

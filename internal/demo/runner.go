@@ -32,7 +32,7 @@ type Options struct {
 	unpaced  bool // as fast as the machine can: for tests
 }
 
-// Run runs the whole thing and hands the result to report before it lingers.
+// Run runs the whole thing and hands the result to report, also that of a run which broke off, before it lingers.
 func Run(ctx context.Context, o Options, lines *Lines, report func(Result) error) (Result, error) {
 	began := time.Now()
 	dir, remove, err := openDir(o.Dir)
@@ -193,13 +193,8 @@ func (d *runner) withEngine(ctx context.Context, report func(Result) error) (Res
 		case <-time.After(stopWait):
 		}
 	}()
-	result, err := d.stream(ctx)
-	if err == nil {
-		err = report(result)
-	} else if ctx.Err() != nil {
-		err = context.Cause(ctx) // why the pipeline ended, where that is what stopped the stream
-	}
-	if err != nil {
+	result, err := d.tell(ctx)
+	if err = errors.Join(err, report(result)); err != nil {
 		return result, err
 	}
 	if d.options.Linger {
@@ -209,34 +204,44 @@ func (d *runner) withEngine(ctx context.Context, report func(Result) error) (Res
 	return result, nil
 }
 
-// stream sends everything, waits until it is processed, and sums up.
-func (d *runner) stream(ctx context.Context) (Result, error) {
-	if err := d.await(ctx, d.assigned); err != nil {
-		return Result{}, err
-	}
-	client, _, err := kafkaclient.New(d.cfg.Kafka)
-	if err != nil {
-		return Result{}, err
-	}
-	f, err := d.plan.feed(d.net, d.held, d.cfg.Kafka.Partitions, d.gate(ctx))
-	if err != nil {
-		return Result{}, err
-	}
-	if _, err := producer.Send(ctx, client, f, producer.Options{Logits: d.cfg.Topics.Logits,
-		Labels: d.cfg.Topics.Labels, Rate: d.rate()}); err != nil {
-		return Result{}, err
-	}
-	if err := d.await(ctx, d.drained); err != nil {
-		return Result{}, err
+// tell runs the stream and sums up. Where it breaks off the result says why, and has what came before.
+func (d *runner) tell(ctx context.Context) (Result, error) {
+	broken := d.stream(ctx)
+	if broken != nil && ctx.Err() != nil {
+		broken = context.Cause(ctx) // why the pipeline ended, where that is what stopped the stream
 	}
 	r, err := d.story.result()
 	if err != nil {
-		return r, err
+		return r, errors.Join(broken, err)
 	}
 	r.ModelAccuracy, r.StateHash = d.accuracy, d.engine.Status().StateHash
 	r.Wall = Wall{Seconds: time.Since(d.began).Seconds(), Page: d.page, Dir: d.options.Dir}
+	if broken != nil {
+		r.LoopClosed, r.Reasons = false, append(r.Reasons, "the run broke off: "+broken.Error())
+		return r, broken
+	}
 	d.summary(&r)
 	return r, nil
+}
+
+// stream sends everything and waits until it is processed.
+func (d *runner) stream(ctx context.Context) error {
+	if err := d.await(ctx, d.assigned); err != nil {
+		return err
+	}
+	client, _, err := kafkaclient.New(d.cfg.Kafka)
+	if err != nil {
+		return err
+	}
+	f, err := d.plan.feed(d.net, d.held, d.cfg.Kafka.Partitions, d.gate(ctx))
+	if err != nil {
+		return err
+	}
+	if _, err := producer.Send(ctx, client, f, producer.Options{Logits: d.cfg.Topics.Logits,
+		Labels: d.cfg.Topics.Labels, Rate: d.rate()}); err != nil {
+		return err
+	}
+	return d.await(ctx, d.drained)
 }
 
 // drainTime is about how long the last rows take through the pipeline.

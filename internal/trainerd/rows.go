@@ -47,10 +47,17 @@ func NewRunner(l Loader) (service.Runner, error) {
 		return nil, ErrNothing
 	}
 	gemm := blas.Best(log, 0)
-	return &service.Recipes{Load: l.Load, Plan: Plan, GEMM: gemm, Bins: cfg.Stats.Bins, SaveEvery: 2 * time.Second,
+	return &service.Recipes{
+		Load:      l.Load,
+		Plan:      Plan,
+		GEMM:      gemm,
+		Bins:      cfg.Stats.Bins,
+		SaveEvery: 2 * time.Second,
+		Log:       log,
 		Backend: func() (backend.Backend, error) {
 			return backends.New(cfg.Trainer.Backend, backends.Options{GEMM: gemm, Device: cfg.Trainer.Device, Log: log})
-		}}, nil
+		},
+	}, nil
 }
 
 // Plan gives a recipe by its name, or from its file, with the seed of a request; auto where it has no name.

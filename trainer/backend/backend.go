@@ -16,6 +16,9 @@ var ErrUnsupported = errors.New("not supported by this backend")
 // ErrDiverged means that logits became infinite or NaN. A smaller learning rate may help.
 var ErrDiverged = errors.New("training diverged")
 
+// ErrStopped means that an epoch was stopped from outside.
+var ErrStopped = errors.New("stopped")
+
 // Backend makes sessions.
 type Backend interface {
 	// Name is go, gorgonia, cuda.
@@ -73,6 +76,18 @@ type EpochPlan struct {
 	Mask *Mask
 	// Mix, where not nil, mixes features.
 	Mix *Mix
+	// Stop, where it is closed, ends the epoch with ErrStopped before its next mini-batch.
+	Stop <-chan struct{}
+}
+
+// Stopped is ErrStopped once the epoch is to end.
+func (e EpochPlan) Stopped() error {
+	select {
+	case <-e.Stop:
+		return ErrStopped
+	default: // nil never comes
+		return nil
+	}
 }
 
 // SGD is the step after each mini-batch.

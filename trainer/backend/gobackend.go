@@ -59,6 +59,9 @@ func (s *goSession) Epoch(e EpochPlan) (EpochResult, error) {
 	opt := e.SGD()
 	var sum float64
 	for b := range data.Batches(len(e.Rows), e.Batch) {
+		if err := e.Stopped(); err != nil {
+			return EpochResult{}, err
+		}
 		v, n, err := s.batch(e, b)
 		if err != nil {
 			return EpochResult{}, fmt.Errorf("mini-batch %d: %w", b, err)

@@ -19,6 +19,8 @@ type Input struct {
 	Current *head.Head
 	// CDF has a stream's counts of the CSF for the loss au, or is nil: then it counts its mini-batches.
 	CDF []float64
+	// Stop, where it is closed, ends a step with backend.ErrStopped in the middle of its epoch.
+	Stop <-chan struct{}
 }
 
 // Training is a recipe on its way. One goroutine uses it; the caller closes it.
@@ -238,6 +240,7 @@ func (t *Training) pass(e, part int, rows []int32, lr float64, batch int) (backe
 		WeightDecay: float32(t.cfg.WeightDecay),
 		Decoupled:   t.cfg.Decoupled,
 		Nesterov:    t.cfg.Nesterov,
+		Stop:        t.in.Stop,
 	}
 	if m := t.cfg.MaCCal; m != nil && m.Masks {
 		b.Mask = &backend.Mask{Keep: t.q, Seed: t.cfg.Seed, FirstStep: t.step, Restrict: m.Restrict}

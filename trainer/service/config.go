@@ -42,7 +42,7 @@ type Config struct {
 	Balance float64 `yaml:"balance" min:"0" max:"1_000_000_000"`
 	// Newest share of the rows, used for validation.
 	Validation float64 `yaml:"validation" default:"0.2" above:"0" max:"0.9"`
-	// Starts of a job before it counts as failed.
+	// Attempts without progress before a job counts as failed.
 	Attempts int `yaml:"attempts" default:"3" min:"1" max:"1000"`
 	// Longest run of one attempt.
 	Timeout time.Duration `yaml:"timeout" default:"6h" min:"1s"`

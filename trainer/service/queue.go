@@ -15,14 +15,16 @@ type Job struct {
 	// Attempt is the newest that was claimed, 0 before the first; Trainer is whose claim it is, "" where it has ended.
 	Attempt int
 	Trainer string
-	// Failures are attempts that failed, or whose trainer was lost.
+	// Failures are attempts that failed, or whose trainer was lost, and that came no further than those before them.
 	Failures int
+	// Furthest is the share of the work that attempts which have ended came to.
+	Furthest float64
 	// Seen is when this process read Trainer's newest record, or the request, or the end of an attempt.
 	Seen time.Time
 	// Beat is Trainer's newest record; Curve is the validation NLL that its records have reported.
 	Beat  record.Job
 	Curve []Point
-	// Result is the first one; Cancel the order that ended it.
+	// Result is the first one; Cancel the order that ended it. One of them at most is there: the first in the log.
 	Result *record.Head
 	Cancel *record.Order
 	// LastError is why the last attempt failed.
@@ -141,7 +143,7 @@ func (q *Queue) Take(rec any, now time.Time) error {
 		if err := usable(r.Kind, r.Schema, r.ID); err != nil {
 			return err
 		}
-		if j := q.job(r.ID); j.Result == nil {
+		if j := q.job(r.ID); j.Open() {
 			h := *r
 			j.Result, j.Trainer = &h, ""
 		}
@@ -170,7 +172,7 @@ func usable(kind string, schema int, id string) error {
 func (j *Job) beat(b record.Job, now time.Time) {
 	if b.Attempt > j.Attempt {
 		if j.Trainer != "" {
-			j.Failures++ // lost: it ended without saying so
+			j.over() // lost: it ended without saying so
 		}
 		j.Attempt, j.Trainer, j.Curve = b.Attempt, b.Trainer, nil
 	} else if b.Attempt < j.Attempt || b.Trainer != j.Trainer {
@@ -180,11 +182,26 @@ func (j *Job) beat(b record.Job, now time.Time) {
 	j.plot(b)
 	switch b.State {
 	case beatFailed:
-		j.Failures++
+		j.over()
 		j.Trainer, j.LastError = "", b.Step
 	case beatStopped:
-		j.Trainer = ""
+		j.Trainer, j.Furthest = "", max(j.Furthest, b.Done)
 	}
+}
+
+// leastProgress is what an attempt must come further than all before it to have made progress: so much bounds how many
+// attempts can.
+const leastProgress = 0.01
+
+// progressed says whether the attempt at hand came further than those before it: another one will come further still.
+func (j *Job) progressed() bool { return j.Beat.Done >= j.Furthest+leastProgress }
+
+// over notes that the attempt at hand has ended without a result.
+func (j *Job) over() {
+	if !j.progressed() {
+		j.Failures++
+	}
+	j.Furthest = max(j.Furthest, j.Beat.Done)
 }
 
 // plot adds a point where there is a new one. Those that were handed out stay as they are.
@@ -207,7 +224,7 @@ func (j *Job) plot(b record.Job) {
 type Limits struct {
 	Attempts  int
 	LostAfter time.Duration
-	// Pause, times the failures so far, is the wait after a failed attempt.
+	// Pause, times the failures so far, at least one, is the wait after a failed attempt.
 	Pause time.Duration
 }
 
@@ -219,11 +236,16 @@ func (q *Queue) Next(me string, now time.Time, l Limits) (j *Job, last bool) {
 		if j.Request.ID == "" || !j.Open() {
 			continue
 		}
-		failures, quiet := j.Failures, now.Sub(j.Seen)
+		failures, quiet, pause := j.Failures, now.Sub(j.Seen), time.Duration(0)
+		if j.LastError != "" {
+			pause = time.Duration(max(failures, 1)) * l.Pause
+		}
 		switch {
-		case j.Trainer == "" && (failures == 0 || quiet >= time.Duration(failures)*l.Pause):
+		case j.Trainer == "" && quiet >= pause:
 		case j.Trainer == me, j.Trainer != "" && quiet >= l.LostAfter:
-			failures++
+			if !j.progressed() {
+				failures++
+			}
 		default:
 			continue
 		}

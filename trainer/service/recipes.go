@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -60,6 +61,7 @@ type Recipes struct {
 	Bins    int       // of the ECE in the evidence
 	// SaveEvery is how often a checkpoint is written; 0: after every epoch.
 	SaveEvery time.Duration
+	Log       *slog.Logger
 }
 
 // Evidence is the built-in runner's account of a result; both scores are of the validation rows, the newest ones.
@@ -201,13 +203,15 @@ func thin(e []recipe.EpochReport) []recipe.EpochReport {
 
 // one runs a training to its end, with checkpoints.
 func (t *trainings) one(ctx context.Context, c recipe.Named) (*head.Head, recipe.Report, error) {
-	tr, err := recipe.New(c.Config, t.in, t.backend)
+	in := t.in
+	in.Stop = ctx.Done()
+	tr, err := recipe.New(c.Config, in, t.backend)
 	if err != nil {
 		return nil, recipe.Report{}, err
 	}
 	defer func() { _ = tr.Close() }()
 	file := filepath.Join(t.task.Dir, "checkpoint-"+dirName(c.Name))
-	if err := restore(tr, file); err != nil {
+	if err := t.restore(tr, file); err != nil {
 		return nil, recipe.Report{}, err
 	}
 	saved := time.Now()
@@ -216,7 +220,7 @@ func (t *trainings) one(ctx context.Context, c recipe.Named) (*head.Head, recipe
 			return nil, tr.Summary(), err
 		}
 		if err := tr.Step(); err != nil {
-			return nil, tr.Summary(), err
+			return nil, tr.Summary(), cmp.Or(ctx.Err(), err)
 		}
 		t.progress(c, tr.Summary().Epochs)
 		if !tr.Done() && time.Since(saved) < t.SaveEvery {
@@ -234,9 +238,11 @@ func (t *trainings) one(ctx context.Context, c recipe.Named) (*head.Head, recipe
 	return tr.Head(), tr.Summary(), nil
 }
 
-// restore goes on from a checkpoint. One that does not fit, because rows or settings have changed since, is left
-// behind.
-func restore(tr *recipe.Training, file string) error {
+func (p *Recipes) log() *slog.Logger { return cmp.Or(p.Log, slog.New(slog.DiscardHandler)) }
+
+// restore goes on from a checkpoint. One that is damaged, or that does not fit, because rows or settings have changed
+// since, is removed, and the training begins anew.
+func (t *trainings) restore(tr *recipe.Training, file string) error {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -245,6 +251,8 @@ func restore(tr *recipe.Training, file string) error {
 		err = tr.Restore(text)
 	}
 	if errors.Is(err, recipe.ErrCheckpoint) {
+		t.log().Warn("checkpoint cannot be used: the training begins anew", "job", t.task.Request.ID, "file", file,
+			"err", err)
 		return os.Remove(file)
 	}
 	return err

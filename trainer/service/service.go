@@ -267,7 +267,10 @@ func (s *Service) next(ctx context.Context) error {
 
 // giveUp reports a job as failed whose attempts are used up.
 func (s *Service) giveUp(ctx context.Context, j *Job) error {
-	why := fmt.Sprintf("given up after %d attempts", s.cfg.Attempts)
+	why := fmt.Sprintf("given up after %d attempts", j.Attempt)
+	if j.Attempt > s.cfg.Attempts {
+		why += fmt.Sprintf(", %d of them without progress", s.cfg.Attempts)
+	}
 	if j.LastError != "" {
 		why += ": " + j.LastError
 	} else if j.Trainer != "" {
@@ -342,7 +345,7 @@ func (s *Service) finishJob(ctx context.Context, f finish) error {
 	beat := s.run.beat
 	s.run = nil
 	switch {
-	case f.err == nil && f.job.Result == nil && f.job.Cancel == nil:
+	case f.err == nil && f.job.Open():
 		return s.result(ctx, f.job, f.record)
 	case f.err == nil, errors.Is(f.err, errSuperseded), errors.Is(f.err, errCancelled):
 		s.cfg.Log.Warn("attempt ended", "job", beat.ID, "attempt", f.attempt, "err", f.err)

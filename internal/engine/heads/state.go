@@ -80,7 +80,7 @@ func (t *State) Record(rec any) error {
 		}
 	case *record.Head:
 		j := t.queue.Find(r.ID)
-		first := j == nil || j.Result == nil
+		first := j == nil || j.Open() // what comes behind a cancellation counts no more than a second result
 		if err := t.queue.Take(r, time.Now()); err != nil || !first {
 			return err
 		}

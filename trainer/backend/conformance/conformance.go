@@ -356,6 +356,13 @@ func refuses(c Case, s backend.Session) error {
 			return fmt.Errorf("want an error with %q: %w", want, err)
 		}
 	}
+	e := c.Epoch
+	stop := make(chan struct{})
+	close(stop)
+	e.Stop = stop
+	if _, err := s.Epoch(e); !errors.Is(err, backend.ErrStopped) {
+		return fmt.Errorf("error %w, want ErrStopped", err)
+	}
 	if _, err := s.Measure(len(c.Problem.Eval), backend.Weights{}); err == nil {
 		return fmt.Errorf("no error for a set that does not exist")
 	}

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -61,6 +62,9 @@ func (s *session) runEpoch(e backend.EpochPlan) (float64, error) {
 	}
 	var hostLoss float64
 	for b := range data.Batches(len(e.Rows), e.Batch) {
+		if err := e.Stopped(); err != nil {
+			return 0, errors.Join(err, s.sync())
+		}
 		v, err := s.runBatch(e, b)
 		if err != nil {
 			return 0, fmt.Errorf("mini-batch %d: %w", b, err)

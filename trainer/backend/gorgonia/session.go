@@ -71,6 +71,9 @@ func (s *session) Epoch(e backend.EpochPlan) (backend.EpochResult, error) {
 	var solver gorgonia.Solver = newStep(e, s.velocity, s.mini.Threads)
 	var sum float64
 	for b := range data.Batches(len(e.Rows), e.Batch) {
+		if err := e.Stopped(); err != nil {
+			return backend.EpochResult{}, err
+		}
 		if err := s.batch(g, e, b); err != nil {
 			return backend.EpochResult{}, fmt.Errorf("mini-batch %d: %w", b, err)
 		}
