@@ -71,7 +71,9 @@ func (c *Order) Check() error {
 	return nil
 }
 
-// AppendOrder appends the encoding of c (docs/format.md).
+// AppendOrder appends the encoding of c to dst, in the primitives of docs/format.md: "PLBP", u8 2; id (16 random bytes,
+// which identify a repeat); string action, model and version ("" = the only one); uvarint revision of the calibrator
+// (0 = none) and K of set-classes; bytes calibrator (JSON; empty but for publish); string by and why.
 func AppendOrder(dst []byte, c *Order) []byte {
 	dst = append(append(dst, paneMagic...), kindOrder)
 	dst = append(dst, c.ID[:]...)

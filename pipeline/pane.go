@@ -28,7 +28,7 @@ const (
 )
 
 // PaneMessage is what shards send to model tasks: an increment (some cells of one label pane of one model) or a
-// punctuation (the shard has closed every label pane before Closed). docs/format.md draws the bytes.
+// punctuation (the shard has closed every label pane before Closed). [AppendPane] has the bytes.
 type PaneMessage struct {
 	Shard, Of int
 	// Epoch names the state that the message comes of; a shard that begins with an empty state draws another.
@@ -63,7 +63,28 @@ type Cell struct {
 	Set            []byte
 }
 
-// AppendPane appends the encoding of m to dst.
+// AppendPane appends the encoding of m to dst, in the primitives of docs/format.md:
+//
+//	"PLBP", u8 1            magic and kind
+//	u8 flags                1 punctuation; 2 late, rows after their label pane was emitted; 4 idle; 8 loss; 16 apart
+//	uvarint shard, of       shard < of, the number of shards
+//	fixed64 epoch           drawn when the shard begins with an empty state; 0 in a replay
+//	uvarint seq ≥ 1         messages of this shard and epoch on this panes partition, without a gap
+//	uvarint length ≥ 1      pane length, ns
+//
+// A punctuation goes on with
+//
+//	varint closed           the first label pane still open
+//	uvarint n, n varint     by input the first offset of which nothing is in this message or an earlier one
+//	bytes loss              with flag 8: JSON, as in the decisions topic
+//	uvarint n, n models     with flag 16: string name, varint first open pane; 2⁶³ − 1 = forgotten
+//
+// and an increment with
+//
+//	string model, varint label pane
+//	uvarint n, n cells      string version, string slice, uvarint K, varint prediction pane, bytes set; ascending by
+//	                        version, slice and prediction pane. A slice is "" (all rows), column=value or
+//	                        column=~other, a set an encoded acc.Set.
 func AppendPane(dst []byte, m *PaneMessage) []byte {
 	dst = slices.Grow(dst, paneSize(m))
 	dst = append(dst, paneMagic...)

@@ -22,12 +22,14 @@ import (
 // chunks, and then one claim that says where they are; files that it refers to are chunks too, written before:
 //
 //	partition 0             claim/KEY/NUMBER/WRITER        JSON: offsets of the chunks, bytes, CRC32C
-//	partition 1…, by key    chunk/KEY/NUMBER/WRITER/INDEX  bytes
-//	                        file/KEY/NAME/WRITER/INDEX     bytes
+//	partition 1…, by key    chunk/KEY/NUMBER/WRITER/INDEX  bytes of the checkpoint, then of its table of files: a JSON
+//	                                                       array of name, bytes, writer and chunks by offset
+//	                        file/KEY/NAME/WRITER/INDEX     bytes; NAME is their SHA-256
 //
-// (all in partition 0 where there is one partition only). Of the claims of one number the first in the log counts:
-// the log's order is the fence that a file system's exclusive link is for dirstore.Store. A writer reads the claims
-// back up to its own before it believes that it holds the number. What is no longer needed gets tombstones.
+// NUMBER has 20 digits, WRITER is 16 random digits of a process. Where there is one partition, all is in it. Of the
+// claims of one number the first in the log counts: the log's order is the fence that a file system's exclusive link is
+// for dirstore.Store. A writer reads the claims back up to its own before it believes that it holds the number. What is
+// no longer needed gets tombstones.
 type Store struct {
 	client     *kafka.Client
 	topic      string
