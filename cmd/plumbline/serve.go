@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/internal/standalone"
+)
+
+func newServeCommand() *cobra.Command {
+	var o standalone.Options
+	cmd := &cobra.Command{
+		Use:     "serve",
+		Short:   "Run everything in one process without Kafka: rows over HTTP in, page and alerts out",
+		Long:    help("serve"),
+		Example: "  plumbline serve --embedded /var/lib/plumbline",
+		Args:    usageArgs(cobra.NoArgs),
+	}
+	cmd.Flags().StringVar(&o.Dir, "embedded", "", "`directory` of configuration, records and state; made if it is new")
+	cmd.Flags().StringVar(&o.Listen, "listen", "", "`address` of page and API (default: as the configuration says)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if o.Dir == "" {
+			return usageErrorf("--embedded: must be a directory; on Kafka it is plumbline run -c FILE")
+		}
+		if cmd.Flags().Changed("config") {
+			return usageErrorf("--config: the configuration is %s in the directory of --embedded", standalone.ConfigFile)
+		}
+		var err error
+		if o.Log, err = newLogger(cmd); err != nil {
+			return err
+		}
+		o.Tell = func(format string, args ...any) { printf(cmd, format, args...) }
+		return standaloneError(standalone.Serve(cmd.Context(), o))
+	}
+	return cmd
+}
+
+func standaloneError(err error) error {
+	if errors.Is(err, standalone.ErrUsage) {
+		return usageError{err}
+	}
+	return err
+}
