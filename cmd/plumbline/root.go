@@ -28,9 +28,9 @@ type section struct {
 // sections are the constructors of all subcommands, in the order of help.
 var sections = []section{
 	{"Begin:", []func() *cobra.Command{newDemoCommand, newConfigCommand, newTopicsCommand, newProduceCommand}},
-	{"Run:", []func() *cobra.Command{newRunCommand, newServeCommand, newTrainerCommand, newHealthCommand, newPauseCommand,
-		newResumeCommand, newScaleCommand, newStateCommand, newBackupCommand, newRestoreCommand, newDoctorCommand,
-		newDeadLettersCommand}},
+	{"Run:", []func() *cobra.Command{newRunCommand, newServeCommand, newMigrateCommand, newTrainerCommand,
+		newHealthCommand, newPauseCommand, newResumeCommand, newScaleCommand, newStateCommand, newBackupCommand,
+		newRestoreCommand, newDoctorCommand, newDeadLettersCommand}},
 	{"See and decide:", []func() *cobra.Command{newModelsCommand, newCalibratorsCommand, newHeadsCommand,
 		newHistoryCommand}},
 	{"On files:", []func() *cobra.Command{newEvalCommand, newFitCommand, newApplyCommand, newConvertCommand,

@@ -24,7 +24,8 @@ func newServeCommand() *cobra.Command {
 			return usageErrorf("--embedded: must be a directory; on Kafka it is plumbline run -c FILE")
 		}
 		if cmd.Flags().Changed("config") {
-			return usageErrorf("--config: the configuration is %s in the directory of --embedded", standalone.ConfigFile)
+			return usageErrorf("--config: the configuration is %s in the directory of --embedded",
+				standalone.ConfigFile)
 		}
 		var err error
 		if o.Log, err = newLogger(cmd); err != nil {

@@ -143,8 +143,8 @@ func lockFile(path string) (*os.File, error) {
 
 func (s *Server) metaDir() string { return filepath.Join(s.Dir, "topics") }
 
-// startCluster starts what has the topics and the groups. Its requests are those of Kafka 2.8: the newest before fetches
-// name topics by their ids.
+// startCluster starts what has the topics and the groups. Its requests are those of Kafka 2.8, the newest in which
+// fetches name topics, not their ids.
 func (s *Server) startCluster() error {
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.DataDir(s.metaDir()), kfake.SyncWrites(),
 		kfake.ClusterID("plumbline-"+rand.Text()), kfake.MaxVersions(kversion.V2_8_0()),
@@ -207,7 +207,8 @@ func (s *Server) open(name string, at place) (*seglog.Log, error) {
 		return l, nil
 	}
 	parent := filepath.Join(s.Dir, "log")
-	l, err := seglog.Open(filepath.Join(parent, logName(name, at)), seglog.Options{SegmentBytes: s.segmentBytes, Log: s.Log})
+	l, err := seglog.Open(filepath.Join(parent, logName(name, at)),
+		seglog.Options{SegmentBytes: s.segmentBytes, Log: s.Log})
 	if err == nil {
 		err = seglog.SyncDir(parent)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -24,8 +25,8 @@ type topic struct {
 	retention  seglog.Retention
 }
 
-// topic looks one up; nil where there is none.
-func (s *Server) topic(name string) *topic {
+// topicOf looks one up; nil where there is none.
+func (s *Server) topicOf(name string) *topic {
 	s.mu.Lock()
 	t := s.topics[name]
 	s.mu.Unlock()
@@ -36,8 +37,19 @@ func (s *Server) topic(name string) *topic {
 	if info == nil {
 		return nil
 	}
-	t = &topic{name: name, id: info.TopicID, partitions: int32(len(s.cluster.PartitionInfos(name))), //nolint:gosec // few
-		messageMax: s.MessageMax, retention: seglog.Retention{Age: retentionAge, Bytes: retentionBytes}}
+	partitions := len(s.cluster.PartitionInfos(name))
+	t = newTopic(name, info, s.MessageMax)
+	t.partitions = int32(partitions) //nolint:gosec // few
+	s.mu.Lock()
+	s.topics[name] = t
+	s.mu.Unlock()
+	return t
+}
+
+// newTopic reads a topic's configuration.
+func newTopic(name string, info *kfake.TopicInfo, messageMax int) *topic {
+	t := &topic{name: name, id: info.TopicID, messageMax: messageMax,
+		retention: seglog.Retention{Age: retentionAge, Bytes: retentionBytes}}
 	set := func(key string) (string, bool) {
 		v := info.Configs[key]
 		if v == nil {
@@ -52,7 +64,7 @@ func (s *Server) topic(name string) *topic {
 		}
 		return old
 	}
-	t.messageMax = int(number("max.message.bytes", int64(s.MessageMax)))
+	t.messageMax = int(number("max.message.bytes", int64(messageMax)))
 	t.retention.Bytes = max(number("retention.bytes", t.retention.Bytes), 0)
 	t.retention.Age = time.Duration(max(number("retention.ms", t.retention.Age.Milliseconds()), 0)) * time.Millisecond
 	stamp, _ := set("message.timestamp.type")
@@ -66,15 +78,12 @@ func (s *Server) topic(name string) *topic {
 	if t.retention.Age == 0 { // kept for ever: not bounded by bytes that nobody set either
 		t.retention.Bytes = max(number("retention.bytes", 0), 0)
 	}
-	s.mu.Lock()
-	s.topics[name] = t
-	s.mu.Unlock()
 	return t
 }
 
 // log returns the log of a partition; nil where there is no such partition.
 func (s *Server) log(name string, partition int32) (*topic, *seglog.Log, error) {
-	t := s.topic(name)
+	t := s.topicOf(name)
 	if t == nil || partition < 0 || partition >= t.partitions {
 		return nil, nil, nil
 	}
@@ -142,7 +151,7 @@ func (s *Server) cleanNow(now time.Time) {
 		if info == nil {
 			continue
 		}
-		t := s.topic(info.Topic)
+		t := s.topicOf(info.Topic)
 		if t == nil {
 			continue
 		}
@@ -162,7 +171,8 @@ func keysOf(batch []byte) ([][]byte, error) {
 	if err := b.ReadFrom(batch); err != nil {
 		return nil, err
 	}
-	raw, err := kgo.DefaultDecompressor().Decompress(b.Records, kgo.CompressionCodecType(b.Attributes&7)) //nolint:gosec // 3 bits
+	codec := kgo.CompressionCodecType(b.Attributes & 7) //nolint:gosec // 3 bits
+	raw, err := kgo.DefaultDecompressor().Decompress(b.Records, codec)
 	if err != nil {
 		return nil, err
 	}

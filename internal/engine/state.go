@@ -108,3 +108,29 @@ func ResetState(ctx context.Context, cfg config.Config, log *slog.Logger, o rese
 	}
 	return plan, saveTopology(ctx, at.Store, topologyKey(cfg.Group), now, stored)
 }
+
+// TopicsMoved notes that the topics of a deployment, with the records and offsets that they had, are now those that its
+// configuration leads to.
+func TopicsMoved(ctx context.Context, cfg config.Config, log *slog.Logger) error {
+	r := &KafkaRun{Engine: New(cfg, log)}
+	var err error
+	if r.Client, r.Dialer, err = kafkaclient.New(cfg.Kafka); err != nil {
+		return err
+	}
+	now, err := r.askTopology(ctx)
+	if err != nil {
+		return err
+	}
+	if r.store, err = r.openStore(ctx); err != nil {
+		return err
+	}
+	stored, err := r.store.Load(ctx, topologyKey(cfg.Group))
+	if err != nil || len(stored) == 0 { // nothing has run yet
+		return err
+	}
+	was, ok := r.storedTopology(stored)
+	if ok {
+		now = now.known(was)
+	}
+	return saveTopology(ctx, r.store, topologyKey(cfg.Group), now, stored)
+}

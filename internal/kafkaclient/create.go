@@ -112,7 +112,7 @@ func CreateTopics(ctx context.Context, client *kafka.Client, cfg config.Config) 
 	for until := time.Now().Add(choosing); ; {
 		statuses, err := tryCreate(ctx, client, topics, made)
 		if err == nil {
-			return statuses, waitForLeaders(ctx, client, topics)
+			return statuses, WaitForLeaders(ctx, client, topics)
 		}
 		if !passing(err) || time.Now().After(until) {
 			return statuses, Explain(ctx, cfg.Kafka, err)
@@ -157,9 +157,9 @@ func tryCreate(ctx context.Context, client *kafka.Client, topics []kafka.TopicCo
 	return statuses, errors.Join(errs...)
 }
 
-// waitForLeaders returns when every partition of the topics answers: until then producers and `run` would only
+// WaitForLeaders returns when every partition of the topics answers: until then producers and `run` would only
 // find errors to try again on.
-func waitForLeaders(ctx context.Context, client *kafka.Client, topics []kafka.TopicConfig) error {
+func WaitForLeaders(ctx context.Context, client *kafka.Client, topics []kafka.TopicConfig) error {
 	ctx, cancel := context.WithTimeout(ctx, choosing)
 	defer cancel()
 	for _, t := range topics {

@@ -99,6 +99,9 @@ var rules = []struct {
 	{pkg: "internal/producer", may: []string{"internal/feed"}},
 	// It runs everything in one process, as a user would.
 	{pkg: "internal/demo", may: []string{"..."}},
+	{pkg: "internal/standalone", may: []string{"..."}},
+	{pkg: "internal/embedded", may: []string{"internal/embedded/seglog"}},
+	{pkg: "internal/embedded/seglog", third: []string{}},
 	{pkg: "internal/plot", third: []string{"golang.org/x/image"}},
 	{pkg: "internal/texttable", may: []string{"calib/compare", "internal/printable"}, third: []string{}},
 	{pkg: "internal/progress", may: []string{"internal/printable"},

@@ -109,3 +109,34 @@ func Stamp(b []byte, now int64) {
 	binary.BigEndian.PutUint64(b[atMaxTime:], uint64(now)) //nolint:gosec // bits
 	binary.BigEndian.PutUint32(b[atCRC:], crc32.Checksum(b[atAttributes:], castagnoli))
 }
+
+// Batches calls f for each batch in what Read has returned.
+func Batches(b []byte, f func(base int64, records int, batch []byte) error) error {
+	for len(b) >= headerSize {
+		h, err := parseHeader(b)
+		if err == nil {
+			err = f(h.base, int(binary.BigEndian.Uint32(b[atCount:])), b[:h.size])
+		}
+		if err != nil {
+			return err
+		}
+		b = b[h.size:]
+	}
+	return nil
+}
+
+// Anonymous makes a batch one that any producer may send to another log.
+func Anonymous(b []byte) {
+	clear(b[:atLength])
+	binary.BigEndian.PutUint16(b[atAttributes:], binary.BigEndian.Uint16(b[atAttributes:])&^bitAppendTime)
+	for i := atProducer; i < atCount; i++ { // -1, the number of nobody
+		b[i] = 0xff
+	}
+	Seal(b)
+}
+
+// Seal gives a batch its length and its checksum.
+func Seal(b []byte) {
+	binary.BigEndian.PutUint32(b[atLength:], uint32(len(b)-lengthAfter)) //nolint:gosec // a message
+	binary.BigEndian.PutUint32(b[atCRC:], crc32.Checksum(b[atAttributes:], castagnoli))
+}

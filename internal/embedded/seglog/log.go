@@ -52,8 +52,8 @@ func Open(dir string, o Options) (*Log, error) {
 	}
 	for i, base := range found {
 		if base < l.next {
-			return nil, errors.Join(fmt.Errorf("%s: segment %d begins below offset %d, which the one before ends at", dir,
-				base, l.next), l.Close())
+			err := fmt.Errorf("%s: segment %d begins below offset %d, where the one before ends", dir, base, l.next)
+			return nil, errors.Join(err, l.Close())
 		}
 		s, cut, err := openSegment(dir, base, i == len(found)-1, l.who.note)
 		if err != nil {

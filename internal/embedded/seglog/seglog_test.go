@@ -1,10 +1,8 @@
 package seglog
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -24,11 +22,11 @@ func batch(n int, payload string, producer int64, seq int32) []byte {
 		r.Length = int32(len(body) - 1) //nolint:gosec // short
 		records = append(records, r.AppendTo(nil)...)
 	}
-	b := kmsg.RecordBatch{Magic: 2, LastOffsetDelta: int32(n - 1), ProducerID: producer, FirstSequence: seq, //nolint:gosec // few
-		NumRecords: int32(n), Records: records, MaxTimestamp: time.Now().UnixMilli()} //nolint:gosec // few
+	count := int32(n) //nolint:gosec // few
+	b := kmsg.RecordBatch{Magic: 2, LastOffsetDelta: count - 1, ProducerID: producer, FirstSequence: seq,
+		NumRecords: count, Records: records, MaxTimestamp: time.Now().UnixMilli()}
 	raw := b.AppendTo(nil)
-	binary.BigEndian.PutUint32(raw[atLength:], uint32(len(raw)-lengthAfter)) //nolint:gosec // short
-	binary.BigEndian.PutUint32(raw[atCRC:], crc32.Checksum(raw[atAttributes:], castagnoli))
+	Seal(raw)
 	return raw
 }
 
@@ -82,8 +80,8 @@ func offsets(t *testing.T, l *Log) []int64 {
 	return out
 }
 
-// TestNothingIsGivenOutBeforeItIsSynced: neither to the producer nor to readers; and after a sync that failed nothing is
-// taken, because the system may have forgotten what it could not write.
+// TestNothingIsGivenOutBeforeItIsSynced: neither to the producer nor to readers; and after a sync that failed nothing
+// is taken, because the system may have forgotten what it could not write.
 func TestNothingIsGivenOutBeforeItIsSynced(t *testing.T) {
 	syncing, let := make(chan bool), make(chan error)
 	l := open(t, t.TempDir(), Options{syncFile: func(*os.File) error { syncing <- true; return <-let }})
