@@ -22,5 +22,5 @@ for start in range(0, len(test), 10):  # as requests of a server
     ids = [uuid.uuid4().hex for _ in probs]
     logger.log(ids, probs=probs)
     logger.label(ids, y_test[rows])  # elsewhere, hours or weeks later
-    time.sleep(0.5)
+    time.sleep(0.3)
 print(logger.close())

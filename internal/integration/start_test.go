@@ -96,7 +96,7 @@ func follow(t *testing.T, dir string, commands []string) {
 	t.Error("no diagram")
 }
 
-// diagram is what the page draws, once it has some hundred rows.
+// diagram is what the page draws, once it has some rows.
 func diagram() (accuracy, confidence float64, err error) {
 	r, err := http.Get("http://127.0.0.1:8080/api/v1/snapshots/latest?model=digits")
 	if err != nil {
@@ -114,7 +114,7 @@ func diagram() (accuracy, confidence float64, err error) {
 	if err := json.NewDecoder(r.Body).Decode(&s); err != nil {
 		return 0, 0, err
 	}
-	if s.Labelled < 300 || len(s.Raw.Bins) == 0 {
+	if s.Labelled < 150 || len(s.Raw.Bins) == 0 {
 		return 0, 0, errors.New("not yet")
 	}
 	return s.Raw.Accuracy, s.Raw.Confidence, nil
