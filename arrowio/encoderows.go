@@ -2,10 +2,12 @@ package arrowio
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/apache/arrow/go/v17/arrow"
 
 	"github.com/plumbline/plumbline/arrowio/internal/record"
+	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
 // Rows are rows to encode of which any value may be missing, as those that other formats than Arrow bring. A column
@@ -55,51 +57,131 @@ func (t *TextColumn) At(i int) []byte {
 	return t.Data[from:t.Ends[i]]
 }
 
-// Encode encodes the rows as the value of a record of the logits or the labels topic. It does not judge the values.
-func (r *Rows) Encode() ([]byte, error) {
-	b := newRecord(r.N, r.Model, r.Version)
-	text := func(name string, t *TextColumn) {
-		if t != nil {
-			b.Add(name, true, record.TextOf(t.Data, t.Ends))
+// RowsEncoder encodes rows as messages. It keeps schemas, which take longer than a few rows. Not safe for concurrent use.
+type RowsEncoder struct {
+	body    rowsBody
+	schemas map[string][]byte // messages, by what the body's key says
+}
+
+// maxSchemas is how many schemas are kept: names of models are the sender's.
+const maxSchemas = 256
+
+// rowsColumns takes the columns of rows in the order of their fields.
+type rowsColumns interface {
+	text(name string, t *TextColumn)
+	fixed(name string, t arrow.DataType, values []byte, null []bool)
+	list(name string, values []float32, k int, null []bool)
+}
+
+// to gives the columns that there are to c.
+func (r *Rows) to(c rowsColumns, featureNull []bool) {
+	float := func(name string, v []float32, null []bool) {
+		if v != nil {
+			c.fixed(name, arrow.PrimitiveTypes.Float32, record.Bytes(v), null)
 		}
 	}
-	text("model", r.Models)
-	text("version", r.Versions)
-	text("id", r.IDs)
+	c.text("model", r.Models)
+	c.text("version", r.Versions)
+	c.text("id", r.IDs)
 	if r.NumberIDs != nil {
-		b.Add("id", true, record.Fixed(arrow.PrimitiveTypes.Uint64, r.NumberIDs, at(r.NoID)))
+		c.fixed("id", arrow.PrimitiveTypes.Uint64, record.Bytes(r.NumberIDs), r.NoID)
 	}
 	if r.TS != nil {
-		b.Add("ts", true, record.Fixed(arrow.FixedWidthTypes.Timestamp_ns, r.TS, at(r.NoTS)))
+		c.fixed("ts", arrow.FixedWidthTypes.Timestamp_ns, record.Bytes(r.TS), r.NoTS)
 	}
 	if r.Form.Binary {
-		b.Add(r.Form.Column, true, record.Fixed(arrow.PrimitiveTypes.Float32, r.Scores, at(r.NoScores)))
+		float(r.Form.Column, r.Scores, r.NoScores)
 	} else if r.Form.Column != "" {
-		values := record.Fixed(arrow.PrimitiveTypes.Float32, r.Scores, nil)
-		b.Add(r.Form.Column, true, record.List(values, r.N, r.K, at(r.NoScores)))
+		c.list(r.Form.Column, r.Scores, r.K, r.NoScores)
 	}
 	if r.Label != nil {
-		b.Add("label", true, record.Fixed(arrow.PrimitiveTypes.Int64, r.Label, at(r.NoLabel)))
+		c.fixed("label", arrow.PrimitiveTypes.Int64, record.Bytes(r.Label), r.NoLabel)
 	}
 	if r.Features != nil {
-		b.Add("features", true, record.Features(r.Features, r.D, false))
+		c.list("features", r.Features, r.D, featureNull)
 	}
-	if r.Served != nil {
-		b.Add("served", true, record.Fixed(arrow.PrimitiveTypes.Float32, r.Served, at(r.NoServed)))
+	float("served", r.Served, r.NoServed)
+	float("weight", r.Weight, r.NoWeight)
+	for i := range r.Slices {
+		c.text(r.Slices[i].Name, r.Slices[i].Text)
 	}
-	if r.Weight != nil {
-		b.Add("weight", true, record.Fixed(arrow.PrimitiveTypes.Float32, r.Weight, at(r.NoWeight)))
+}
+
+// rowsBody makes the body of a message, and a key that tells schemas apart.
+type rowsBody struct {
+	wire.Gather
+	key  []byte
+	null []bool
+	n    int
+}
+
+func (b *rowsBody) named(name string, t arrow.Type) {
+	b.key = append(append(b.key, name...), 0, byte(t))
+}
+
+func (b *rowsBody) text(name string, t *TextColumn) {
+	if t != nil {
+		b.named(name, arrow.STRING)
+		b.TextOf(t.Data, t.Ends)
 	}
-	for _, s := range r.Slices {
-		text(s.Name, s.Text)
+}
+
+func (b *rowsBody) fixed(name string, t arrow.DataType, values []byte, null []bool) {
+	b.named(name, t.ID())
+	b.Values(values, b.n, null)
+}
+
+func (b *rowsBody) list(name string, values []float32, k int, null []bool) {
+	b.named(name, arrow.FIXED_SIZE_LIST)
+	b.key = strconv.AppendInt(b.key, int64(k), 10)
+	b.Lists(record.Bytes(values), b.n, len(values), null)
+}
+
+// startNaN says of rows of d numbers which begin with NaN.
+func (b *rowsBody) startNaN(v []float32, d int) []bool {
+	b.null = b.null[:0]
+	for i := 0; i < len(v); i += d {
+		b.null = append(b.null, v[i] != v[i])
 	}
-	rec := b.Record()
-	defer rec.Release()
-	value, err := record.Encode(rec)
-	if err != nil {
-		return nil, fmt.Errorf("encode rows: %w", err)
+	return b.null
+}
+
+// rowsSchema makes the fields of a message.
+type rowsSchema struct{ *record.Builder }
+
+func (s rowsSchema) text(name string, t *TextColumn) {
+	if t != nil {
+		s.Field(name, arrow.BinaryTypes.String)
 	}
-	return value, nil
+}
+
+func (s rowsSchema) fixed(name string, t arrow.DataType, _ []byte, _ []bool) { s.Field(name, t) }
+
+func (s rowsSchema) list(name string, _ []float32, k int, _ []bool) {
+	s.Field(name, arrow.FixedSizeListOf(int32(k), arrow.PrimitiveTypes.Float32))
+}
+
+// Encode encodes the rows as the value of a record of the logits or the labels topic. It does not judge the values.
+func (e *RowsEncoder) Encode(r *Rows) ([]byte, error) {
+	b := &e.body
+	b.Reset()
+	b.n, b.key = r.N, strconv.AppendQuote(strconv.AppendQuote(b.key[:0], r.Model), r.Version)
+	r.to(b, b.startNaN(r.Features, r.D))
+	head, known := e.schemas[string(b.key)]
+	if !known {
+		s := rowsSchema{newRecord(r.N, r.Model, r.Version)}
+		r.to(s, nil)
+		var err error
+		if head, err = s.Schema(); err != nil {
+			return nil, fmt.Errorf("encode rows: %w", err)
+		}
+		if e.schemas == nil || len(e.schemas) >= maxSchemas {
+			e.schemas = map[string][]byte{}
+		}
+		e.schemas[string(b.key)] = head
+	}
+	value := append(make([]byte, 0, len(head)+b.Size()+64), head...)
+	return wire.AppendEnd(b.AppendBatch(value, r.N)), nil
 }
 
 // Halves are the rows of the first half, and the others. N is 2 or more.
@@ -149,12 +231,4 @@ func (t *TextColumn) cut(from, to int) *TextColumn {
 		out.Data = out.Data[:out.Ends[n-1]]
 	}
 	return out
-}
-
-// at is the test of a column's nulls; nil where it has none.
-func at(null []bool) func(int) bool {
-	if null == nil {
-		return nil
-	}
-	return func(i int) bool { return null[i] }
 }

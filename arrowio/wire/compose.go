@@ -12,6 +12,9 @@ type slot struct {
 	value uint64
 }
 
+// maxSlots is how many a table has at most.
+const maxSlots = 6
+
 func offsetSlot() slot { return slot{size: 4} }
 
 // align pads with zeros until the next byte is at rest modulo n.
@@ -22,10 +25,9 @@ func (c *composer) align(n, rest int) {
 }
 
 // table writes a table with its vtable before it and returns where each slot is, 0 where absent.
-func (c *composer) table(slots ...slot) (pos int, at []int) {
-	at = make([]int, len(slots))
+func (c *composer) table(slots ...slot) (pos int, at [maxSlots]int) {
 	end := 4
-	for _, size := range []int{8, 4, 2, 1} { // large ones first: no padding between them
+	for _, size := range [...]int{8, 4, 2, 1} { // large ones first: no padding between them
 		for i, s := range slots {
 			if s.size == size {
 				at[i] = end

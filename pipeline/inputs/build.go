@@ -10,13 +10,15 @@ import (
 
 func joined(paths []string) string { return strings.Join(paths, ", ") }
 
-// build makes the rows of a group.
-func (c *collector) build(by map[string][]*column, form arrowio.ScoreForm, g *group, cfg *Config) arrowio.Rows {
+// build adds the rows of a group to those of the record.
+func (c *collector) build(by map[string][]*column, form arrowio.ScoreForm, g *group, cfg *Config) {
 	at := g.rows
 	if len(at) == c.n {
 		at = nil // all, in order
 	}
-	r := arrowio.Rows{N: len(g.rows), Form: form, K: g.k, Model: cfg.Model, Version: cfg.Version}
+	c.out = append(c.out, arrowio.Rows{})
+	r := &c.out[len(c.out)-1]
+	*r = arrowio.Rows{N: len(g.rows), Form: form, K: g.k, Model: cfg.Model, Version: cfg.Version}
 	one := func(name string) *column {
 		if !some(by[name]) {
 			return nil
@@ -66,7 +68,6 @@ func (c *collector) build(by map[string][]*column, form arrowio.ScoreForm, g *gr
 			r.Slices = append(r.Slices, arrowio.NamedText{Name: col.name, Text: col.picked(at)})
 		}
 	}
-	return r
 }
 
 // pick are the values of some rows; nil = all.

@@ -20,10 +20,14 @@ type collector struct {
 	// fixed are the columns of the document that no list has: one value for all of its rows.
 	fixed []*column
 	given [][]byte // of outside, in this record; nil = not there
+	// by are the columns by name, those of several parts joined; parts are these.
+	by, parts map[string][]*column
+	order     []int // 0, 1, 2 …
+	out       []arrowio.Rows
 }
 
 func newCollector(m *mapping) *collector {
-	c := &collector{mapping: m, counts: make([]int, m.lists)}
+	c := &collector{mapping: m, counts: make([]int, m.lists), by: map[string][]*column{}, parts: map[string][]*column{}}
 	listed := map[*column]bool{}
 	m.root.walk(func(n *node) {
 		if n.each != nil {
@@ -34,8 +38,14 @@ func newCollector(m *mapping) *collector {
 	})
 	for _, col := range m.columns {
 		col.b = &c.bounds
+		c.by[col.name] = append(c.by[col.name], col)
 		if !listed[col] {
 			c.fixed = append(c.fixed, col)
+		}
+	}
+	for name, cols := range c.by {
+		if len(cols) > 1 {
+			c.parts[name] = cols
 		}
 	}
 	return c
@@ -172,32 +182,17 @@ func fill(cols []*column, n int) error {
 
 // end ends a document.
 func (c *collector) end() error {
-	n, of := 1, ""
+	n := 1
 	for _, k := range c.counts {
 		if k >= 0 {
 			n = -1
 		}
 	}
-	var err error
-	c.root.walk(func(node *node) {
-		if node.each == nil || err != nil {
-			return
+	if c.mapping.lists > 0 {
+		var err error
+		if n, err = c.itemsOf(n); err != nil {
+			return err
 		}
-		k, path := c.counts[node.list], node.each.below[0].path
-		switch {
-		case k < 0:
-		case n < 0:
-			n, of = k, path
-		case k != n:
-			err = wire.Errorf(wire.Shape, "row %d, %s has %d items, %s has %d: each is a row", c.n, of, n, path, k)
-		}
-		if k < 0 && slices.ContainsFunc(node.each.below, func(col *column) bool { return c.needed(col) }) {
-			err = wire.Errorf(wire.NoColumn, "row %d, %s (column %s): there is no such list", c.n, path,
-				node.each.below[0].name)
-		}
-	})
-	if err != nil {
-		return err
 	}
 	end := c.n + n
 	if end > c.bounds.rows {
@@ -216,6 +211,29 @@ func (c *collector) end() error {
 	}
 	c.n = end
 	return fill(c.columns, end)
+}
+
+// itemsOf is how many items each list of a document has; n = -1 where it has any.
+func (c *collector) itemsOf(n int) (items int, err error) {
+	of := ""
+	c.root.walk(func(node *node) {
+		if node.each == nil || err != nil {
+			return
+		}
+		k, path := c.counts[node.list], node.each.below[0].path
+		switch {
+		case k < 0:
+		case n < 0:
+			n, of = k, path
+		case k != n:
+			err = wire.Errorf(wire.Shape, "row %d, %s has %d items, %s has %d: each is a row", c.n, of, n, path, k)
+		}
+		if k < 0 && slices.ContainsFunc(node.each.below, func(col *column) bool { return c.needed(col) }) {
+			err = wire.Errorf(wire.NoColumn, "row %d, %s (column %s): there is no such list", c.n, path,
+				node.each.below[0].name)
+		}
+	})
+	return n, err
 }
 
 // drop removes the values that a document without rows has set, at most one a column.
@@ -241,9 +259,11 @@ func (c *collector) rows(cfg *Config) ([]arrowio.Rows, error) {
 	if c.n == 0 {
 		return nil, nil
 	}
-	by := map[string][]*column{}
-	for _, col := range c.columns {
-		by[col.name] = append(by[col.name], col)
+	by := c.by
+	if len(c.parts) > 0 {
+		if err := c.joinParts(); err != nil {
+			return nil, err
+		}
 	}
 	form := arrowio.ScoreForm{}
 	if c.kind == arrowio.Predictions {
@@ -256,20 +276,17 @@ func (c *collector) rows(cfg *Config) ([]arrowio.Rows, error) {
 		}
 		return nil, c.missing("labels", "label")
 	}
-	for name := range by {
-		if err := join(by, name, c.n); err != nil {
-			return nil, err
-		}
-	}
-	var out []arrowio.Rows
-	for _, g := range c.groups(by, form) {
+	groups := c.groups(by, form)
+	c.out = c.out[:0]
+	for i := range groups {
+		g := &groups[i]
 		if col := by[form.Column]; len(col) > 0 && !form.Binary && g.k < 2 {
 			return nil, wire.Errorf(wire.Shape, "row %d, %s (column %s): %d scores, at least 2", g.rows[0], col[0].path,
 				col[0].name, g.k)
 		}
-		out = append(out, c.build(by, form, g, cfg))
+		c.build(by, form, g, cfg)
 	}
-	return out, nil
+	return c.out, nil
 }
 
 func some(cols []*column) bool {
@@ -286,28 +303,34 @@ func (c *collector) missing(what string, names ...string) error {
 	return wire.Errorf(wire.NoColumn, "rows without %s: there is nothing at %q", what, cmp.Or(joined(paths), names[0]))
 }
 
-// join makes one column of the parts of a vector. A row with some of them only has none.
-func join(by map[string][]*column, name string, n int) error {
-	parts := by[name]
-	if len(parts) < 2 {
-		return nil
+func (c *collector) joinParts() error {
+	for name, parts := range c.parts {
+		whole, err := join(parts, c.n)
+		if err != nil {
+			return err
+		}
+		c.by[name] = whole
 	}
-	whole := &column{name: name, path: parts[0].path, kind: vector, part: -1, b: parts[0].b}
+	return nil
+}
+
+// join makes one column of the parts of a vector. A row with some of them only has none.
+func join(parts []*column, n int) ([]*column, error) {
+	whole := &column{name: parts[0].name, path: parts[0].path, kind: vector, part: -1, b: parts[0].b}
 	for i := range n {
 		null := false
 		for _, p := range parts {
 			if null = null || !p.some || p.null[i]; !null {
 				if err := whole.addItem(p.row(i)[0]); err != nil {
-					return err
+					return nil, err
 				}
 			}
 		}
 		if err := whole.endList(null); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	by[name] = []*column{whole}
-	return nil
+	return []*column{whole}, nil
 }
 
 // group is the rows of one number of classes and of features.
@@ -317,45 +340,71 @@ type group struct {
 }
 
 // groups are in the order of their first rows. A row without scores goes with those before it.
-func (c *collector) groups(by map[string][]*column, form arrowio.ScoreForm) []*group {
-	size := func(name string, i, before int) int {
-		cols := by[name]
-		if len(cols) == 0 || cols[0].kind != vector || !cols[0].some || cols[0].null[i] {
-			return before
-		}
-		return len(cols[0].row(i))
+func (c *collector) groups(by map[string][]*column, form arrowio.ScoreForm) []group {
+	scores, features := vectorOf(by[form.Column]), vectorOf(by["features"])
+	first := group{k: 1, d: features.firstSize()}
+	if form.Binary {
+		scores = nil
+	} else {
+		first.k = scores.firstSize()
 	}
-	var out []*group
-	last := &group{k: 1}
-	if !form.Binary {
-		last.k = firstSize(by[form.Column])
+	for i := len(c.order); i < c.n; i++ {
+		c.order = append(c.order, i)
 	}
-	last.d = firstSize(by["features"])
+	var out []group
+	last := 0
 	for i := range c.n {
-		k, d := last.k, size("features", i, last.d)
-		if !form.Binary {
-			k = size(form.Column, i, k)
+		size := group{k: first.k, d: first.d}
+		if out != nil {
+			size = out[last]
 		}
-		if k != last.k || d != last.d || len(out) == 0 {
-			at := slices.IndexFunc(out, func(g *group) bool { return g.k == k && g.d == d })
-			if at < 0 {
-				out, at = append(out, &group{k: k, d: d}), len(out)
+		k, d := scores.sizeAt(i, size.k), features.sizeAt(i, size.d)
+		if out == nil {
+			if k == first.k && d == first.d {
+				continue
 			}
-			last = out[at]
+			first.rows = slices.Clone(c.order[:i])
+			out = []group{first}
 		}
-		last.rows = append(last.rows, i)
+		if k != size.k || d != size.d {
+			last = slices.IndexFunc(out, func(g group) bool { return g.k == k && g.d == d })
+			if last < 0 {
+				out, last = append(out, group{k: k, d: d}), len(out)
+			}
+		}
+		out[last].rows = append(out[last].rows, i)
+	}
+	if out == nil {
+		first.rows = c.order[:c.n]
+		return []group{first}
 	}
 	return out
 }
 
-// firstSize is that of the first row that has any.
-func firstSize(cols []*column) int {
+// vectorOf is a column of lists that has any; nil = there is none.
+func vectorOf(cols []*column) *column {
 	if len(cols) == 0 || cols[0].kind != vector || !cols[0].some {
+		return nil
+	}
+	return cols[0]
+}
+
+// sizeAt is the length of the list of row i; none is of the length before.
+func (c *column) sizeAt(i, before int) int {
+	if c == nil || c.null[i] {
+		return before
+	}
+	return len(c.row(i))
+}
+
+// firstSize is that of the first row that has any.
+func (c *column) firstSize() int {
+	if c == nil {
 		return 0
 	}
-	for i := range cols[0].n {
-		if !cols[0].null[i] {
-			return len(cols[0].row(i))
+	for i := range c.n {
+		if !c.null[i] {
+			return len(c.row(i))
 		}
 	}
 	return 0

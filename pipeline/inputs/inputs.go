@@ -79,6 +79,7 @@ type Decoder struct {
 	opt  Options
 	rows *collector
 	dec  decoder
+	to   arrowio.RowsEncoder
 }
 
 // New compiles an input.
@@ -159,7 +160,7 @@ func (d *Decoder) DecodeOf(model, version string, r *Record) ([][]byte, error) {
 
 // encode appends the messages of rows: as many as keep each within the limit.
 func (d *Decoder) encode(out [][]byte, r *arrowio.Rows) ([][]byte, error) {
-	value, err := r.Encode()
+	value, err := d.to.Encode(r)
 	if err != nil {
 		return nil, err
 	}

@@ -116,10 +116,3 @@ func Texts(v []string) arrow.Array {
 	valid, nulls := Bitmap(len(v), func(i int) bool { return v[i] == "" })
 	return Array(arrow.BinaryTypes.String, len(v), nulls, nil, valid, Bytes(offsets), text)
 }
-
-// TextOf is a utf8 array of the text that ends at each of ends; "" is null.
-func TextOf(text []byte, ends []int32) arrow.Array {
-	offsets := append(make([]int32, 1, len(ends)+1), ends...)
-	valid, nulls := Bitmap(len(ends), func(i int) bool { return offsets[i] == offsets[i+1] })
-	return Array(arrow.BinaryTypes.String, len(ends), nulls, nil, valid, Bytes(offsets), text)
-}

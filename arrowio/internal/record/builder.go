@@ -35,6 +35,23 @@ func (b *Builder) Add(name string, nullable bool, a arrow.Array) {
 	b.cols = append(b.cols, a)
 }
 
+// Field adds a column that may be null without its values, for Schema.
+func (b *Builder) Field(name string, t arrow.DataType) {
+	b.fields = append(b.fields, arrow.Field{Name: name, Type: t, Nullable: true})
+}
+
+// Schema is the schema of the columns as a message. The builder is not used again.
+func (b *Builder) Schema() ([]byte, error) {
+	var buf bytes.Buffer
+	md := arrow.NewMetadata(b.keys, b.values)
+	w := ipc.NewWriter(&buf, ipc.WithSchema(arrow.NewSchema(b.fields, &md)))
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("write schema: %w", err)
+	}
+	const end = 8 // bytes of the end-of-stream marker
+	return buf.Bytes()[:buf.Len()-end], nil
+}
+
 // Record is the record of the columns. The builder is not used again.
 func (b *Builder) Record() arrow.Record {
 	md := arrow.NewMetadata(b.keys, b.values)
