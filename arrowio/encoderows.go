@@ -57,7 +57,8 @@ func (t *TextColumn) At(i int) []byte {
 	return t.Data[from:t.Ends[i]]
 }
 
-// RowsEncoder encodes rows as messages. It keeps schemas, which take longer than a few rows. Not safe for concurrent use.
+// RowsEncoder encodes rows as messages. It keeps schemas, which take longer than a few rows. Not safe for
+// concurrent use.
 type RowsEncoder struct {
 	body    rowsBody
 	schemas map[string][]byte // messages, by what the body's key says
