@@ -14,6 +14,8 @@ import (
 type Converter interface {
 	// Opening returns the messages before the first record.
 	Opening() []Message
+	// Ready gets what a record needs from elsewhere before Take. While ctx lasts it waits for it.
+	Ready(ctx context.Context, r *Record) error
 	Take(r Record) []Message
 	// Closing returns the messages for the end of reading.
 	Closing() []Message
@@ -46,6 +48,8 @@ type Relay struct {
 	// Confirm is called before messages are written. An error says that the records read are of another topic than the
 	// source's. It may be nil.
 	Confirm func(ctx context.Context) error
+
+	waiting *Record // was read, and is not ready
 }
 
 // RelayStatus is the status of a relay.
@@ -111,7 +115,7 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 	wait, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	for size := 0; size < maxRelayed; {
-		r, err := y.Source.Next(wait)
+		r, err := y.next(wait)
 		if err != nil {
 			return ms, next, false, err
 		}
@@ -134,6 +138,23 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 		}
 	}
 	return ms, next, false, nil
+}
+
+// next returns the next record that is ready to be taken.
+func (y *Relay) next(ctx context.Context) (Record, error) {
+	if y.waiting == nil {
+		r, err := y.Source.Next(ctx)
+		if err != nil || r.Idle || r.Paused {
+			return r, err
+		}
+		y.waiting = &r
+	}
+	if err := y.Convert.Ready(ctx, y.waiting); err != nil {
+		return Record{}, err
+	}
+	r := *y.waiting
+	y.waiting = nil
+	return r, nil
 }
 
 // made returns the messages for a record. For readers of the messages a pause is an end.
@@ -192,7 +213,7 @@ func (y *Relay) report(done int64, active bool) {
 		Task:      y.Status.Task,
 		Partition: y.Status.Partition,
 		Next:      map[string]int64{y.Input.String(): done},
-		CaughtUp:  y.Source.CaughtUp(),
+		CaughtUp:  y.Source.CaughtUp() && y.waiting == nil,
 		Counts:    y.Counts.All(),
 		WM:        NoTime,
 	}

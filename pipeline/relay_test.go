@@ -57,8 +57,9 @@ type doubles struct{}
 func (doubles) Take(r Record) []Message {
 	return []Message{{Value: append([]byte("1"), r.Value...)}, {Value: append([]byte("2"), r.Value...)}}
 }
-func (doubles) Opening() []Message { return []Message{{Value: []byte("begin")}} }
-func (doubles) Gather() []Message  { return nil }
+func (doubles) Ready(context.Context, *Record) error { return nil }
+func (doubles) Opening() []Message                   { return []Message{{Value: []byte("begin")}} }
+func (doubles) Gather() []Message                    { return nil }
 
 func (doubles) Skip(r Record, why string) []Message {
 	return []Message{{Key: []byte("skip"), Value: []byte(why)}}

@@ -74,6 +74,9 @@ func (c Config) checkInputs(r *setting.Report) {
 		if in.Rows == "labels" && c.Topics.Labels == "" {
 			r.Fail(path+".rows", in.Rows, "has no effect while topics.labels is empty")
 		}
+		if in.Registered() && c.SchemaRegistry.URL == "" {
+			r.Fail(path+".format", in.Format, "needs schema_registry.url, which knows the schemas")
+		}
 		for j, s := range in.Columns.Slices {
 			if !slices.Contains(c.Slices.Columns, s.Column) {
 				r.Fail(setting.Item(path+".columns.slices", j)+".column", setting.Quote(s.Column),

@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/inputs"
+	"github.com/plumbline/plumbline/pipeline/inputs/schemas"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks/notify"
 	"github.com/plumbline/plumbline/sinks/registry"
@@ -40,6 +41,8 @@ type Config struct {
 	// Topics with records in other formats than Arrow, or in Arrow under any key (docs/schema.md, Inputs),
 	// beside topics.logits and topics.labels.
 	Inputs []inputs.Config `yaml:"inputs"`
+	// Registry that knows the schemas of records in avro and protobuf.
+	SchemaRegistry schemas.Config `yaml:"schema_registry"`
 	// Prefix of the names of consumer groups and checkpoints.
 	Group string `yaml:"group" default:"plumbline" required:"true" format:"name"`
 	// Models with a fixed number of classes.

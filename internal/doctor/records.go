@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/inputs"
+	"github.com/plumbline/plumbline/pipeline/inputs/schemas"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
@@ -89,7 +90,15 @@ func (d *doctor) inputs(ctx context.Context) {
 func (d *doctor) read(ctx context.Context, l *look) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
-	as, err := inputs.New(l.as, inputs.Options{Slices: d.Config.Slices.Columns, MaxBytes: d.Config.Kafka.MessageMax})
+	o := inputs.Options{Slices: d.Config.Slices.Columns, MaxBytes: d.Config.Kafka.MessageMax}
+	if l.as.Registered() {
+		registry, err := schemas.New(d.Config.SchemaRegistry)
+		if err != nil {
+			return err
+		}
+		o.Schemas = registry
+	}
+	as, err := inputs.New(l.as, o)
 	if err != nil {
 		return err
 	}
@@ -97,7 +106,7 @@ func (d *doctor) read(ctx context.Context, l *look) error {
 		MaxMessageBytes: d.Config.Kafka.MessageMax})
 	for p := range d.topics[l.topic].Partitions {
 		err := lastRecords(ctx, d.spec(), place{l.topic, p}, d.Records, func(r *pipeline.Record) {
-			l.take(r, as, arrow)
+			l.take(ctx, r, as, arrow)
 		})
 		if err != nil {
 			return err
@@ -128,13 +137,18 @@ func lastRecords(ctx context.Context, spec kafkaio.TailSpec, at place, n int, ta
 }
 
 // take decodes a record as a shard would.
-func (l *look) take(r *pipeline.Record, as *inputs.Decoder, arrow *arrowio.Decoder) {
+func (l *look) take(ctx context.Context, r *pipeline.Record, as *inputs.Decoder, arrow *arrowio.Decoder) {
 	l.newest = max(l.newest, r.Time)
 	if len(r.Value) == 0 && slices.ContainsFunc(r.Headers, isControl) {
 		return
 	}
 	l.records++
-	values, err := as.Decode(&inputs.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: r.Time})
+	in := &inputs.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: r.Time}
+	if err := as.Ready(ctx, in); err != nil {
+		l.refuse("no schema", r, err.Error())
+		return
+	}
+	values, err := as.Decode(in)
 	for i := 0; err == nil && i < len(values); i++ {
 		var batches []*arrowio.Batch
 		batches, err = arrow.Decode(values[i], arrowio.Origin{Time: r.Time}, l.kind)

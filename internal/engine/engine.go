@@ -37,6 +37,7 @@ import (
 	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
+	"github.com/plumbline/plumbline/pipeline/inputs/schemas"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks/archive"
 	"github.com/plumbline/plumbline/sinks/history"
@@ -76,6 +77,8 @@ type Engine struct {
 	// Restoring is called before a task is restored, and done after; nil = nobody wants to know.
 	Restoring func() (done func())
 
+	registry func() (*schemas.Client, error)
+
 	smallTopics []kafkaclient.SmallTopic // as of the start
 
 	mu sync.Mutex // of past
@@ -107,6 +110,7 @@ func New(cfg config.Config, log *slog.Logger) *Engine {
 	rt.attempts = attempts.New(attempts.Config{SkipAfter: cfg.Checkpoints.SkipAfter,
 		Dir: filepath.Join(rt.workDir(), "attempts", url.PathEscape(cfg.Group)), Log: log})
 	rt.troubles = &trouble.Watch{Log: log, Keyed: !cfg.Splits()}
+	rt.registry = sync.OnceValues(func() (*schemas.Client, error) { return schemas.New(cfg.SchemaRegistry) })
 	rt.Archive = rt.openArchive()
 	rt.Heads = shadow.NewHeads(cfg.Heads)
 	rt.Tuning = heads.New(rt.Heads, log)

@@ -113,18 +113,38 @@ func repartitionGroup(r *KafkaRun, s scale.Source, plan scale.Plan) string {
 	return r.Config.Group + "-" + splitterOf(s) + plan.Suffix()
 }
 
-// translator makes messages in Arrow of the records of an input; nil where they are.
-func translator(rt *Engine, as *inputs.Config) (func(*pipeline.Record) ([][]byte, error), error) {
+// translate lets the repartition stage make messages in Arrow of the records of an input, where they are none.
+func translate(rt *Engine, as *inputs.Config, cfg *repartition.Config) error {
 	if as == nil {
-		return nil, nil
+		return nil
 	}
-	d, err := inputs.New(*as, inputs.Options{Slices: rt.Config.Slices.Columns, MaxBytes: rt.Config.Kafka.MessageMax})
+	o := inputs.Options{Slices: rt.Config.Slices.Columns, MaxBytes: rt.Config.Kafka.MessageMax}
+	if as.Registered() {
+		registry, err := rt.registry()
+		if err != nil {
+			return err
+		}
+		o.Schemas = registry
+	}
+	d, err := inputs.New(*as, o)
 	if err != nil {
-		return nil, fmt.Errorf("input %s: %w", as.Topic, err)
+		return fmt.Errorf("input %s: %w", as.Topic, err)
 	}
-	return func(rec *pipeline.Record) ([][]byte, error) {
-		return d.Decode(&inputs.Record{Key: rec.Key, Value: rec.Value, Headers: rec.Headers, Time: rec.Time})
-	}, nil
+	of := func(r *pipeline.Record) *inputs.Record {
+		return &inputs.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: r.Time}
+	}
+	cfg.Translate = func(r *pipeline.Record) ([][]byte, error) { return d.Decode(of(r)) }
+	cfg.Ready = func(ctx context.Context, r *pipeline.Record) error {
+		for {
+			err := d.Ready(ctx, of(r))
+			if err == nil || ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
+			}
+			rt.troubles.Waits(r, err)
+			scale.Sleep(ctx)
+		}
+	}
+	return nil
 }
 
 // repartition works on one partition until ctx is done.
@@ -164,7 +184,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	split := repartition.Config{Input: u.Input, Topic: source, Partition: int32(p), Of: int32(max(of, p+1)),
 		Targets: u.plan.Of, Keyed: !u.plan.Split, Fence: fence,
 		Decode: arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}
-	if split.Translate, err = translator(r.Engine, u.As); err != nil {
+	if err := translate(r.Engine, u.As, &split); err != nil {
 		return err
 	}
 	hashed, err := idKey(r.Config.Privacy.IDKeyFile)

@@ -113,8 +113,7 @@ func (s *splitReplay) source(of scale.Source, spec kafkaio.Spec, partitions int3
 	cfg := repartition.Config{Input: of.Input, Topic: of.Topic, Partition: int32(spec.Partition), Of: partitions,
 		Targets: s.plan.Of,
 		Decode:  arrowio.Options{Slices: s.Config.Slices.Columns, MaxMessageBytes: s.Config.Kafka.MessageMax}}
-	var err error
-	if cfg.Translate, err = translator(s.Engine, of.As); err != nil {
+	if err := translate(s.Engine, of.As, &cfg); err != nil {
 		return nil, err
 	}
 	return &splitSource{in: of.Input, src: kafkaio.NewSource(spec),
@@ -142,6 +141,9 @@ func (s *splitReplay) read(ctx context.Context, done func(messages int64)) error
 		}
 		if from == nil {
 			return nil
+		}
+		if err := from.conv.Ready(ctx, from.head); err != nil {
+			return err
 		}
 		if err := s.send(ctx, from, s.split(from)); err != nil {
 			return err

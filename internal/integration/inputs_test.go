@@ -177,6 +177,10 @@ func sendInputs(t *testing.T, s settings) bool {
 		if in.Format == "" {
 			in.Format = "json"
 		}
+		if s.registry != nil {
+			sendRegistered(t, s, in, data)
+			continue
+		}
 		encode := inputRecords[in.Format+" "+in.Rows]
 		if encode == nil {
 			t.Fatalf("no producer of %s in %s", in.Rows, in.Format)

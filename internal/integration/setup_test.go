@@ -23,6 +23,9 @@ type settings struct {
 	file   string // the YAML
 	state  string // checkpoint directory
 	listen string
+
+	registry *schemaRegistry // of schemas; nil = it needs none
+	python   func() string   // the interpreter with the producers of formats
 }
 
 func (s settings) topic(name string) string { return s.prefix + "." + name }

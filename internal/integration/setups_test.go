@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,6 +63,9 @@ func TestSetups(t *testing.T) {
 	rows := setupFile(t)
 	var offline record.Metrics
 	runJSON(t, &offline, "eval", rows, "--json", "--bins", "15")
+	python := sync.OnceValue(func() string {
+		return pythonWith(t, "-r", filepath.Join("testdata", "requirements-inputs.txt"))
+	})
 	two := make(chan struct{}, 2) // of them at a time
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
@@ -69,10 +73,14 @@ func TestSetups(t *testing.T) {
 			two <- struct{}{}
 			defer func() { <-two }()
 			s := setUp(t, all[name])
+			s.python = python
 			runOK(t, "topics", "create", "-c", s.file)
 			p := run(t, s)
 			if !sendHTTP(t, s) && !sendInputs(t, s) {
 				runOK(t, "produce", "-c", s.file, rows, "--model", "digits", "--start", start.Format(time.RFC3339))
+			}
+			if s.registry != nil {
+				waitsForSchema(t, s)
 			}
 			p.wait(time.Minute, "count the rows", func() bool { return setUpDone(t, s) })
 			p.stop()
@@ -148,6 +156,10 @@ func setUp(t *testing.T, text string) settings {
 	for _, in := range list {
 		in := in.(map[string]any)
 		in["topic"] = s.topic(in["topic"].(string))
+	}
+	if r, ok := cfg["schema_registry"].(map[string]any); ok {
+		s.registry = newSchemaRegistry(t)
+		r["url"] = s.registry.later
 	}
 	cfg["group"] = s.prefix
 	section("checkpoints")["dir"] = filepath.Join(dir, "state")

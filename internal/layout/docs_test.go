@@ -228,9 +228,14 @@ func TestReasonsAreDocumented(t *testing.T) {
 	rows := document(t, "arrowio/batch.go") + document(t, "operators/validate/validate.go")
 	sortedAlike(t, "the list of reasons for rows", firstGroups(between(t, schema, "\n### Rows\n", "\n### "),
 		"(?m)^- `(\\w+)`"), firstGroups(rows, `(?m)^\t\w+ += "(\w+)"`))
+	inputs := ""
+	for _, name := range []string{"scan", "events", "v2", "avro", "registered"} {
+		inputs += document(t, "pipeline/inputs/"+name+".go")
+	}
 	sortedAlike(t, "the list of reasons for messages", firstGroups(between(t, schema, "\n### Messages\n", "\n## "),
-		"(?m)^- `(\\w+)`"), firstGroups(document(t, "arrowio/wire/error.go")+
-		document(t, "pipeline/kafkaio/recordset/recordset.go"), constant))
+		"(?m)^- `(\\w+)`"), append(firstGroups(document(t, "arrowio/wire/error.go")+
+		document(t, "pipeline/kafkaio/recordset/recordset.go"), constant),
+		firstGroups(inputs, `(?m)^(?:const |\t)(?:Not\w+|BadSchema) = "(\w+)"`)...))
 }
 
 // TestNamedTestsExist: what documents and the Makefile run is there, in the package that they name.

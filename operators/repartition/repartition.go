@@ -2,6 +2,7 @@ package repartition
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -34,6 +35,8 @@ type Config struct {
 	Decode arrowio.Options
 	// Translate makes messages in Arrow of a record in another format; nil = records are in Arrow.
 	Translate func(r *pipeline.Record) ([][]byte, error)
+	// Ready waits for what Translate needs for a record; nil = nothing.
+	Ready func(ctx context.Context, r *pipeline.Record) error
 }
 
 // Converter splits the messages of one partition by the ids of their rows into messages for the partitions of a topic
@@ -59,6 +62,14 @@ func New(cfg Config, next int64, out *pipeline.Out, counts *pipeline.Counts) *Co
 // streams are the outputs by input.
 var streams = map[pipeline.Input]pipeline.Stream{pipeline.Logits: pipeline.StreamLogits,
 	pipeline.Labels: pipeline.StreamLabels}
+
+// Ready waits for what a record needs from elsewhere, such as its schema.
+func (p *Converter) Ready(ctx context.Context, r *pipeline.Record) error {
+	if p.cfg.Ready == nil || r.Unread != nil || pipeline.IsControl(r) {
+		return nil
+	}
+	return p.cfg.Ready(ctx, r)
+}
 
 // Take returns the messages for a record, or those that announce that the source is idle.
 func (p *Converter) Take(r pipeline.Record) []pipeline.Message {

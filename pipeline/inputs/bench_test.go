@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/plumbline/plumbline/arrowio"
 )
 
@@ -18,6 +20,14 @@ func BenchmarkFormats(b *testing.B) {
 		name := "/" + strconv.Itoa(n)
 		b.Run("json"+name, func(b *testing.B) {
 			bench(b, Config{Format: "json"}, &Record{Value: recordJSON(n, k)})
+		})
+		b.Run("avro"+name, func(b *testing.B) {
+			benchOf(b, Config{Format: "avro"}, shelf{{Type: "AVRO", Text: benchAvro}},
+				&Record{Value: asFramed(recordAvro(n, k))})
+		})
+		b.Run("protobuf"+name, func(b *testing.B) {
+			c := Config{Format: "protobuf", Columns: Columns{ID: "rows[].id", TS: "rows[].ts", Logits: "rows[].logits"}}
+			benchOf(b, c, shelf{{Type: "PROTOBUF", Text: benchProto}}, &Record{Value: asFramed(recordProto(n, k))})
 		})
 		b.Run("v2"+name, func(b *testing.B) {
 			bench(b, Config{Format: "v2", Columns: Columns{Logits: "outputs.logits"}}, &Record{Value: v2JSON(n, k)})
@@ -50,8 +60,13 @@ func BenchmarkFormats(b *testing.B) {
 	}
 }
 
-func bench(b *testing.B, c Config, r *Record) {
-	d, err := New(c, Options{Slices: []string{"region"}})
+func bench(b *testing.B, c Config, r *Record) { benchOf(b, c, nil, r) }
+
+func benchOf(b *testing.B, c Config, schemas shelf, r *Record) {
+	d, err := New(c, Options{Slices: []string{"region"}, Schemas: schemas})
+	if err == nil {
+		err = d.Ready(b.Context(), r)
+	}
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -96,4 +111,49 @@ func v2JSON(n, k int) []byte {
 		b = strconv.AppendFloat(b, float64(f), 'g', -1, 32)
 	}
 	return append(b, "]}]}"...)
+}
+
+const benchAvro = `{"type":"array","items":{"type":"record","name":"R","fields":[{"name":"id","type":"string"},
+	{"name":"ts","type":{"type":"long","logicalType":"timestamp-micros"}},{"name":"model","type":"string"},
+	{"name":"version","type":["null","string"]},
+	{"name":"region","type":{"type":"enum","name":"E","symbols":["eu","us"]}},
+	{"name":"logits","type":{"type":"array","items":"float"}}]}}`
+
+func recordAvro(n, k int) []byte {
+	w := &avroWriter{}
+	w.long(int64(n))
+	z := scores(n, k)
+	for i := range n {
+		w.text("req-" + strconv.Itoa(100000+i))
+		w.long(1709251200000000)
+		w.text("m")
+		w.long(1)
+		w.text("7")
+		w.long(int64(i % 2))
+		w.long(int64(k))
+		for _, f := range z[i*k : (i+1)*k] {
+			w.float(f)
+		}
+		w.long(0)
+	}
+	w.long(0)
+	return *w
+}
+
+const benchProto = `syntax = "proto3"; message Batch {
+	message Row { string id = 1; int64 ts = 2; repeated float logits = 3; }
+	string model = 1; string version = 2; string region = 3; repeated Row rows = 4; }`
+
+func recordProto(n, k int) []byte {
+	text := func(b []byte, n protowire.Number, v []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), v)
+	}
+	b := text(text(text([]byte{0}, 1, []byte("m")), 2, []byte("7")), 3, []byte("eu"))
+	z := scores(n, k)
+	for i := range n {
+		row := text(nil, 1, []byte("req-"+strconv.Itoa(100000+i)))
+		row = protowire.AppendVarint(protowire.AppendTag(row, 2, protowire.VarintType), 1709251200000000)
+		b = text(b, 4, text(row, 3, float32s(z[i*k:(i+1)*k]...)))
+	}
+	return b
 }

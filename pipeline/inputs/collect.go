@@ -121,8 +121,10 @@ func (c *collector) begin() error {
 			err = o.addNull()
 		case o.path.from == "record" && o.path.name == "time":
 			var ns int64
-			if ns, err = strconv.ParseInt(string(v), 10, 64); err == nil {
+			if ns, err = strconv.ParseInt(string(v), 10, 64); err == nil && o.kind == instant {
 				err = o.addInstant(ns)
+			} else if err == nil {
+				err = o.addInt(ns)
 			}
 		case o.kind == number || o.kind == class && o.classes == nil, o.kind == instant && allDigits(v):
 			err = o.addWritten(v)

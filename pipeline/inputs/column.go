@@ -83,16 +83,6 @@ func (c *column) addNull() error {
 	return c.storeNull()
 }
 
-// wake stores the rows without a value that came before the first one with one.
-func (c *column) wake() error {
-	for len(c.null) < c.n {
-		if err := c.storeNull(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (c *column) storeNull() error {
 	if err := c.take(16); err != nil {
 		return err
@@ -116,8 +106,8 @@ func (c *column) storeNull() error {
 
 // room makes room for a value.
 func (c *column) room(bytes int) error {
-	if len(c.null) < c.n {
-		if err := c.wake(); err != nil {
+	for len(c.null) < c.n { // the rows without a value before the first one with one
+		if err := c.storeNull(); err != nil {
 			return err
 		}
 	}
@@ -447,36 +437,8 @@ func (c *column) addAny(v any) error {
 			return c.addText([]byte(v.Format(time.RFC3339Nano)))
 		}
 		return c.addTime(v)
-	case []any:
-		return c.addList(v)
 	}
 	return c.fail(c.n, "a %T must be %s", v, c.wants())
-}
-
-func (c *column) addList(list []any) error {
-	if c.kind != vector || c.part >= 0 {
-		return c.fail(c.n, "is a list; write [] in the path if each item is a row")
-	}
-	null := false
-	for i, x := range list {
-		var err error
-		switch x := x.(type) {
-		case nil:
-			null = true
-		case float32:
-			err = c.addItem(x)
-		case float64:
-			err = c.addItem(float32(x))
-		case int64:
-			err = c.addItem(float32(x))
-		default:
-			err = c.fail(c.n, "item %d is a %T, must be a number", i, x)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return c.endList(null)
 }
 
 // dropLast takes back the last row.

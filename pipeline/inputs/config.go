@@ -78,6 +78,9 @@ func (Config) Choices(key string) []string {
 	return formatNames()
 }
 
+// Registered reports whether records name their schemas by number.
+func (c *Config) Registered() bool { return formats[c.Format].registered }
+
 // Kind is what the rows are.
 func (c *Config) Kind() arrowio.Kind {
 	if c.Rows == "labels" {

@@ -13,6 +13,7 @@ import (
 // eventDecoder reads CloudEvents: attributes in headers of Kafka beside the data (binary), or an object, or a list of
 // objects, that has both (structured, batched). Their data is JSON.
 type eventDecoder struct {
+	complete
 	only func(eventType string) bool // which events are read; nil = all
 	data jsonDecoder
 	s    scanner

@@ -36,12 +36,19 @@ func init() {
 
 // check decodes a record under all mappings of a format: what is refused is refused for a reason, and what is not can
 // be decoded as any message in Arrow, with all its rows.
-func check(t *testing.T, format string, r *Record) {
+func check(t *testing.T, format string, r *Record) { checkWith(t, format, r, nil) }
+
+// checkWith is check of records whose schemas are there.
+func checkWith(t *testing.T, format string, r *Record, schemas Schemas) {
 	watch := time.AfterFunc(10*time.Second, func() { panic("a record takes ten seconds") })
 	defer watch.Stop()
 	for _, c := range fuzzed[format] {
-		d, err := New(c, Options{Slices: []string{"region"}, MaxBytes: 1 << 16, MaxRows: 1 << 12})
+		d, err := New(c, Options{Slices: []string{"region"}, MaxBytes: 1 << 16, MaxRows: 1 << 12,
+			Schemas: schemas})
 		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Ready(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 { // a record leaves nothing behind for the next

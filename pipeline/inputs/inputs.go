@@ -1,6 +1,7 @@
 package inputs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,18 +26,28 @@ type Options struct {
 	MaxRows     int      // of a record; default 2^20
 	MaxClasses  int      // default 2^17
 	MaxFeatures int      // default 2^16
+	Schemas     Schemas  // of formats whose records name them; nil = there are none
 }
 
 // format is how values are read.
 type format struct {
-	new      func(c *Config) (decoder, error)
+	new      func(c *Config, o *Options) (decoder, error)
 	defaults defaults
+	// registered: a record names its schema by number.
+	registered bool
 }
 
 // decoder adds the rows of a value to a collector.
 type decoder interface {
 	decode(r *Record, c *collector) error
+	// ready gets what the record needs from elsewhere, and returns an error where that cannot be had now.
+	ready(ctx context.Context, r *Record) error
 }
+
+// complete is part of decoders whose records need nothing from elsewhere.
+type complete struct{}
+
+func (complete) ready(context.Context, *Record) error { return nil }
 
 const formatArrow = "arrow"
 
@@ -46,25 +57,27 @@ func init() {
 	formats = map[string]format{
 		formatArrow: {},
 		"json": {
-			new:      func(*Config) (decoder, error) { return &jsonDecoder{}, nil },
+			new:      func(*Config, *Options) (decoder, error) { return &jsonDecoder{}, nil },
 			defaults: defaults{own: true},
 		},
+		"avro":     {new: newAvro, defaults: defaults{own: true}, registered: true},
+		"protobuf": {new: newProtobuf, defaults: defaults{own: true}, registered: true},
 		"v2": {
-			new: func(*Config) (decoder, error) { return &v2Decoder{}, nil },
+			new: func(*Config, *Options) (decoder, error) { return &v2Decoder{}, nil },
 			defaults: defaults{tensors: true, paths: map[string]string{"id": "id", "model": "model_name",
 				"version": "model_version"}},
 		},
 		"cloudevents": {
-			new:      func(*Config) (decoder, error) { return &eventDecoder{}, nil },
+			new:      func(*Config, *Options) (decoder, error) { return &eventDecoder{}, nil },
 			defaults: defaults{own: true, paths: map[string]string{"ts": "event:time"}},
 		},
 		"kserve": {
-			new: func(c *Config) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
+			new: func(c *Config, _ *Options) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
 			defaults: defaults{tensors: true, paths: map[string]string{"id": "event:id", "ts": "event:time",
 				"model": "event:inferenceservicename"}},
 		},
 		"seldon": {
-			new: func(c *Config) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
+			new: func(c *Config, _ *Options) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
 			defaults: defaults{tensors: true, paths: map[string]string{"id": "event:requestid", "ts": "event:time",
 				"model": "event:inferenceservicename"}},
 		},
@@ -110,8 +123,17 @@ func New(c Config, o Options) (*Decoder, error) {
 	}
 	d.rows = newCollector(m)
 	var err error
-	d.dec, err = f.new(&c)
+	d.dec, err = f.new(&c, &o)
 	return d, err
+}
+
+// Ready gets what a record needs from elsewhere before Decode: its schema. An error says that it cannot be had now; the
+// record has no fault, and should be tried again.
+func (d *Decoder) Ready(ctx context.Context, r *Record) error {
+	if d.dec == nil {
+		return nil
+	}
+	return d.dec.ready(ctx, r)
 }
 
 // Decode turns a record into messages in Arrow, each of rows with one number of classes; none if it has no rows. A

@@ -5,11 +5,12 @@ import "github.com/plumbline/plumbline/arrowio/wire"
 // jsonDecoder reads JSON: an object is a document, and so is each item of a list, or each of several values one after
 // the other.
 type jsonDecoder struct {
+	complete
 	s    scanner
 	rest []byte // tensors as bytes, behind the JSON
 }
 
-func (d *jsonDecoder) decode(r *Record, c *collector) error { return d.all(r.Value, c) }
+func (d *jsonDecoder) decode(r *Record, c *collector) error { return d.all(unframed(r.Value), c) }
 
 // all reads the documents of a value.
 func (d *jsonDecoder) all(value []byte, c *collector) error {

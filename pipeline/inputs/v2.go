@@ -11,7 +11,10 @@ import (
 
 // v2Decoder reads responses of the Open Inference Protocol v2: JSON, JSON with tensors as bytes behind it, or the
 // protocol's Protobuf message ModelInferResponse.
-type v2Decoder struct{ json jsonDecoder }
+type v2Decoder struct {
+	complete
+	json jsonDecoder
+}
 
 // binaryHeader says where the JSON of a response ends whose tensors are bytes.
 const binaryHeader = "Inference-Header-Content-Length"

@@ -79,6 +79,22 @@ func (w *Watch) Refused(r *pipeline.Record, reason, detail string) {
 	t.logged, t.unsaid = now, 0
 }
 
+// Waits takes note of a record whose schema cannot be had now: its partition waits, and nothing is lost.
+func (w *Watch) Waits(r *pipeline.Record, err error) {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.trouble("waits/"+r.Topic, now)
+	t.Kind, t.Title, t.Count = "waits", "Records of "+r.Topic+" wait for their schema", 1
+	t.Text = printable.Text(fmt.Sprintf("%s/%d/%d: %v", r.Topic, r.Partition, r.Offset, err))
+	t.Mend = "start the schema registry, or correct schema_registry in the configuration; no record is lost meanwhile"
+	if now.Sub(t.logged) >= every {
+		w.Log.Warn("the schema of a record cannot be had: its partition waits", "topic", r.Topic, "partition",
+			r.Partition, "offset", r.Offset, "err", err, "mend", t.Mend)
+		t.logged = now
+	}
+}
+
 // trouble finds one, or begins it.
 func (w *Watch) trouble(key string, now time.Time) *Trouble {
 	t := w.by[key]
@@ -98,7 +114,8 @@ func mend(reason string) string {
 	switch reason {
 	case "not_arrow":
 		return "records that are no Arrow need their format: see Inputs in docs/schema.md"
-	case "not_json", "not_event", "not_protobuf", "column_missing", "column_type", "model_missing", "shape":
+	case "not_json", "not_event", "not_protobuf", "not_avro", "not_framed", "schema",
+		"column_missing", "column_type", "model_missing", "shape":
 		return "compare inputs in the configuration with the record, which plumbline deadletters shows: Inputs in " +
 			"docs/schema.md"
 	case "label_range", "classes":
