@@ -31,6 +31,11 @@ var ErrNothing = errors.New("nothing to train on: set archive.directory, trainer
 // NewRunner is what trains: the configured command, or the recipes.
 func NewRunner(l Loader) (service.Runner, error) {
 	cfg, log := l.Config, l.Log
+	for i, h := range cfg.Trainer.Heads {
+		if _, err := readServing(h.File); err != nil {
+			return nil, fmt.Errorf("trainer.heads[%d].file, model %s: %w", i, h.Model, err)
+		}
+	}
 	if len(cfg.Trainer.Command) > 0 {
 		const grace = 10 * time.Second
 		guard, err := GuardCommand(grace)
@@ -117,7 +122,7 @@ type Rows struct {
 
 // Load implements service.Load.
 func (l Loader) Load(ctx context.Context, r record.Finetune) (service.Rows, error) {
-	current, err := l.current(r)
+	current, file, err := l.current(r)
 	if err != nil {
 		return service.Rows{}, err
 	}
@@ -127,7 +132,7 @@ func (l Loader) Load(ctx context.Context, r record.Finetune) (service.Rows, erro
 	s.Bound = "trainer.memory_bytes"
 	all, err := l.all(ctx, r, s, &used)
 	if err == nil {
-		err = fits(all, s, current)
+		err = fits(all, s, current, file)
 	}
 	var train, valid []int32
 	if err == nil {
@@ -154,11 +159,16 @@ func (l Loader) Load(ctx context.Context, r record.Finetune) (service.Rows, erro
 		Close: func() { undo(); _ = s.Close() }}, nil // they were for reading
 }
 
-// fits refuses rows that are not of the shape that the head and the request have.
-func fits(all *data.Set, s *dataset.Source, current *head.Head) error {
+// fits refuses rows that are not of the shape that the head and the request have. file is that of the head where the
+// configuration names it.
+func fits(all *data.Set, s *dataset.Source, current *head.Head, file string) error {
 	if current != nil && (current.D() != all.D || current.K() != all.K) {
-		return fmt.Errorf("%w: rows of %d features and %d classes, the head that serves takes %d and gives %d",
-			service.ErrHopeless, all.D, all.K, current.D(), current.K())
+		whose, where := service.ErrHopeless, "the head that serves"
+		if file != "" {
+			whose, where = service.ErrSetup, "trainer.heads: "+file
+		}
+		return fmt.Errorf("%w: rows of %d features and %d classes, %s takes %d and gives %d",
+			whose, all.D, all.K, where, current.D(), current.K())
 	}
 	if s.K != 0 && s.K != all.K {
 		return fmt.Errorf("%w: rows of %d classes by their column logits or probs, the request is of %d",
@@ -256,8 +266,9 @@ func (u *Rows) why() string {
 	return "; left out: " + strings.Join(u.LeftOut, "; ")
 }
 
-// current is the head that serves a version: the configured one, or the result that it came from. nil: not known.
-func (l Loader) current(r record.Finetune) (*head.Head, error) {
+// current is the head that serves a version, and its file: the configured one, or the result that it came from. nil:
+// not known. A mistake of the configuration keeps the request.
+func (l Loader) current(r record.Finetune) (*head.Head, string, error) {
 	file := ""
 	for _, h := range l.Config.Trainer.Heads {
 		if h.Model == r.Model && h.Version == r.Version {
@@ -265,9 +276,11 @@ func (l Loader) current(r record.Finetune) (*head.Head, error) {
 			break
 		}
 	}
-	if own := filepath.Join(l.Config.Trainer.Dir, "jobs", service.JobDir(r.Model+"/"+r.Version), "result",
-		service.FileHead); file == "" && fileExists(own) {
-		file = own
+	own := filepath.Join(l.Config.Trainer.Dir, "jobs", service.JobDir(r.Model+"/"+r.Version), "result",
+		service.FileHead)
+	if file == "" && fileExists(own) {
+		h, err := readServing(own)
+		return h, "", err
 	}
 	for _, h := range l.Config.Trainer.Heads {
 		if file == "" && h.Model == r.Model && h.Version == "" {
@@ -277,15 +290,27 @@ func (l Loader) current(r record.Finetune) (*head.Head, error) {
 	if file == "" {
 		l.Log.Warn("the head that serves is not known: trainings begin with a fresh one (trainer.heads)", "model",
 			r.Model, "version", r.Version)
-		return nil, nil
+		return nil, "", nil
 	}
+	h, err := readServing(file)
+	if err != nil {
+		err = fmt.Errorf("%w: trainer.heads: %w", service.ErrSetup, err)
+	}
+	return h, file, err
+}
+
+// readServing reads the file of a head that serves.
+func readServing(file string) (*head.Head, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("trainer.heads: %w", err)
+		return nil, err
 	}
 	h, _, err := artefact.ReadSafetensors(text)
+	if err == nil {
+		err = h.Check()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: trainer.heads: %s: %w", service.ErrHopeless, file, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return h, nil
 }

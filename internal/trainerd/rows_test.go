@@ -23,7 +23,9 @@ import (
 	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/archive"
+	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/data"
+	"github.com/plumbline/plumbline/trainer/head"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
@@ -244,6 +246,54 @@ func TestTrainerReadsWhileArchiveShrinks(t *testing.T) {
 				}
 			}
 			got.Close()
+		}
+	}
+}
+
+// TestServingHeads: a mistake in trainer.heads is found at the start, and one that only rows show keeps the request.
+func TestServingHeads(t *testing.T) {
+	const k, d = 3, 4
+	rows := archiveRowsOf(100, d, k)
+	dir := t.TempDir()
+	publishRows(t, archive.New(archive.Config{Dir: dir, Log: slog.New(slog.DiscardHandler)}), "1", 0, 1, k, false, rows)
+	write := func(d int) string {
+		var b bytes.Buffer
+		if err := artefact.WriteSafetensors(&b, head.FreshLinear(d, k, 1), nil); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(strings.Replace(b.String(), `"0.weight"`, `"weight"  `, 1), `"0.bias"`, `"bias"  `, 1)
+		file := filepath.Join(t.TempDir(), "head.safetensors")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	loader := func(file string) trainerd.Loader {
+		l, _ := loaderOf(func(tr *service.Config) {
+			tr.Archive, tr.Heads = dir, []service.ServingHead{{Model: "m", File: file}}
+		})
+		return l
+	}
+	request := requestOf("1", 0, 1<<60, k)
+	right := write(d)
+	if _, err := trainerd.NewRunner(loader(right)); err != nil {
+		t.Error(err)
+	}
+	got, err := loader(right).Load(t.Context(), request)
+	if err != nil || got.Current == nil || got.Current.D() != d {
+		t.Errorf("a bare nn.Linear: %+v, %v", got.Current, err)
+	}
+	got.Close()
+	missing := filepath.Join(dir, "missing.safetensors")
+	_, err = trainerd.NewRunner(loader(missing))
+	if err == nil || !strings.Contains(err.Error(), "trainer.heads[0].file, model m") {
+		t.Errorf("a missing file at the start: %v", err)
+	}
+	for name, file := range map[string]string{"missing": missing, "of other features": write(d + 1)} {
+		_, err := loader(file).Load(t.Context(), request)
+		if !errors.Is(err, service.ErrSetup) || errors.Is(err, service.ErrHopeless) ||
+			!strings.Contains(err.Error(), "trainer.heads: ") || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v, want that the configuration is wrong", name, err)
 		}
 	}
 }

@@ -55,9 +55,12 @@ func TestSafetensorsRefuses(t *testing.T) {
 		{binary.LittleEndian.AppendUint64(nil, 1<<40), "header of 1099511627776 bytes"},
 		{header(`{`, 0), "header"},
 		{header(`{}`, 0), "no tensors"},
-		{header(`{"x":{}}`, 0), `no tensor "0.weight"; there are ["x"]`},
+		{header(`{"x":{}}`, 0), `no classifier among the tensors ["x"]`},
+		{header(`{"classifier.dense.weight":{},"classifier.out_proj.weight":{}}`, 0), "tanh"},
+		{header(`{"weight":{"dtype":"F32","shape":[6],"data_offsets":[0,24]}}`, 24), "allowed are 2 dimensions"},
 		{header(`{`+weight+`}`, 24), `no tensor "0.bias"`},
-		{header(`{`+weight+`,"0.bias":{"dtype":"F16","shape":[2],"data_offsets":[24,32]}}`, 32), `dtype "F16"`},
+		{header(`{`+weight+`,"0.bias":{"dtype":"F64","shape":[2],"data_offsets":[24,40]}}`, 40), `dtype "F64"`},
+		{header(`{`+weight+`,"0.bias":{"dtype":"F16","shape":[2],"data_offsets":[24,32]}}`, 32), "bytes 24 to 32"},
 		{header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[2,1],"data_offsets":[24,32]}}`, 32), "1 dimensions"},
 		{
 			header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[3],"data_offsets":[24,36]}}`, 36),
@@ -65,7 +68,7 @@ func TestSafetensorsRefuses(t *testing.T) {
 		},
 		{header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[2],"data_offsets":[24,36]}}`, 36), "bytes 24 to 36"},
 		{header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[2],"data_offsets":[24,32]}}`, 28), "of 28"},
-		{header(`{"0.weight":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}}`, 8), "in 8 bytes"},
+		{header(`{"weight":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}}`, 8), "in 8 bytes"},
 		{
 			header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[2],"data_offsets":[24,32]},"extra":{}}`, 32),
 			`no tensor "2.weight"`,
@@ -81,6 +84,34 @@ func TestSafetensorsRefuses(t *testing.T) {
 		_, _, err := ReadSafetensors(c.b)
 		if !errors.Is(err, ErrSafetensors) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.60q: %v, want an error with %q", c.b, err, c.want)
+		}
+	}
+}
+
+// TestForeignNames: a bare nn.Linear, the classifier of a whole model, a layer without bias, two layers, and halves.
+func TestForeignNames(t *testing.T) {
+	const shape = `"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}`
+	const bias = `"dtype":"F32","shape":[2],"data_offsets":[24,32]}`
+	for text, want := range map[string]int{
+		`{"weight":{` + shape + `,"bias":{` + bias + `}`:                                          1,
+		`{"my.head.weight":{` + shape + `,"my.head.bias":{` + bias + `}`:                          1,
+		`{"score.weight":{` + shape + `,"model.embed_tokens.weight":{"dtype":"I8"}}`:              1,
+		`{"classifier.weight":{` + shape + `,"classifier.bias":{` + bias + `,"bert.x.weight":{}}`: 1,
+		`{"pre_classifier.weight":{"dtype":"F32","shape":[3,2],"data_offsets":[0,24]},` +
+			`"classifier.weight":{` + shape + `,"classifier.bias":{` + bias + `,"distilbert.x":{}}`: 2,
+	} {
+		b := header(text, 32)
+		copy(b[len(b)-32:], []byte{0, 0, 0x80, 0x3f})
+		h, _, err := ReadSafetensors(b)
+		if err != nil || len(h.Layers) != want || h.Layers[0].W[0] != 1 || h.Check() != nil {
+			t.Errorf("%s: %+v, %v", text, h, err)
+		}
+	}
+	for dtype, one := range map[string][]byte{"F16": {0, 0x3c}, "BF16": {0x80, 0x3f}} {
+		b := header(`{"weight":{"dtype":"`+dtype+`","shape":[2,3],"data_offsets":[0,12]}}`, 12)
+		copy(b[len(b)-12:], one)
+		if h, _, err := ReadSafetensors(b); err != nil || h.Layers[0].W[0] != 1 || h.Layers[0].W[1] != 0 {
+			t.Errorf("%s: %+v, %v", dtype, h, err)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 
+	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
@@ -66,8 +66,10 @@ func WriteSafetensors(w io.Writer, h *head.Head, meta map[string]string) error {
 // ErrSafetensors is wrapped by every error of ReadSafetensors.
 var ErrSafetensors = errors.New("safetensors")
 
-// ReadSafetensors reads what WriteSafetensors wrote, or PyTorch from such a network: float32, linear layers whose
-// sizes fit. Nothing is believed that the length of b does not bear out.
+// ReadSafetensors reads what WriteSafetensors wrote, or PyTorch from such a network; a bare nn.Linear, weight and bias
+// under any one prefix; or the classifier of a whole Hugging Face model (classifierNames), whose other tensors are left
+// alone. Values are float32, float16 or bfloat16, and sizes must fit. Nothing is believed that the length of b does not
+// bear out.
 func ReadSafetensors(b []byte) (*head.Head, map[string]string, error) {
 	h, meta, err := read(b)
 	if err != nil {
@@ -100,55 +102,43 @@ func read(b []byte) (*head.Head, map[string]string, error) {
 	return h, meta, err
 }
 
-// layers reads layer after layer until there is none of that name; no other tensor may be there.
+// layers reads the head's layers by the names that they have.
 func layers(raw map[string]json.RawMessage, data []byte) (*head.Head, error) {
+	names, err := layerNames(raw)
+	if err != nil {
+		return nil, err
+	}
 	h := &head.Head{}
-	for i := 0; len(raw) > 0; i++ {
-		name := strconv.Itoa(2 * i)
-		w, shape, err := floats(raw, name+".weight", data, 2)
+	for i, name := range names {
+		w, shape, err := floats(raw, name+"weight", data, 2)
 		if err != nil {
 			return nil, err
 		}
-		bias, _, err := floats(raw, name+".bias", data, 1)
-		if err != nil {
+		l := head.Layer{Out: shape[0], In: shape[1], W: w}
+		if _, ok := raw[name+"bias"]; !ok {
+			l.B = make([]float32, l.Out) // a layer without one
+		} else if l.B, _, err = floats(raw, name+"bias", data, 1); err != nil {
 			return nil, err
 		}
-		l := head.Layer{Out: shape[0], In: shape[1], W: w, B: bias}
-		if len(bias) != l.Out {
-			return nil, fmt.Errorf("%s.bias: %d values, %s.weight has %d rows", name, len(bias), name, l.Out)
+		if len(l.B) != l.Out {
+			return nil, fmt.Errorf("%sbias: %d values, %sweight has %d rows", name, len(l.B), name, l.Out)
 		}
 		if i > 0 && h.Layers[i-1].Out != l.In {
-			return nil, fmt.Errorf("%s.weight: %d columns, the layer before gives %d", name, l.In, h.Layers[i-1].Out)
-		}
-		if i == maxLayers {
-			return nil, fmt.Errorf("more than %d layers", maxLayers)
+			return nil, fmt.Errorf("%sweight: %d columns, the layer before gives %d", name, l.In, h.Layers[i-1].Out)
 		}
 		h.Layers = append(h.Layers, l)
-	}
-	if len(h.Layers) == 0 {
-		return nil, errors.New("no tensors")
 	}
 	return h, nil
 }
 
-// floats reads a tensor and takes it out of the header.
+// floats reads a tensor that is there.
 func floats(raw map[string]json.RawMessage, name string, data []byte, dims int) ([]float32, []int, error) {
-	text, ok := raw[name]
-	if !ok {
-		names := make([]string, 0, len(raw))
-		for k := range raw {
-			names = append(names, k)
-		}
-		slices.Sort(names)
-		return nil, nil, fmt.Errorf("no tensor %q; there are %q", name, names[:min(len(names), 2*maxLayers)])
-	}
-	delete(raw, name)
 	var t tensor
-	if err := json.Unmarshal(text, &t); err != nil {
+	if err := json.Unmarshal(raw[name], &t); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if t.DType != "F32" {
-		return nil, nil, fmt.Errorf("%s: dtype %q, allowed is F32", name, t.DType)
+	if width(t.DType) == 0 {
+		return nil, nil, fmt.Errorf("%s: dtype %q, allowed are F32, F16, BF16", name, t.DType)
 	}
 	if len(t.Shape) != dims {
 		return nil, nil, fmt.Errorf("%s: shape %v, allowed are %d dimensions", name, t.Shape, dims)
@@ -157,12 +147,24 @@ func floats(raw map[string]json.RawMessage, name string, data []byte, dims int) 
 	return v, t.Shape, err
 }
 
+// width is how many bytes a value takes, 0 for a type that is not read.
+func width(dtype string) int {
+	switch dtype {
+	case "F32":
+		return 4
+	case "F16", "BF16":
+		return 2
+	}
+	return 0
+}
+
 // values are the tensor's numbers in the data of the file.
 func (t tensor) values(name string, data []byte) ([]float32, error) {
-	size, limit := 4, len(data)
+	each := width(t.DType)
+	size, limit := each, len(data)
 	for _, d := range t.Shape {
 		if d < 1 || d > limit/size {
-			return nil, fmt.Errorf("%s: shape %v of 4-byte values in %d bytes", name, t.Shape, len(data))
+			return nil, fmt.Errorf("%s: shape %v of %d-byte values in %d bytes", name, t.Shape, each, len(data))
 		}
 		size *= d
 	}
@@ -170,9 +172,18 @@ func (t tensor) values(name string, data []byte) ([]float32, error) {
 	if from > to || to > uint64(len(data)) || to-from != uint64(size) {
 		return nil, fmt.Errorf("%s: bytes %d to %d of %d for shape %v", name, from, to, len(data), t.Shape)
 	}
-	v := make([]float32, size/4)
+	v := make([]float32, size/each)
 	for i := range v {
-		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[from+4*uint64(i):]))
+		b := data[from+uint64(each*i):]
+		switch t.DType {
+		case "F32":
+			v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b))
+		case "F16":
+			kernel.HalfToFloat32(v[i:i+1], []uint16{binary.LittleEndian.Uint16(b)})
+		default: // the upper half of a float32
+			const half = 16
+			v[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << half)
+		}
 		if x := float64(v[i]); math.IsNaN(x) || math.IsInf(x, 0) {
 			return nil, fmt.Errorf("%s: value %d is %g, allowed are finite ones", name, i, v[i])
 		}

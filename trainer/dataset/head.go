@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio/npy"
 	"github.com/plumbline/plumbline/trainer/artefact"
+	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
@@ -24,6 +25,19 @@ func ReadHead(file, weights, bias string) (*head.Head, error) {
 	}
 	h, _, err := artefact.ReadSafetensors(text)
 	return h, err
+}
+
+// ReadRows reads the arrays features (float32, n×D) and labels of an npz file, of K classes, into memory.
+func ReadRows(file string, k int) (*data.Set, error) {
+	a, err := npy.ReadArchive(file, "features", "labels")
+	if err != nil {
+		return nil, err
+	}
+	s := &data.Set{D: a["features"].Columns(), K: k, X: a["features"].F32, Y: a["labels"].Int}
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return s, nil
 }
 
 // headOfArrays reads a linear head from two arrays of an npz file.

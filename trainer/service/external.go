@@ -20,6 +20,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
+	"github.com/plumbline/plumbline/trainer/head"
 )
 
 // Command is a Runner that hands a job to a program: the request as a JSON file whose path is its last argument, the
@@ -66,7 +67,7 @@ func (c *Command) Run(ctx context.Context, t Task) error {
 	if _, err := exec.LookPath(c.Args[0]); err != nil {
 		return fmt.Errorf("%w: command: %w", ErrHopeless, err)
 	}
-	file, features, err := c.prepare(ctx, t)
+	file, rows, err := c.prepare(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (c *Command) Run(ctx context.Context, t Task) error {
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) { // what it has left behind had its output open
 		return fmt.Errorf("command %s: %s", c.Args[0], exitText(err, tail.last()))
 	}
-	if err := c.complete(t, features); err != nil {
+	if err := c.complete(t, rows); err != nil {
 		return err
 	}
 	return c.clean(t)
@@ -136,15 +137,29 @@ func exitText(err error, last string) string {
 	return text
 }
 
-// complete checks what the program left, and adds the ONNX file where it wrote none. features is how many the rows have
-// that were exported: a head that takes another number cannot be put on them. 0: none were.
-func (c *Command) complete(t Task, features int) error {
+// exported is what is known of the rows that the program was given.
+type exported struct {
+	features int // 0: there are none
+	current  *head.Head
+}
+
+// complete checks what the program left, scores its head on the validation rows, and adds the ONNX file where it wrote
+// none.
+func (c *Command) complete(t Task, rows exported) error {
 	res, err := ReadResult(t.Result, t.Request)
 	if err != nil || res.Head == nil {
 		return err
 	}
-	if d := res.Head.D(); features != 0 && d != features {
-		return fmt.Errorf("%w: %s: a head of %d features, the rows have %d", ErrResult, FileHead, d, features)
+	if d := res.Head.D(); rows.features != 0 && d != rows.features {
+		return fmt.Errorf("%w: %s: a head of %d features, the rows have %d", ErrResult, FileHead, d, rows.features)
+	}
+	if err := varies(res.Head); err != nil {
+		return err
+	}
+	if rows.features != 0 {
+		if err := c.judge(t, res, rows.current); err != nil {
+			return err
+		}
 	}
 	text, err := readBounded(filepath.Join(t.Result, FileONNX), maxONNX)
 	switch {
@@ -161,44 +176,56 @@ func (c *Command) complete(t Task, features int) error {
 
 const maxONNX = 8 << 30
 
-// prepare writes the program's files, and returns how many features its rows have, 0 where there are no rows.
-func (c *Command) prepare(ctx context.Context, t Task) (file string, features int, err error) {
+// varies refuses a head that says the same of every row.
+func varies(h *head.Head) error {
+	last := h.Layers[len(h.Layers)-1]
+	for i, w := range last.W {
+		if w != last.W[i%last.In] {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s: the weights of all classes are the same, so that every row gets the same probabilities",
+		ErrResult, FileHead)
+}
+
+// prepare writes the program's files.
+func (c *Command) prepare(ctx context.Context, t Task) (file string, out exported, err error) {
 	dir, err := filepath.Abs(t.Dir)
 	if err != nil {
-		return "", 0, err
+		return "", out, err
 	}
 	r := CommandRequest{Schema: 1, Request: t.Request, Attempt: t.Attempt, Work: filepath.Join(dir, "work")}
 	if r.Result, err = filepath.Abs(t.Result); err != nil {
-		return "", 0, err
+		return "", out, err
 	}
 	if err := os.MkdirAll(r.Work, 0o700); err != nil {
-		return "", 0, err
+		return "", out, err
 	}
 	if c.Load != nil {
 		rows, err := c.Load(ctx, t.Request)
 		if err != nil {
-			return "", 0, err
+			return "", out, err
 		}
 		defer rows.close()
-		features = rows.Train.D
+		out = exported{rows.Train.D, rows.Current}
 		r.Train, r.Validation = filepath.Join(dir, fileTrain), filepath.Join(dir, fileValidation)
 		err = errors.Join(writeNPZ(r.Train, rows.Train), writeNPZ(r.Validation, rows.Valid), rows.err())
 		if err != nil {
-			return "", 0, err
+			return "", out, err
 		}
 		if rows.Current != nil {
 			r.Head = filepath.Join(dir, "current.safetensors")
 			if err := writeHead(r.Head, rows.Current); err != nil {
-				return "", 0, err
+				return "", out, err
 			}
 		}
 	}
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
-		return "", 0, err
+		return "", out, err
 	}
 	file = filepath.Join(dir, FileJob)
-	return file, features, writeFile(file, text)
+	return file, out, writeFile(file, text)
 }
 
 // maxStep bounds the text of a step, which is in every heartbeat.

@@ -70,6 +70,7 @@ const (
 	beatRunning = "running"
 	beatFailed  = "failed"  // the attempt; the job may be tried again
 	beatStopped = "stopped" // by the trainer's shutdown; not a failure
+	beatHeld    = "held"    // by a mistake of its trainer's configuration; not a failure
 )
 
 // Queue is the state of all jobs after the records of the finetune and heads topics that have been read.
@@ -183,6 +184,8 @@ func (j *Job) beat(b record.Job, now time.Time) {
 	switch b.State {
 	case beatFailed:
 		j.over()
+		j.Trainer, j.LastError = "", b.Step
+	case beatHeld:
 		j.Trainer, j.LastError = "", b.Step
 	case beatStopped:
 		j.Trainer, j.Furthest = "", max(j.Furthest, b.Done)

@@ -52,6 +52,10 @@ type Task struct {
 // ErrHopeless means that another attempt would fail as this one did.
 var ErrHopeless = errors.New("cannot be trained")
 
+// ErrSetup means that the trainer's configuration is wrong for this request. The request is kept: it is tried again
+// after a pause, and no attempt counts as failed.
+var ErrSetup = errors.New("configuration")
+
 // ErrTooLarge means that a record is larger than its topic takes: another attempt to publish it would fail too.
 var ErrTooLarge = errors.New("record too large for the topic")
 
@@ -360,6 +364,9 @@ func (s *Service) finishJob(ctx context.Context, f finish) error {
 	}
 	s.cfg.Log.Error("attempt failed", "job", beat.ID, "attempt", f.attempt, "err", f.err)
 	beat.State, beat.Step = beatFailed, f.err.Error()
+	if errors.Is(f.err, ErrSetup) {
+		beat.State = beatHeld
+	}
 	f.job.beat(beat, time.Now()) // known here before it is read back, which changes nothing
 	return s.publish(ctx, &beat)
 }

@@ -262,6 +262,12 @@ func TestFailures(t *testing.T) {
 		"classes": {func(_ int, _ context.Context, task Task) error {
 			return WriteResult(task.Result, Report{Outcome: record.OutcomeTrained}, head.FreshLinear(3, 5, 1))
 		}, record.OutcomeFailed, "5 classes, the request is of 2", 3},
+		"configuration": {func(n int, ctx context.Context, task Task) error {
+			if n <= 5 {
+				return fmt.Errorf("%w: trainer.heads", ErrSetup)
+			}
+			return good(ctx, task)
+		}, record.OutcomeTrained, "good", 6},
 		"nothing": {func(int, context.Context, Task) error { return nil }, record.OutcomeFailed, FileReport, 3},
 		"unchanged": {func(_ int, _ context.Context, task Task) error {
 			return WriteResult(task.Result, Report{Outcome: record.OutcomeUnchanged, Why: "no better"}, nil)
