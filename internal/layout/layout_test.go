@@ -99,6 +99,8 @@ var rules = []struct {
 	{pkg: "internal/producer", may: []string{"internal/feed"}},
 	// It runs everything in one process, as a user would.
 	{pkg: "internal/demo", may: []string{"..."}},
+	{pkg: "examples/producer/go", may: []string{"client"}},
+	{pkg: "client", may: []string{"arrowio", "pipeline", "calib/calibrator"}},
 	{pkg: "internal/standalone", may: []string{"..."}},
 	{pkg: "internal/embedded", may: []string{"internal/embedded/seglog"}},
 	{pkg: "internal/embedded/seglog", third: []string{}},

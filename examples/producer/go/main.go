@@ -1,82 +1,51 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"math/rand/v2"
-	"strings"
 	"time"
 
-	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
-	"github.com/apache/arrow/go/v17/arrow/memory"
-	"github.com/segmentio/kafka-go"
+	"github.com/plumbline/plumbline/client"
 )
 
 const classes = 10
 
-var (
-	id     = arrow.Field{Name: "id", Type: arrow.BinaryTypes.String}
-	ts     = arrow.Field{Name: "ts", Type: arrow.FixedWidthTypes.Timestamp_ns}
-	logits = arrow.Field{Name: "logits", Type: arrow.FixedSizeListOf(classes, arrow.PrimitiveTypes.Float32)}
-	label  = arrow.Field{Name: "label", Type: arrow.PrimitiveTypes.Int32}
-	fields = map[string][]arrow.Field{
-		"plumbline.logits": {id, ts, logits},
-		"plumbline.labels": {id, ts, label},
-	}
-)
-
-// encode makes an Arrow IPC stream of one record: the logits or the labels of ids.
-func encode(topic string, ids []string) ([]byte, error) {
-	meta := arrow.NewMetadata([]string{"plumbline.model", "plumbline.version"}, []string{"example", "1"})
-	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields[topic], &meta))
-	for _, id := range ids {
-		b.Field(0).(*array.StringBuilder).Append(id)
-		b.Field(1).(*array.TimestampBuilder).Append(arrow.Timestamp(time.Now().UnixNano()))
-		switch f := b.Field(2).(type) {
-		case *array.FixedSizeListBuilder: // here your model's logits
-			f.Append(true)
-			for range classes {
-				f.ValueBuilder().(*array.Float32Builder).Append(float32(3 * rand.NormFloat64()))
-			}
-		case *array.Int32Builder: // here the true class, when you know it
-			f.Append(rand.Int32N(classes))
-		}
-	}
-	record := b.NewRecord()
-	var buf bytes.Buffer
-	w := ipc.NewWriter(&buf, ipc.WithSchema(record.Schema()))
-	err := errors.Join(w.Write(record), w.Close())
-	return buf.Bytes(), err
-}
-
 func main() {
 	brokers := flag.String("brokers", "localhost:9092", "Kafka brokers, separated by commas")
+	follow := flag.String("follow", "", "address of a plumbline process whose calibrator is applied")
 	flag.Parse()
-	// Rows go to the partition of their id, so that a prediction and its label meet: one message for each partition,
-	// whose key is an id that belongs there.
-	balancer := kafka.Murmur2Balancer{Consistent: true}
-	split, all := map[int][]string{}, []int{0, 1, 2, 3} // the topics' partitions
-	for range 1000 {
-		id := fmt.Sprintf("example-%016x", rand.Uint64())
-		p := balancer.Balance(kafka.Message{Key: []byte(id)}, all...)
-		split[p] = append(split[p], id)
+	logger, err := client.New("example", client.Options{Version: "1", To: "kafka://" + *brokers})
+	if err != nil {
+		log.Fatal(err)
 	}
-	w := &kafka.Writer{Addr: kafka.TCP(strings.Split(*brokers, ",")...), Balancer: balancer,
-		BatchTimeout: 10 * time.Millisecond}
-	for _, topic := range []string{"plumbline.logits", "plumbline.labels"} {
-		for _, ids := range split {
-			value, err := encode(topic, ids)
-			m := kafka.Message{Topic: topic, Key: []byte(ids[0]), Value: value}
-			if err := errors.Join(err, w.WriteMessages(context.Background(), m)); err != nil {
-				log.Fatalf("produce to %s: %v", topic, err)
+	for range 100 { // as requests of a server
+		r := client.Rows{Classes: classes}
+		var labels []int32
+		for range 10 {
+			r.IDs = append(r.IDs, fmt.Sprintf("example-%016x", rand.Uint64()))
+			for range classes { // here your model's logits
+				r.Logits = append(r.Logits, float32(3*rand.NormFloat64()))
 			}
+			labels = append(labels, rand.Int32N(classes)) // here the true class, when you know it
 		}
+		logger.Log(r)
+		logger.Label(r.IDs, labels)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if stats := logger.Close(ctx); stats.Sent != stats.Logged {
+		log.Fatalf("not all rows were sent: %+v", stats)
 	}
 	log.Print("sent 1000 predictions of model example, version 1, and their labels")
+	if *follow == "" {
+		return
+	}
+	calibrator := client.Follow(*follow, "example", client.FollowOptions{})
+	defer calibrator.Close()
+	p := make([]float64, classes)
+	calibrator.Apply(p, []float64{3, 1, 0, 0, 0, 0, 0, 0, 0, 0})
+	log.Printf("revision %d (%s): %.3f", calibrator.Revision(), calibrator.Problem(), p)
 }

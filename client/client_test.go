@@ -1,0 +1,276 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/arrowio"
+)
+
+// receiver is a plumbline process that keeps the rows that it takes.
+type receiver struct {
+	*httptest.Server
+	mu       sync.Mutex
+	statuses []int // the first answers
+	most     int   // bytes of a body; 0: any
+	ids      map[arrowio.Kind][]arrowio.ID
+	batches  []*arrowio.Batch
+}
+
+func newReceiver(t *testing.T, statuses ...int) *receiver {
+	r := &receiver{statuses: statuses, ids: map[arrowio.Kind][]arrowio.ID{}}
+	r.Server = httptest.NewServer(http.HandlerFunc(r.take))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) take(w http.ResponseWriter, q *http.Request) {
+	body, err := io.ReadAll(q.Body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kind := arrowio.Predictions
+	if q.URL.Path == "/api/v1/ingest/m/labels" {
+		kind = arrowio.Labels
+	}
+	if len(r.statuses) > 0 {
+		w.WriteHeader(r.statuses[0])
+		r.statuses = r.statuses[1:]
+		_, _ = io.WriteString(w, `{"error":"not now"}`)
+		return
+	}
+	if r.most > 0 && len(body) > r.most {
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		return
+	}
+	bs, err2 := arrowio.NewDecoder(arrowio.Options{Slices: []string{"region"}}).Decode(body, arrowio.Origin{}, kind)
+	if err != nil || err2 != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = fmt.Fprintf(w, `{"error":"%v %v"}`, err, err2)
+		return
+	}
+	for _, b := range bs {
+		r.batches = append(r.batches, b)
+		r.ids[kind] = append(r.ids[kind], b.IDs...)
+	}
+	_, _ = io.WriteString(w, `{"rows":1}`)
+}
+
+// hashed are ids as a batch has them.
+func hashed(ids ...string) []arrowio.ID {
+	var out []arrowio.ID
+	for _, id := range ids {
+		out = append(out, arrowio.HashID(id))
+	}
+	return out
+}
+
+func logTo(t *testing.T, to string, o Options) *Logger {
+	t.Helper()
+	o.To, o.Log = to, slog.New(slog.DiscardHandler)
+	if o.Linger == 0 {
+		o.Linger = 10 * time.Millisecond
+	}
+	l, err := New("m", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func (s *Stats) total() int64 {
+	return s.SampledOut + s.Dropped + s.Refused + s.Failed + s.Sent + s.Waiting
+}
+
+// TestRowsArriveAsTheyWereAtTheCall, after answers that pass.
+func TestRowsArriveAsTheyWereAtTheCall(t *testing.T) {
+	r := newReceiver(t, 503, 429)
+	l := logTo(t, r.URL, Options{Version: "7"})
+	z := []float32{1, 2, 3, 4}
+	l.Log(Rows{IDs: []string{"a", "b"}, Logits: z, Classes: 2, Slices: map[string][]string{"region": {"eu"}}})
+	clear(z)
+	l.Log(Rows{IDs: []string{"c"}, Probs: []float32{0.25, 0.75}, Classes: 2, Features: []float32{1, 2, 3}})
+	l.Label([]string{"a", "b"}, []int32{1, 0})
+	if s := l.Close(within(t, 10*time.Second)); s.Sent != 5 || s.Logged != 5 {
+		t.Fatalf("%+v", s)
+	}
+	if got := r.ids[arrowio.Predictions]; !slices.Equal(got, hashed("a", "b", "c")) {
+		t.Errorf("predictions %q", got)
+	}
+	if got := r.ids[arrowio.Labels]; !slices.Equal(got, hashed("a", "b")) {
+		t.Errorf("labels %q", got)
+	}
+	if b := r.batches[0]; b.Models[0] != (arrowio.ModelKey{Model: "m", Version: "7"}) ||
+		!slices.Equal(b.Scores[:4], []float32{1, 2, 3, 4}) {
+		t.Errorf("%+v", b.Scores)
+	}
+}
+
+// TestWhatIsRefusedForGoodIsCounted: it is not sent again, and what comes after it arrives.
+func TestWhatIsRefusedForGoodIsCounted(t *testing.T) {
+	for _, code := range []int{400, 401, 403, 404, 422} {
+		r := newReceiver(t, code)
+		var mu sync.Mutex
+		lost := 0
+		l := logTo(t, r.URL, Options{OnDrop: func(rows int, _ string) { mu.Lock(); lost += rows; mu.Unlock() }})
+		l.Label([]string{"a", "b"}, []int32{0, 1})
+		time.Sleep(50 * time.Millisecond)
+		l.Label([]string{"c"}, []int32{0})
+		s := l.Close(within(t, 10*time.Second))
+		if s.Failed != 2 || s.Sent != 1 || lost != 2 || s.Errors[fmt.Sprintf("%d: not now", code)] != 2 {
+			t.Errorf("%d: %+v, %d lost", code, s, lost)
+		}
+	}
+}
+
+// TestTooLargeIsHalved until it fits; a row that never does is counted alone.
+func TestTooLargeIsHalved(t *testing.T) {
+	r := newReceiver(t)
+	r.most = 3000
+	l := logTo(t, r.URL, Options{})
+	var ids []string
+	for i := range 300 {
+		ids = append(ids, fmt.Sprint("row-", i))
+	}
+	l.Label(ids, make([]int32, 300))
+	l.Log(Rows{IDs: []string{"big"}, Probs: slices.Repeat([]float32{0.001}, 1000), Classes: 1000})
+	s := l.Close(within(t, 20*time.Second))
+	if got := r.ids[arrowio.Labels]; s.Sent != 300 || s.Failed != 1 || !slices.Equal(got, hashed(ids...)) {
+		t.Errorf("%+v, %d rows", s, len(got))
+	}
+}
+
+// TestBoundedAndFastWithoutAnybody: no call waits, memory is bounded, every row is counted.
+func TestBoundedAndFastWithoutAnybody(t *testing.T) {
+	for _, to := range []string{"http://127.0.0.1:9", "kafka://127.0.0.1:9"} {
+		l := logTo(t, to, Options{MaxBytes: 1 << 20})
+		z, took := make([]float32, 100), []time.Duration{}
+		ids := slices.Repeat([]string{"some-id"}, 10)
+		for range 3000 {
+			began := time.Now()
+			l.Log(Rows{IDs: ids, Logits: z, Classes: 10})
+			took = append(took, time.Since(began))
+		}
+		s := l.Stats()
+		slices.Sort(took)
+		if s.WaitingBytes > 1<<20 || s.Dropped < 1000 || s.total() != 30000 || took[1500] > 50*time.Microsecond {
+			t.Errorf("%s: %+v, p50 %v", to, s, took[1500])
+		}
+		began := time.Now()
+		s = l.Close(within(t, 300*time.Millisecond))
+		if time.Since(began) > 5*time.Second || s.Sent != 0 || s.total() != 30000 || s.Waiting != 0 {
+			t.Errorf("%s: %+v after %v", to, s, time.Since(began))
+		}
+	}
+}
+
+// TestBlockWaitsAsLongAsSet, and no longer.
+func TestBlockWaitsAsLongAsSet(t *testing.T) {
+	l := logTo(t, "http://127.0.0.1:9", Options{MaxBytes: 1000, Block: 200 * time.Millisecond})
+	defer l.Close(within(t, time.Millisecond))
+	rows := Rows{IDs: []string{"a"}, Logits: make([]float32, 150), Classes: 150}
+	l.Log(rows)
+	began := time.Now()
+	l.Log(rows)
+	if took := time.Since(began); took < 150*time.Millisecond || took > 2*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+// TestSample keeps predictions and labels of the same ids, which clients in Python keep too.
+func TestSample(t *testing.T) {
+	r := newReceiver(t)
+	l := logTo(t, r.URL, Options{Sample: 0.25})
+	var ids, want []string
+	for i := range 4000 {
+		ids = append(ids, fmt.Sprint("row-", i))
+		if crc32.ChecksumIEEE([]byte(ids[i])) < 1<<30 {
+			want = append(want, ids[i])
+		}
+	}
+	l.Log(Rows{IDs: ids, Probs: slices.Repeat([]float32{0.5}, 8000), Classes: 2})
+	l.Label(ids, make([]int32, 4000))
+	s := l.Close(within(t, 10*time.Second))
+	if got := r.ids[arrowio.Predictions]; !slices.Equal(got, hashed(want...)) ||
+		!slices.Equal(r.ids[arrowio.Labels], hashed(want...)) ||
+		r.batches[0].Weight[0] != 4 || s.SampledOut != int64(8000-2*len(want)) {
+		t.Errorf("%d of %d rows, weight %v, %+v", len(got), len(want), r.batches[0].Weight[:1], s)
+	}
+}
+
+// TestColumnsThatDoNotFit are refused, and others are not.
+func TestColumnsThatDoNotFit(t *testing.T) {
+	r := newReceiver(t)
+	l := logTo(t, r.URL, Options{})
+	for _, bad := range []Rows{{}, {IDs: []string{"a"}}, {IDs: []string{"a"}, Probs: []float32{1}, Classes: 1},
+		{IDs: []string{"a"}, Probs: []float32{.5, .5}, Classes: 2, Weight: []float32{1, 2}},
+		{IDs: []string{"a"}, Probs: []float32{.5, .5}, Classes: 2, Slices: map[string][]string{"s": {"a", "b"}}}} {
+		l.Log(bad)
+	}
+	l.Label([]string{"a"}, nil)
+	l.Label([]string{"a"}, []int32{1})
+	if s := l.Close(within(t, 10*time.Second)); s.Refused != 5 || s.Sent != 1 || s.Logged != 6 {
+		t.Errorf("%+v", s)
+	}
+	if _, err := New("m", Options{To: "localhost:9092"}); err == nil {
+		t.Error("an address without a scheme was taken")
+	}
+}
+
+// TestFollow: a newer calibrator replaces the one before as a whole; what is not sure is the plain softmax.
+func TestFollow(t *testing.T) {
+	records := make(chan string, 1)
+	now := `{"revision":0,"calibrator":null}`
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Query().Get("wait") != "" {
+			select {
+			case now = <-records:
+			case <-q.Context().Done():
+			case <-time.After(2 * time.Second):
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+		}
+		_, _ = io.WriteString(w, now)
+	}))
+	defer s.Close()
+	c := Follow(s.URL, "m", FollowOptions{Wait: 2 * time.Second, Log: slog.New(slog.DiscardHandler)})
+	defer c.Close()
+	z, p := []float64{0, math.Log(3)}, make([]float64, 2)
+	expect := func(want float64, problem bool) {
+		t.Helper()
+		if c.Apply(p, z); math.Abs(p[1]-want) > 1e-12 || (c.Problem() != "") != problem {
+			t.Errorf("probability %v, want %v; problem %q, revision %d", p[1], want, c.Problem(), c.Revision())
+		}
+	}
+	publish := func(record string, revision int) {
+		t.Helper()
+		records <- record
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			if c.Revision() == revision && (revision > 0 || c.Problem() != "") {
+				return
+			}
+		}
+		t.Fatalf("revision %d did not come: %d, %q", revision, c.Revision(), c.Problem())
+	}
+	expect(0.75, false)
+	publish(`{"revision":1,"calibrator":{"version":1,"method":"temperature","temperature":2}}`, 1)
+	expect(math.Sqrt(3)/(1+math.Sqrt(3)), false)
+	publish(`{"revision":2,"calibrator":{"version":1,"method":"of next year"}}`, 0)
+	expect(0.75, true)
+}

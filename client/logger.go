@@ -1,0 +1,344 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// Options of a logger.
+type Options struct {
+	Version string
+	// To is kafka://HOST:PORT[,HOST:PORT…][?logits=TOPIC&labels=TOPIC], or the http address of a plumbline process.
+	To string
+	// MaxBytes bounds what waits; 64 MiB if it is 0.
+	MaxBytes int
+	// Block is how long a call may wait for room.
+	Block time.Duration
+	// Sample keeps that share of the ids, the same for labels, with the weight that makes up for it; all if it is 0.
+	Sample float64
+	// Linger is how long rows wait for others; half a second if it is 0.
+	Linger time.Duration
+	// Give up rows after so long without anybody who takes them; five minutes if it is 0.
+	Patience time.Duration
+	// Transport has TLS and users of Kafka; HTTP those of a plumbline process.
+	Transport kafka.RoundTripper
+	HTTP      *http.Client
+	Token     string // of a Bearer, over HTTP
+	// OnDrop is called with the rows that will not arrive, and why.
+	OnDrop func(rows int, why string)
+	Log    *slog.Logger
+}
+
+// Rows are predictions of one call. The caller may change them after it.
+type Rows struct {
+	IDs            []string
+	Logits, Probs  []float32 // one of them, row after row
+	Classes        int
+	Labels         []int32   // where they are known already; -1 is unknown
+	Features       []float32 // row after row
+	Served, Weight []float32
+	Times          []time.Time         // of the predictions; none: now
+	Slices         map[string][]string // one value for all rows, or one for each
+}
+
+// Stats counts rows. Logged is the sum of all others.
+type Stats struct {
+	Logged, SampledOut, Dropped, Refused, Failed, Sent, Waiting int64
+	WaitingBytes                                                int
+	Errors                                                      map[string]int64
+}
+
+// batchRows is about how many rows go into one message.
+const batchRows = 4000
+
+// Logger sends rows in the background. Its methods may be called at the same time.
+type Logger struct {
+	options   Options
+	transport transport
+	below     uint64 // of the hash of ids that are kept
+
+	mu     sync.Mutex
+	calls  []*call
+	rows   int64
+	bytes  int
+	stats  Stats
+	room   chan struct{} // closed when there is more
+	closed bool
+	warned time.Time
+
+	wake   chan struct{}
+	ctx    context.Context
+	cancel context.CancelFunc
+	ending chan struct{}
+	done   chan struct{}
+}
+
+// New returns a logger. It makes no connection yet.
+func New(model string, o Options) (*Logger, error) {
+	o.MaxBytes, o.Linger = cmp.Or(o.MaxBytes, 64<<20), cmp.Or(o.Linger, time.Second/2)
+	o.Patience, o.Sample = cmp.Or(o.Patience, 5*time.Minute), cmp.Or(o.Sample, 1)
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if !(o.Sample > 0 && o.Sample <= 1) {
+		return nil, fmt.Errorf("sample %g: must be above 0, and at most 1", o.Sample)
+	}
+	t, err := newTransport(model, &o)
+	if err != nil {
+		return nil, err
+	}
+	l := &Logger{options: o, transport: t, below: uint64(o.Sample * (1 << 32)), wake: make(chan struct{}, 1),
+		room: make(chan struct{}), ending: make(chan struct{}), done: make(chan struct{})}
+	l.stats.Errors = map[string]int64{}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	go l.run()
+	return l, nil
+}
+
+// Log sends predictions.
+func (l *Logger) Log(r Rows) { l.put(newCall(&r), r.IDs) }
+
+// Label sends what was true: classes from 0, by the ids of the predictions.
+func (l *Logger) Label(ids []string, y []int32) {
+	r := Rows{IDs: ids, Labels: y}
+	c := newCall(&r)
+	c.labels = true
+	l.put(c, ids)
+}
+
+// put takes a call in, or counts why not.
+func (l *Logger) put(c *call, ids []string) {
+	if err := c.check(); err != nil {
+		l.lose(len(ids), err.Error(), func(s *Stats, n int64) { s.Logged += n; s.Refused += n })
+		return
+	}
+	out := l.sample(c)
+	size := c.size()
+	if !l.reserve(size) {
+		why := fmt.Sprintf("no room: %d bytes wait for %s", l.options.MaxBytes, l.options.To)
+		l.lose(c.n, why, func(s *Stats, n int64) {
+			s.Logged += n + int64(out)
+			s.SampledOut += int64(out)
+			s.Dropped += n
+		})
+		return
+	}
+	l.mu.Lock()
+	l.stats.Logged += int64(c.n + out)
+	l.stats.SampledOut += int64(out)
+	full := false
+	if c.n > 0 {
+		l.calls = append(l.calls, c)
+		l.rows += int64(c.n)
+		full = l.rows >= batchRows
+	}
+	l.mu.Unlock()
+	if full {
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// sample leaves the rows whose id's hash is below the share, and returns how many others there were.
+func (l *Logger) sample(c *call) int {
+	if l.below >= 1<<32 {
+		return 0
+	}
+	var keep []int
+	for i, id := range c.IDs {
+		if uint64(crc32.ChecksumIEEE([]byte(id))) < l.below {
+			keep = append(keep, i)
+		}
+	}
+	out := c.n - len(keep)
+	c.choose(keep)
+	if !c.labels {
+		if len(c.Weight) == 0 {
+			c.Weight = slices.Repeat([]float32{1}, c.n)
+		}
+		for i := range c.Weight {
+			c.Weight[i] = float32(float64(c.Weight[i]) / l.options.Sample)
+		}
+	}
+	return out
+}
+
+// reserve takes room for bytes, and waits for it as long as it may.
+func (l *Logger) reserve(size int) bool {
+	var timeout <-chan time.Time
+	for {
+		l.mu.Lock()
+		if l.closed {
+			l.mu.Unlock()
+			return false
+		}
+		if l.bytes+size <= l.options.MaxBytes {
+			l.bytes += size
+			l.mu.Unlock()
+			return true
+		}
+		room := l.room
+		l.mu.Unlock()
+		if l.options.Block <= 0 {
+			return false
+		}
+		if timeout == nil {
+			t := time.NewTimer(l.options.Block)
+			defer t.Stop()
+			timeout = t.C
+		}
+		select {
+		case <-room:
+		case <-timeout:
+			return false
+		}
+	}
+}
+
+// lose counts rows that will not arrive, and says so once a minute.
+func (l *Logger) lose(rows int, why string, count func(*Stats, int64)) {
+	l.mu.Lock()
+	count(&l.stats, int64(rows))
+	if _, ok := l.stats.Errors[why]; ok || len(l.stats.Errors) < 32 {
+		l.stats.Errors[why] += int64(rows)
+	}
+	l.mu.Unlock()
+	if l.options.OnDrop != nil && rows > 0 {
+		l.options.OnDrop(rows, why)
+	}
+	l.warn(why)
+}
+
+func (l *Logger) warn(why string) {
+	l.mu.Lock()
+	quiet := time.Since(l.warned) < time.Minute
+	if !quiet {
+		l.warned = time.Now()
+	}
+	l.mu.Unlock()
+	if !quiet {
+		l.options.Log.Warn("plumbline: rows do not get through", "why", why, "stats", l.Stats())
+	}
+}
+
+// free gives back the room of rows that are on their way no more.
+func (l *Logger) free(rows, size int) {
+	l.mu.Lock()
+	l.rows -= int64(rows)
+	l.bytes -= size
+	close(l.room)
+	l.room = make(chan struct{})
+	l.mu.Unlock()
+}
+
+// Stats says what became of the rows so far.
+func (l *Logger) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.stats
+	s.Waiting, s.WaitingBytes, s.Errors = l.rows, l.bytes, map[string]int64{}
+	for k, v := range l.stats.Errors {
+		s.Errors[k] = v
+	}
+	return s
+}
+
+// Close sends what waits until ctx is done, and ends. What is left then is dropped.
+func (l *Logger) Close(ctx context.Context) Stats {
+	l.mu.Lock()
+	again := l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if !again {
+		close(l.ending)
+	}
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+	}
+	l.cancel()
+	<-l.done
+	return l.Stats()
+}
+
+// run sends until the end.
+func (l *Logger) run() {
+	defer close(l.done)
+	tick := time.NewTicker(l.options.Linger)
+	defer tick.Stop()
+	for {
+		ending := false
+		select {
+		case <-tick.C:
+		case <-l.wake:
+		case <-l.ending:
+			ending = true
+		}
+		for {
+			calls := l.next()
+			if len(calls) == 0 {
+				break
+			}
+			l.send(calls)
+		}
+		if ending {
+			return
+		}
+	}
+}
+
+// next are the calls of the next message: the oldest, and those after it of its shape.
+func (l *Logger) next() []*call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, rows := 0, 0
+	for n < len(l.calls) && rows < batchRows {
+		rows += l.calls[n].n
+		n++
+	}
+	var out, rest []*call
+	for _, c := range l.calls[:n] {
+		if len(out) == 0 || out[0].shape == c.shape {
+			out = append(out, c)
+		} else {
+			rest = append(rest, c)
+		}
+	}
+	l.calls = append(rest, l.calls[n:]...)
+	return out
+}
+
+// send sends calls of one shape, and counts what became of them.
+func (l *Logger) send(calls []*call) {
+	all := join(calls)
+	size := 0
+	for _, c := range calls {
+		size += c.bytes
+	}
+	defer l.free(all.n, size)
+	ctx, cancel := context.WithTimeout(l.ctx, l.options.Patience)
+	defer cancel()
+	l.transport.send(ctx, all, func(rows int, err error) {
+		switch {
+		case err == nil:
+			l.mu.Lock()
+			l.stats.Sent += int64(rows)
+			l.mu.Unlock()
+		case l.ctx.Err() != nil:
+			l.lose(rows, "closed before they were sent", func(s *Stats, n int64) { s.Dropped += n })
+		default:
+			l.lose(rows, err.Error(), func(s *Stats, n int64) { s.Failed += n })
+		}
+	}, l.warn)
+}

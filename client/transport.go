@@ -1,0 +1,233 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// transport takes rows until ctx is done. It calls done for each part of them, with nil where it has arrived, and
+// trouble with what it tries again after.
+type transport interface {
+	send(ctx context.Context, c *call, done func(rows int, err error), trouble func(why string))
+}
+
+func newTransport(model string, o *Options) (transport, error) {
+	u, err := url.Parse(o.To)
+	if err != nil {
+		return nil, fmt.Errorf("to %q: %w", o.To, err)
+	}
+	switch u.Scheme {
+	case "kafka":
+		query := u.Query()
+		return &toKafka{model: model, version: o.Version,
+			client: &kafka.Client{Addr: kafka.TCP(strings.Split(u.Host, ",")...), Transport: o.Transport,
+				Timeout: 10 * time.Second},
+			topics: [2]string{cmp.Or(query.Get("logits"), "plumbline.logits"),
+				cmp.Or(query.Get("labels"), "plumbline.labels")}}, nil
+	case "http", "https":
+		if o.HTTP == nil {
+			o.HTTP = &http.Client{Timeout: 30 * time.Second}
+		}
+		at := strings.TrimSuffix(o.To, "/") + "/api/v1/ingest/" + url.PathEscape(model) + "/"
+		return &toHTTP{url: at, model: model, version: o.Version, client: o.HTTP, token: o.Token}, nil
+	}
+	return nil, fmt.Errorf("to %q: must begin with kafka://, http:// or https://", o.To)
+}
+
+// errTooLarge means that fewer rows may fit.
+var errTooLarge = errors.New("too large")
+
+// permanent is an answer that the same rows would get again.
+type permanent struct{ error }
+
+// deliver sends a part as a whole, or in halves where it is too large, and tries again what may pass.
+func deliver(ctx context.Context, c *call, once func(*call) error, done func(int, error), trouble func(string)) {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := once(c)
+		var forGood permanent
+		switch {
+		case errors.Is(err, errTooLarge) && c.n > 1:
+			half := c.n / 2
+			deliver(ctx, c.part(sequence(0, half)), once, done, trouble)
+			deliver(ctx, c.part(sequence(half, c.n)), once, done, trouble)
+			return
+		case err == nil, errors.As(err, &forGood), errors.Is(err, errTooLarge), ctx.Err() != nil:
+			done(c.n, err)
+			return
+		}
+		trouble(err.Error())
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+func sequence(from, to int) []int {
+	out := make([]int, 0, to-from)
+	for i := from; i < to; i++ {
+		out = append(out, i)
+	}
+	return out
+}
+
+// toKafka sends every row to the partition of its id, where its label meets it.
+type toKafka struct {
+	model, version string
+	client         *kafka.Client
+	topics         [2]string
+	partitions     [2]int
+}
+
+func (t *toKafka) send(ctx context.Context, c *call, done func(int, error), trouble func(string)) {
+	kind := 0
+	if c.labels {
+		kind = 1
+	}
+	for t.partitions[kind] == 0 {
+		err := t.ask(ctx, kind)
+		if err == nil {
+			break
+		}
+		if trouble(err.Error()); ctx.Err() != nil {
+			done(c.n, err)
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second / 2):
+		}
+	}
+	places := make([][]int, t.partitions[kind])
+	for i, id := range c.IDs {
+		p := pipeline.PartitionOf([]byte(id), len(places))
+		places[p] = append(places[p], i)
+	}
+	for p, rows := range places {
+		if len(rows) > 0 {
+			deliver(ctx, c.part(rows), func(c *call) error { return t.produce(ctx, kind, p, c) }, done, trouble)
+		}
+	}
+}
+
+// ask learns how many partitions a topic has.
+func (t *toKafka) ask(ctx context.Context, kind int) error {
+	topic := t.topics[kind]
+	m, err := t.client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+	if err != nil {
+		return err
+	}
+	if len(m.Topics) != 1 || m.Topics[0].Error != nil || len(m.Topics[0].Partitions) == 0 {
+		return fmt.Errorf("topic %s: %w", topic, kafka.UnknownTopicOrPartition)
+	}
+	t.partitions[kind] = len(m.Topics[0].Partitions)
+	return nil
+}
+
+func (t *toKafka) produce(ctx context.Context, kind, partition int, c *call) error {
+	value, err := c.encode(t.model, t.version)
+	if err != nil {
+		return permanent{err}
+	}
+	res, err := t.client.Produce(ctx, &kafka.ProduceRequest{Topic: t.topics[kind], Partition: partition,
+		RequiredAcks: kafka.RequireAll, Compression: kafka.Lz4,
+		Records: kafka.NewRecordReader(kafka.Record{Value: kafka.NewBytes(value), Time: time.Now()})})
+	if err == nil {
+		err = res.Error
+	}
+	var refused kafka.Error
+	switch {
+	case errors.Is(err, kafka.MessageSizeTooLarge):
+		return fmt.Errorf("%w: %w", errTooLarge, err)
+	case errors.As(err, &refused) && !refused.Temporary():
+		return permanent{err}
+	}
+	return err
+}
+
+// toHTTP sends rows to a plumbline process.
+type toHTTP struct {
+	url, model, version, token string
+	client                     *http.Client
+	until                      time.Time
+}
+
+func (t *toHTTP) send(ctx context.Context, c *call, done func(int, error), trouble func(string)) {
+	deliver(ctx, c, func(c *call) error {
+		rejected, reason, err := t.post(ctx, c)
+		if err == nil && rejected > 0 {
+			done(rejected, fmt.Errorf("rejected: %s", reason))
+			c.n -= rejected
+		}
+		return err
+	}, done, trouble)
+}
+
+// post sends a request; rows that are written and rejected are counted.
+func (t *toHTTP) post(ctx context.Context, c *call) (rejected int, reason string, err error) {
+	select {
+	case <-time.After(time.Until(t.until)):
+	case <-ctx.Done():
+		return 0, "", ctx.Err()
+	}
+	value, err := c.encode(t.model, t.version)
+	if err != nil {
+		return 0, "", permanent{err}
+	}
+	path := t.url + "predictions"
+	if c.labels {
+		path = t.url + "labels"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(value))
+	if err != nil {
+		return 0, "", permanent{err}
+	}
+	req.Header.Set("Content-Type", "application/vnd.apache.arrow.stream")
+	if t.token != "" {
+		req.Header.Set("Authorization", "Bearer "+t.token)
+	}
+	res, err := t.client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<16))
+	if err != nil {
+		return 0, "", err
+	}
+	var answer struct {
+		Error    string
+		Rejected int
+		First    []struct{ Reason string } `json:"first_rejected"`
+	}
+	_ = json.Unmarshal(body, &answer)
+	switch {
+	case res.StatusCode < 300:
+		if len(answer.First) > 0 {
+			reason = answer.First[0].Reason
+		}
+		return min(answer.Rejected, c.n), reason, nil
+	case res.StatusCode == http.StatusRequestEntityTooLarge:
+		return 0, "", fmt.Errorf("%w: 413: %s", errTooLarge, answer.Error)
+	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500:
+		if s, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
+			t.until = time.Now().Add(min(time.Duration(s)*time.Second, 30*time.Second))
+		}
+		return 0, "", fmt.Errorf("%d: %s", res.StatusCode, answer.Error)
+	}
+	return 0, "", permanent{fmt.Errorf("%d: %s", res.StatusCode, answer.Error)}
+}
