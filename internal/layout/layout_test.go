@@ -66,6 +66,7 @@ var rules = []struct {
 	{pkg: "trainer/...", may: []string{"trainer/...", "calib/...", "internal/vexp"}},
 	{pkg: "cmd/...", may: []string{"..."}},
 	{pkg: "examples/data", may: []string{"examples/digits", "arrowio/...", "trainer/..."}},
+	{pkg: "examples/producer/go", may: []string{"client"}},
 	{pkg: "examples/...", may: []string{"examples/...", "arrowio"}},
 	{pkg: "internal/eventually", third: []string{}},
 	{pkg: "internal/faulty", may: []string{"arrowio", "pipeline"}},
@@ -99,7 +100,6 @@ var rules = []struct {
 	{pkg: "internal/producer", may: []string{"internal/feed"}},
 	// It runs everything in one process, as a user would.
 	{pkg: "internal/demo", may: []string{"..."}},
-	{pkg: "examples/producer/go", may: []string{"client"}},
 	{pkg: "client", may: []string{"arrowio", "pipeline", "calib/calibrator"}},
 	{pkg: "internal/standalone", may: []string{"..."}},
 	{pkg: "internal/embedded", may: []string{"internal/embedded/seglog"}},

@@ -55,6 +55,7 @@ class PlumblineLogger:
         self.model, self.version, self.to = model, version, to
         self._max_bytes, self._block, self._linger, self._batch_rows = max_bytes, block, linger, batch_rows
         self._options, self._on_drop = options or {}, on_drop
+        self._hurry = max_bytes // 4
         self._sample, self._below = sample, int(sample * (1 << 32))
         self._lock = threading.Lock()
         self._calls: deque[_columns.Call] = deque()
@@ -134,7 +135,7 @@ class PlumblineLogger:
                 self._calls.append(call)
         if self._pid == 0:
             self._start()
-        if self._rows >= self._batch_rows and not self._wake.is_set():
+        if self._bytes > self._hurry and not self._wake.is_set():  # waking costs more than all else: linger does it
             self._wake.set()
 
     def _sampled(self, kind: str, ids: Any, columns: dict[str, Any], rows: int) -> tuple[Any, dict[str, Any], int]:
