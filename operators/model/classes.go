@@ -288,6 +288,7 @@ func (t *stepper) changeClasses(k int, now int64) error {
 	why := fmt.Sprintf("K = %d from now on, not %d: statistics begin anew; %s", k, v.K, errorUnknown)
 	for _, name := range slices.Sorted(maps.Keys(v.keys)) {
 		key := v.keys[name]
+		key.wake(t.Task)
 		t.end(&key.Key, key.EndAlerts(why), now)
 	}
 	shape := t.cfg.Acc

@@ -104,6 +104,7 @@ func (t *stepper) forget(now int64) error {
 		time.Duration(t.cfg.ForgetAfter), errorUnknown)
 	for _, name := range slices.Sorted(maps.Keys(v.keys)) {
 		k := v.keys[name]
+		k.wake(t.Task)
 		t.end(&k.Key, k.EndAlerts(why), now)
 	}
 	if err := v.refit.Forget(why, now); err != nil {

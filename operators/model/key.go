@@ -34,6 +34,7 @@ type version struct {
 type keyState struct {
 	inbox
 	stage.Key
+	atRest
 	states []stage.KeyState // in the order of the table of stages; nil if a stage keeps nothing for the key
 }
 
@@ -41,26 +42,32 @@ type keyState struct {
 func (v *version) key(slice string, cfg *Config) *keyState {
 	k := v.keys[slice]
 	if k == nil {
-		k = &keyState{Key: stage.Key{Version: &v.Version, Slice: slice, K: v.K, Snapshots: map[string][]byte{}},
-			inbox: newInbox()}
-		if column, value, _ := strings.Cut(slice, "="); value == slicing.Other {
-			k.Shows = append(k.Shows, func(s *record.Snapshot, _ *stage.Window) error {
-				v.showPooled(column, s)
-				return nil
-			})
-		}
-		if slice == "" {
-			k.Shows = append(k.Shows, func(s *record.Snapshot, _ *stage.Window) error {
-				s.Online = v.refit.Online()
-				return nil
-			})
-		}
-		for _, e := range cfg.table {
-			k.states = append(k.states, e.NewKey(&k.Key))
-		}
+		k = &keyState{Key: stage.Key{Version: &v.Version, Slice: slice, K: v.K}, inbox: newInbox()}
+		k.begin(v, cfg)
 		v.keys[slice] = k
 	}
 	return k
+}
+
+// begin gives the key what its stages keep and show.
+func (k *keyState) begin(v *version, cfg *Config) {
+	k.Snapshots = map[string][]byte{}
+	if column, value, _ := strings.Cut(k.Slice, "="); value == slicing.Other {
+		k.Shows = append(k.Shows, func(s *record.Snapshot, _ *stage.Window) error {
+			v.showPooled(column, s)
+			return nil
+		})
+	}
+	if k.Slice == "" {
+		k.Shows = append(k.Shows, func(s *record.Snapshot, _ *stage.Window) error {
+			s.Online = v.refit.Online()
+			return nil
+		})
+	}
+	k.states = make([]stage.KeyState, len(cfg.table))
+	for i, e := range cfg.table {
+		k.states[i] = e.NewKey(&k.Key)
+	}
 }
 
 // put checks a cell and keeps it until its label pane is processed.
@@ -88,7 +95,7 @@ func rowsOf(set *acc.Set) int64 {
 
 // open reports whether label panes without rows matter to the key.
 func (k *keyState) open() bool {
-	return slices.ContainsFunc(k.states, func(s stage.KeyState) bool { return s != nil && s.Open() })
+	return k.isOpen || slices.ContainsFunc(k.states, func(s stage.KeyState) bool { return s != nil && s.Open() })
 }
 
 // stepper processes label panes of one version.
@@ -104,16 +111,22 @@ func (t *stepper) step(pane int64) error {
 	if err := t.route(pane); err != nil {
 		return err
 	}
+	if err := t.stepKeys(pane); err != nil {
+		return err
+	}
+	if k := v.keys[""]; k != nil {
+		return k.rest(&t.cfg)
+	}
+	return nil
+}
+
+func (t *stepper) stepKeys(pane int64) error {
+	v := t.version
 	names := slices.Sorted(maps.Keys(v.keys))
 	// "" sorts first, but the whole version comes last.
 	if len(names) > 0 && names[0] == "" {
 		names = append(names[1:], "")
 	}
-	defer func() {
-		if k := v.keys[""]; k != nil {
-			k.Rest()
-		}
-	}()
 	v.Shadow = t.models[v.Model].heads.Shadowing(v.Name)
 	var in stage.Pane // of one key at a time: those of all keys would take more memory than their windows
 	for _, name := range names {
@@ -144,7 +157,7 @@ func (t *stepper) step(pane int64) error {
 }
 
 func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
-	k.Wake()
+	k.wake(t.Task)
 	k.Labelled += in.Labelled
 	k.LateRows += in.Late
 	var err error

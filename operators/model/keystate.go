@@ -18,10 +18,18 @@ func (k *keyState) append(dst []byte, table []namedStage) ([]byte, error) {
 	dst = binenc.AppendVarint(dst, k.LateRows)
 	dst = append(dst, k.Ledger[:]...)
 	dst = k.appendPending(dst)
-	dst = k.AppendKept(dst, func(dst []byte) []byte {
-		dst = binenc.AppendUvarint(dst, uint64(k.Since.Revision))
-		return k.Since.Calibrated.AppendBinary(k.Since.Raw.AppendBinary(dst))
-	})
+	if k.packed != nil {
+		return append(dst, keys.Unpack(k.packed)...), nil
+	}
+	return k.appendKept(dst, table)
+}
+
+// appendKept appends what is packed of a key at rest.
+func (k *keyState) appendKept(dst []byte, table []namedStage) ([]byte, error) {
+	dst = appendSnapshots(dst, k.Snapshots)
+	dst = stage.AppendRows(k.Recent.Append(dst), k.Sample)
+	dst = binenc.AppendUvarint(dst, uint64(k.Since.Revision))
+	dst = k.Since.Calibrated.AppendBinary(k.Since.Raw.AppendBinary(dst))
 	return k.appendStages(dst, table)
 }
 
@@ -45,10 +53,19 @@ func (s taskState) restoreKey(k *keyState, r *binenc.Reader, d *acc.Decoder) err
 	if err := k.restorePending(r, k.Version.Shape); err != nil {
 		return err
 	}
+	if err := k.restoreKept(s.t, r, d); err != nil {
+		return err
+	}
+	return k.rest(&s.t.cfg)
+}
+
+// restoreKept reads what appendKept wrote.
+func (k *keyState) restoreKept(t *Task, r *binenc.Reader, d *acc.Decoder) error {
+	k.Snapshots = readSnapshots(r)
 	k.Recent.Restore(r)
 	k.Sample = stage.RestoreRows(r)
 	k.Since.Revision = int(r.Uvarint())
-	sums, _, err := s.t.env.Summaries(k.K)
+	sums, _, err := t.env.Summaries(k.K)
 	if err != nil {
 		return err
 	}
@@ -60,10 +77,7 @@ func (s taskState) restoreKey(k *keyState, r *binenc.Reader, d *acc.Decoder) err
 	} else if err != nil {
 		return err
 	}
-	k.RestoreSnapshots(r)
-	err = k.restoreStages(r, d, s.t.cfg.table)
-	k.Rest()
-	return err
+	return k.restoreStages(r, d, t.cfg.table)
 }
 
 // restoreStages gives each stage its state. A stage without a saved state starts empty. A state without a stage is

@@ -539,9 +539,9 @@ func (t *Task) emit(k *stage.Key, m pipeline.Message) {
 
 // whole returns the key of all rows of a version.
 func (t *Task) whole(v *stage.Version) *stage.Key {
-	k := &t.models[v.Model].versions[v.Name].key("", &t.cfg).Key
-	k.Wake()
-	return k
+	k := t.models[v.Model].versions[v.Name].key("", &t.cfg)
+	k.wake(t)
+	return &k.Key
 }
 
 // Outputs returns the decided outputs and clears them. It is for use without a runner, which would write them.

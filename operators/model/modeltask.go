@@ -59,7 +59,10 @@ func (t *Task) Remembered() (decided []any, snapshots iter.Seq2[*record.Snapshot
 				decided = append(decided, c)
 			}
 			for _, k := range v.keys {
-				encoded = append(encoded, k.Remembered())
+				if k.alerted {
+					k.wake(t)
+				}
+				encoded = append(encoded, k.remembered())
 				for _, a := range k.Alerts {
 					if a.Last.Record != nil {
 						decided = append(decided, a.Last.Record)

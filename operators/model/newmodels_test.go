@@ -3,7 +3,6 @@ package model
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -11,10 +10,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/calib/acc"
-	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/internal/testsize"
-	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -63,22 +59,14 @@ func TestNewModelsAtRest(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := m.versions["1"].keys[""]
-		if len(k.Sample)+len(k.Snapshots) > 0 {
+		if k.packed == nil || len(k.Sample)+len(k.Snapshots)+len(k.states) > 0 {
 			t.Errorf("%s: a new key is not at rest", name)
 		}
-		if k.Wake(); len(k.Sample) != 20 || len(k.Snapshots) != len(x.task.cfg.Windows) {
-			t.Errorf("%s: %d sampled rows and %d snapshots", name, len(k.Sample), len(k.Snapshots))
+		if n := len(k.remembered()()); n != len(x.task.cfg.Windows) {
+			t.Errorf("%s: %d snapshots are remembered at rest", name, n)
 		}
-		for i, s := range k.states {
-			b, err := s.AppendState(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			k.states[i] = x.task.cfg.table[i].NewKey(&stage.Key{Version: k.Version, K: k.K, Labelled: stage.NewRows})
-			r := binenc.NewReader(b)
-			if err := errors.Join(k.states[i].RestoreState(&r, acc.NewDecoder()), r.Close()); err != nil {
-				t.Fatal(err)
-			}
+		if k.wake(x.task); len(k.Sample) != 20 || len(k.Snapshots) != len(x.task.cfg.Windows) {
+			t.Errorf("%s: %d sampled rows and %d snapshots", name, len(k.Sample), len(k.Snapshots))
 		}
 		if awake, err := m.append(nil, x.task.cfg.table); err != nil || !bytes.Equal(awake, rest) {
 			t.Errorf("%s: %d bytes awake, %d at rest (%v)", name, len(awake), len(rest), err)

@@ -42,8 +42,6 @@ func (t *stepper) retire(column, value string, end int64) error {
 
 // absorb adds the sums of key o to key k.
 func (t *stepper) absorb(k, o *keyState) error {
-	k.Wake()
-	o.Wake()
 	k.Labelled += o.Labelled
 	k.LateRows += o.LateRows
 	for i, st := range k.states {

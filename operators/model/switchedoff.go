@@ -51,7 +51,6 @@ func (s *SliceSpec) has(slice string) bool {
 
 // end resolves alerts whose rule, alarm or key is gone, although nothing shows that the error is.
 func (t *Task) end(k *stage.Key, ended []stage.Ended, at int64) {
-	k.Wake()
 	if t.alert.End(k, ended, at) {
 		t.dirty = true
 	}

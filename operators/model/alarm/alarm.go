@@ -15,7 +15,6 @@ type keyAlarm struct {
 	signal      string
 	slice       bool
 	tests       *detect.Alarm // in change mode nil until the curve is known
-	packed      []byte        // the tests of a key that is new, while they are not used; tests is nil then
 	curve       *alarmCurve   // change mode only
 	waiting     maturing      // matured mode only
 

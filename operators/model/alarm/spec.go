@@ -18,8 +18,6 @@ type spec struct {
 	perPane      float64 // expected false alarms a pane
 	once         sync.Once
 	whole, slice *detect.Alarm
-	packing      sync.Once
-	none         []byte // of packedFresh
 }
 
 // Kinds of reference.
@@ -65,18 +63,6 @@ func (s *spec) fresh(signal string, slice bool, ref *detect.Reference) *detect.A
 		return s.slice.Fresh()
 	}
 	return s.whole.Fresh()
-}
-
-// packedFresh are packed tests of a whole version without any rows.
-func (s *spec) packedFresh(signal string) []byte {
-	s.packing.Do(func() {
-		b, err := s.fresh(signal, false, nil).AppendBinary(nil)
-		if err != nil {
-			panic("alarm: " + err.Error())
-		}
-		s.none = packer.Pack(b)
-	})
-	return s.none
 }
 
 // fingerprint identifies everything that saved tests depend on, the experts of this build included. Tests of

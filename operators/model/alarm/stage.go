@@ -43,9 +43,6 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	}
 	for _, signal := range t.cfg.Signals {
 		a := newKeyAlarm(t.cfg, signal, k.Slice != "")
-		if a.tests != nil && k.IsNew() {
-			a.packed, a.tests = t.cfg.packedFresh(signal), nil
-		}
 		a.alert.Order = len(k.Alerts)
 		a.alert.Refresh = func(out *record.Alert, end int64) { t.refresh(k, a, out, end) }
 		k.Alerts = append(k.Alerts, a.alert)
@@ -61,11 +58,6 @@ func (s *State) Observe(in *stage.Pane) error {
 	}
 	for _, a := range s.alarms {
 		a.fired, a.observed = nil, false
-		if in.Labelled > 0 || s.stage.cfg.Matured > 0 {
-			if err := a.unpack(s.stage.cfg); err != nil {
-				return fmt.Errorf("alarm on %s: %w", a.signal, err)
-			}
-		}
 		if err := s.stage.observeOne(a, in); err != nil {
 			return fmt.Errorf("alarm on %s: %w", a.signal, err)
 		}
@@ -96,14 +88,7 @@ func (t *Stage) Close(c *stage.Closing) error {
 		for _, k := range c.Keys {
 			if a := k.State.(*State).on(signal); a != nil {
 				t.decide(k.Key, a, off[k.Slice], of, c)
-			}
-		}
-	}
-	for _, k := range c.Keys {
-		for _, a := range k.State.(*State).alarms {
-			a.fired = nil // what it says is in the alert
-			if err := a.pack(k.Key); err != nil {
-				return fmt.Errorf("slice %q: %w", k.Slice, err)
+				a.fired = nil // what it says is in the alert
 			}
 		}
 	}

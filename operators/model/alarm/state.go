@@ -2,49 +2,17 @@ package alarm
 
 import (
 	"github.com/plumbline/plumbline/internal/binenc"
-	"github.com/plumbline/plumbline/operators/model/stage"
 )
-
-// packer packs the tests of keys that are new.
-var packer stage.Packer
-
-// pack keeps the tests of a key that is new in less memory until they are used.
-func (a *keyAlarm) pack(k *stage.Key) error {
-	if a.tests == nil || a.curve != nil || !k.IsNew() {
-		return nil
-	}
-	b, err := a.tests.AppendBinary(nil)
-	if err == nil {
-		a.packed, a.tests = packer.Pack(b), nil
-	}
-	return err
-}
-
-// unpack brings the tests back.
-func (a *keyAlarm) unpack(s *spec) error {
-	if a.packed == nil {
-		return nil
-	}
-	tests := s.fresh(a.signal, a.slice, nil)
-	if err := tests.UnmarshalBinary(packer.Unpack(a.packed)); err != nil {
-		return err
-	}
-	a.tests, a.packed = tests, nil
-	return nil
-}
 
 // append appends the alarm: its fingerprint, state, tests, curve, waiting rows, and the rows that may resolve it.
 func (a *keyAlarm) append(dst []byte) ([]byte, error) {
 	dst = a.alert.Append(binenc.AppendString(dst, a.fingerprint))
 	dst = binenc.AppendUvarint(dst, a.bins)
-	dst = append(dst, binenc.Flags(a.curve != nil), binenc.Flags(a.tests != nil || a.packed != nil))
+	dst = append(dst, binenc.Flags(a.curve != nil), binenc.Flags(a.tests != nil))
 	if a.curve != nil {
 		dst = a.curve.append(dst)
 	}
 	dst = a.since.append(a.waiting.append(dst))
-	if a.packed != nil {
-		return binenc.AppendBytes(dst, packer.Unpack(a.packed)), nil
-	}
 	if a.tests == nil {
 		return dst, nil
 	}

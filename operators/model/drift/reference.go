@@ -184,9 +184,6 @@ func middle(j int) float64 { return (float64(j) + .5) / stage.ScoreBins }
 
 // AppendState implements stage.KeyState.
 func (d *State) AppendState(dst []byte) ([]byte, error) {
-	if d.packed != nil {
-		return append(dst, packer.Unpack(d.packed)...), nil
-	}
 	for _, r := range []*reference{&d.ref, &d.next} {
 		dst = binenc.AppendVarint(dst, r.to)
 		for _, h := range r.encoded() {

@@ -12,7 +12,6 @@ func (d *State) show(out *record.Snapshot, w *stage.Window) error {
 	if w.Rows || w.Raw.Seen == nil {
 		return nil
 	}
-	d.wake()
 	u, err := d.unlabelled(w.Raw, w.Start)
 	out.Unlabelled = u
 	return err

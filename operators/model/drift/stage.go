@@ -1,10 +1,7 @@
 package drift
 
 import (
-	"errors"
-
 	"github.com/plumbline/plumbline/calib/acc"
-	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
@@ -25,7 +22,6 @@ type State struct {
 	ref, next reference
 	q         confidenceMap
 	classes   classDrift
-	packed    []byte // all of it, at rest; the fields before are empty then
 }
 
 // NewKey implements stage.Stage.
@@ -41,7 +37,6 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 
 // Observe implements stage.KeyState. It updates the class counts and adds a label pane to the reference.
 func (d *State) Observe(in *stage.Pane) error {
-	d.wake()
 	s := d.stage.cfg
 	if err := d.q.follow(d.key); err != nil {
 		return err
@@ -65,40 +60,7 @@ func (d *State) Observe(in *stage.Pane) error {
 }
 
 // Close implements stage.Stage.
-func (t *Stage) Close(c *stage.Closing) error {
-	for _, k := range c.Keys {
-		if d, ok := k.State.(*State); ok {
-			d.rest()
-		}
-	}
-	return nil
-}
-
-var packer stage.Packer
-
-// rest packs the state of a key that is new until it is needed.
-func (d *State) rest() {
-	if !d.key.IsNew() || d.packed != nil {
-		return
-	}
-	b, err := d.AppendState(nil)
-	if err != nil {
-		panic("drift: " + err.Error()) // memory takes everything
-	}
-	*d = State{stage: d.stage, key: d.key, classes: classDrift{k: d.classes.k}, packed: packer.Pack(b)}
-}
-
-// wake brings the state back.
-func (d *State) wake() {
-	if d.packed == nil {
-		return
-	}
-	in := binenc.NewReader(packer.Unpack(d.packed))
-	d.packed = nil
-	if err := errors.Join(d.RestoreState(&in, nil), in.Close()); err != nil {
-		panic("drift: " + err.Error()) // what this process has packed itself
-	}
-}
+func (t *Stage) Close(*stage.Closing) error { return nil }
 
 // Open implements stage.KeyState.
 func (d *State) Open() bool { return false }
@@ -108,13 +70,11 @@ func (d *State) Merge(stage.KeyState) error { return nil }
 
 // Confidence implements stage.Estimator.
 func (d *State) Confidence(c float64) float64 {
-	d.wake()
 	return d.q.at(c)
 }
 
 // Reference implements stage.Estimator.
 func (d *State) Reference() (right, rows float64, full bool) {
-	d.wake()
 	for _, n := range d.ref.outcome[1] {
 		right += n
 	}
@@ -123,8 +83,6 @@ func (d *State) Reference() (right, rows float64, full bool) {
 
 // Collect implements stage.Corrector.
 func (d *State) Collect(in *stage.Pane, rows int64) (now *acc.ClassCounts, err error) {
-	d.wake()
-	defer d.rest()
 	c := &d.classes
 	for _, cell := range in.Cells {
 		if c.block, err = plusClasses(c.block, cell.Set); err != nil {
@@ -143,13 +101,11 @@ func (d *State) Collect(in *stage.Pane, rows int64) (now *acc.ClassCounts, err e
 
 // Corrected implements stage.Corrector.
 func (d *State) Corrected() int64 {
-	d.wake()
 	return d.classes.at
 }
 
 // Correct implements stage.Corrector.
 func (d *State) Correct(now *acc.ClassCounts, alpha float64, at int64) (*stage.Correction, string) {
-	d.wake()
 	found, why := d.classes.propose(d.key, now, alpha)
 	if found == nil {
 		return nil, why

@@ -27,9 +27,7 @@ type Key struct {
 	Corrector Corrector       // corrections for moved class shares; nil = none
 	// Snapshots are the latest of every window, as published.
 	Snapshots map[string][]byte
-	// packed has Recent, Sample and Snapshots, which are empty then, of a key that is new and at rest.
-	packed []byte
-	Shows  []func(s *record.Snapshot, w *Window) error // what other stages add to a snapshot
+	Shows     []func(s *record.Snapshot, w *Window) error // what other stages add to a snapshot
 	// Ended are alerts that a restored checkpoint ended and that are not published yet.
 	Ended []Ended
 }

@@ -2,9 +2,9 @@ package stage
 
 import (
 	"bytes"
-	"compress/flate"
-	"io"
 	"sync"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // NewRows is the number of labelled rows until which a key is new. There may be many new keys, by mistake or by malice,
@@ -18,36 +18,36 @@ func (k *Key) IsNew() bool { return k.Slice == "" && k.Labelled < NewRows }
 // Packer compresses many byte strings of one kind: the first one is the dictionary of the others. The zero value is
 // ready. Packed bytes are for this process only.
 type Packer struct {
-	once    sync.Once
-	like    []byte
-	writers sync.Pool
+	once sync.Once
+	pack *zstd.Encoder
+	open *zstd.Decoder
+}
+
+// begin takes b as the dictionary.
+func (p *Packer) begin(b []byte) {
+	const id, window = 1, 128 << 10
+	like := bytes.Clone(b)
+	var err error
+	if p.pack, err = zstd.NewWriter(nil, zstd.WithEncoderDictRaw(id, like), zstd.WithWindowSize(window),
+		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
+		zstd.WithLowerEncoderMem(true)); err != nil {
+		panic("stage: " + err.Error()) // of the options
+	}
+	if p.open, err = zstd.NewReader(nil, zstd.WithDecoderDictRaw(id, like), zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderLowmem(true)); err != nil {
+		panic("stage: " + err.Error())
+	}
 }
 
 // Pack returns a copy of b in less memory.
 func (p *Packer) Pack(b []byte) []byte {
-	p.once.Do(func() { p.like = bytes.Clone(b) })
-	w, ok := p.writers.Get().(*flate.Writer)
-	if !ok {
-		var err error
-		if w, err = flate.NewWriterDict(nil, flate.BestSpeed+1, p.like); err != nil {
-			panic("stage: " + err.Error()) // of the level
-		}
-	}
-	defer p.writers.Put(w)
-	var out bytes.Buffer
-	w.Reset(&out)
-	if _, err := w.Write(b); err != nil {
-		panic("stage: " + err.Error()) // memory takes everything
-	}
-	if err := w.Close(); err != nil {
-		panic("stage: " + err.Error())
-	}
-	return append(make([]byte, 0, out.Len()), out.Bytes()...)
+	p.once.Do(func() { p.begin(b) })
+	return bytes.Clone(p.pack.EncodeAll(b, nil))
 }
 
 // Unpack returns the original bytes.
 func (p *Packer) Unpack(b []byte) []byte {
-	out, err := io.ReadAll(flate.NewReaderDict(bytes.NewReader(b), p.like))
+	out, err := p.open.DecodeAll(b, nil)
 	if err != nil {
 		panic("stage: " + err.Error()) // of our own making
 	}

@@ -1,11 +1,6 @@
 package window
 
-import (
-	"errors"
-
-	"github.com/plumbline/plumbline/internal/binenc"
-	"github.com/plumbline/plumbline/operators/model/stage"
-)
+import "github.com/plumbline/plumbline/operators/model/stage"
 
 // Settings are the windows of a task and the details of their snapshots.
 type Settings struct {
@@ -31,27 +26,19 @@ type State struct {
 	stage   *Stage
 	key     *stage.Key
 	windows []*window
-	packed  []byte // of the windows, at rest; windows is nil then
-	open    bool   // at rest, what Open returns
 }
 
 // NewKey implements stage.Stage.
 func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	s := &State{stage: t, key: k}
-	s.begin()
-	return s
-}
-
-// begin makes the windows, without rows.
-func (s *State) begin() {
-	for _, c := range s.stage.cfg.Windows {
+	for _, c := range t.cfg.Windows {
 		s.windows = append(s.windows, newWindow(c))
 	}
+	return s
 }
 
 // Observe implements stage.KeyState. It adds a label pane to the windows and publishes those that are due.
 func (s *State) Observe(in *stage.Pane) error {
-	s.wake()
 	for _, w := range s.windows {
 		dropped, err := w.add(s.stage, s.key.K, in)
 		if err != nil {
@@ -62,59 +49,11 @@ func (s *State) Observe(in *stage.Pane) error {
 	return s.stage.snapshots(s, in)
 }
 
-// Close implements stage.Stage.
-func (t *Stage) Close(c *stage.Closing) error {
-	for _, k := range c.Keys {
-		if s, ok := k.State.(*State); ok {
-			s.rest()
-		}
-	}
-	return nil
-}
-
-var packer stage.Packer
-
-// restBytes is up to what size windows are packed: a key without labels stays new, and may have many rows.
-const restBytes = 64 << 10
-
-// rest packs the windows of a key that is new until they are needed.
-func (s *State) rest() {
-	if !s.key.IsNew() || s.packed != nil {
-		return
-	}
-	size := 0
-	for _, w := range s.windows {
-		size += w.bytes()
-	}
-	if size > restBytes {
-		return
-	}
-	b, err := s.AppendState(nil)
-	if err != nil {
-		panic("window: " + err.Error()) // memory takes everything
-	}
-	s.open = s.Open()
-	s.packed, s.windows = packer.Pack(b), nil
-}
-
-// wake brings the windows back.
-func (s *State) wake() {
-	if s.packed == nil {
-		return
-	}
-	r := binenc.NewReader(packer.Unpack(s.packed))
-	s.packed = nil
-	s.begin()
-	if err := errors.Join(s.restore(&r, nil), r.Close()); err != nil {
-		panic("window: " + err.Error()) // what this process has packed itself
-	}
-}
+// Close implements stage.Stage. Windows end with their time.
+func (t *Stage) Close(*stage.Closing) error { return nil }
 
 // Open implements stage.KeyState. A time window that has rows becomes final even if no further rows come.
 func (s *State) Open() bool {
-	if s.packed != nil {
-		return s.open
-	}
 	for _, w := range s.windows {
 		if w.open() {
 			return true
@@ -126,8 +65,6 @@ func (s *State) Open() bool {
 // Merge implements stage.KeyState.
 func (s *State) Merge(o stage.KeyState) error {
 	from := o.(*State)
-	s.wake()
-	from.wake()
 	for i, w := range s.windows {
 		if err := w.absorb(s.stage, s.key.K, from.windows[i]); err != nil {
 			return err

@@ -17,9 +17,6 @@ func (s *spec) fingerprint() string {
 
 // AppendState implements stage.KeyState.
 func (s *State) AppendState(dst []byte) ([]byte, error) {
-	if s.packed != nil {
-		return append(dst, packer.Unpack(s.packed)...), nil
-	}
 	dst = binenc.AppendUvarint(dst, uint64(len(s.windows)))
 	for _, w := range s.windows {
 		dst = binenc.AppendString(binenc.AppendString(dst, w.spec.Name), w.spec.fingerprint())
@@ -32,17 +29,9 @@ func (s *State) AppendState(dst []byte) ([]byte, error) {
 // whose sums are too coarse for the bins that are configured now. New windows start empty.
 func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
 	sums, _, err := s.stage.env.Summaries(s.key.K)
-	if err == nil {
-		err = s.restore(r, sums)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		s.rest()
-	}
-	return err
-}
-
-// restore reads the windows. Sums are checked with those given, if any are.
-func (s *State) restore(r *binenc.Reader, sums *acc.Summary) error {
 	for range r.Count(2, binenc.MaxItems) {
 		name, fingerprint := r.String(binenc.MaxName), r.String(binenc.MaxName)
 		if r.Err() != nil {
@@ -117,17 +106,6 @@ func (w *window) restore(r *binenc.Reader, sums *acc.Summary) (whole bool, err e
 	return whole, r.Err()
 }
 
-// bytes returns the memory of the sums.
-func (w *window) bytes() (n int) {
-	for _, b := range w.buckets {
-		n += b.raw.Bytes() + b.cal.Bytes()
-	}
-	for _, b := range w.panes {
-		n += b.raw.Bytes() + b.cal.Bytes()
-	}
-	return n
-}
-
 func (b *bucket) append(dst []byte) []byte {
 	for _, v := range []int64{b.start, b.end, b.late, b.labelled} {
 		dst = binenc.AppendVarint(dst, v)
@@ -137,10 +115,6 @@ func (b *bucket) append(dst []byte) []byte {
 
 func (b *bucket) restore(r *binenc.Reader, sums *acc.Summary) error {
 	b.start, b.end, b.late, b.labelled = r.Varint(), r.Varint(), r.Varint(), r.Varint()
-	if sums == nil {
-		b.raw, b.cal = acc.ReadPacked(r), acc.ReadPacked(r)
-		return r.Err()
-	}
 	var raw, cal error
 	b.raw, raw = sums.Restore(r)
 	b.cal, cal = sums.Restore(r)

@@ -1,0 +1,91 @@
+package model
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
+
+// There may be many new versions, by mistake or by malice, so what is kept for one is packed between its panes.
+
+// keys packs the keys of new versions.
+var keys stage.Packer
+
+// restBytes is up to what size a key is packed: a version without labels stays new, and may have many rows.
+const restBytes = 128 << 10
+
+// atRest is a key that is packed: of stage.Key only what names it and what changes without a pane is left then.
+type atRest struct {
+	packed  []byte // nil = awake
+	isOpen  bool   // what open reports
+	alerted bool   // whether an alert was published
+	large   bool   // whether there was too much to pack
+}
+
+// rest packs the key of a version that is new until it is needed.
+func (k *keyState) rest(cfg *Config) error {
+	if !k.IsNew() || k.packed != nil || k.large || len(k.Ended) > 0 {
+		return nil
+	}
+	b, err := k.appendKept(nil, cfg.table)
+	if err != nil {
+		return err
+	}
+	if len(b) > restBytes {
+		k.large = true
+		return nil
+	}
+	published := func(a *stage.Alert) bool { return a.Last.Record != nil }
+	k.atRest = atRest{packed: keys.Pack(b), isOpen: k.open(), alerted: slices.ContainsFunc(k.Alerts, published)}
+	k.states = nil
+	k.Key = stage.Key{Version: k.Version, Slice: k.Slice, K: k.K, Labelled: k.Labelled, LateRows: k.LateRows,
+		Added: k.Added, Ledger: k.Ledger}
+	return nil
+}
+
+// wake brings back what rest has packed.
+func (k *keyState) wake(t *Task) {
+	if k.packed == nil {
+		return
+	}
+	r := binenc.NewReader(keys.Unpack(k.packed))
+	k.atRest = atRest{}
+	k.begin(t.models[k.Version.Model].versions[k.Version.Name], &t.cfg)
+	if err := errors.Join(k.restoreKept(t, &r, acc.NewDecoder()), r.Close()); err != nil {
+		panic("model: " + err.Error()) // what this process has packed itself
+	}
+}
+
+// remembered returns the latest snapshots. It holds as much memory as the key does until the function is called.
+func (k *keyState) remembered() func() [][]byte {
+	packed, snapshots := k.packed, maps.Clone(k.Snapshots)
+	return func() [][]byte {
+		if packed != nil {
+			r := binenc.NewReader(keys.Unpack(packed))
+			snapshots = readSnapshots(&r)
+		}
+		return slices.Collect(maps.Values(snapshots))
+	}
+}
+
+func appendSnapshots(dst []byte, snapshots map[string][]byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(snapshots)))
+	for _, name := range slices.Sorted(maps.Keys(snapshots)) {
+		dst = binenc.AppendBytes(binenc.AppendString(dst, name), snapshots[name])
+	}
+	return dst
+}
+
+// readSnapshots reads what appendSnapshots wrote.
+func readSnapshots(r *binenc.Reader) map[string][]byte {
+	snapshots := map[string][]byte{}
+	for range r.Count(2, binenc.MaxItems) {
+		name := r.String(binenc.MaxName)
+		snapshots[name] = slices.Clone(r.Bytes(binenc.MaxBytes))
+	}
+	return snapshots
+}
