@@ -1,6 +1,7 @@
 package acc
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -100,6 +101,18 @@ func (s *Summary) Add(o *Set) error {
 	if err := s.check(o); err != nil {
 		return err
 	}
+	if err := s.AddSeen(o); err != nil {
+		return err
+	}
+	s.addLabelled(o.Labelled)
+	return nil
+}
+
+// AddSeen adds the predictions of a set, without its labelled rows. Errors are those of Add.
+func (s *Summary) AddSeen(o *Set) error {
+	if s.cfg != o.cfg {
+		return fmt.Errorf("add set %+v to a summary of %+v: %w", o.cfg, s.cfg, ErrShape)
+	}
 	if o.Seen != nil {
 		if err := s.fits([2]rowTotal{{o.Seen.MSP.n, o.Seen.MSP.w}}); err != nil {
 			return err
@@ -108,7 +121,6 @@ func (s *Summary) Add(o *Set) error {
 		addBins(&s.margin, &o.Seen.Margin)
 		addBins(&s.negent, &o.Seen.NegEnt)
 	}
-	s.addLabelled(o.Labelled)
 	if o.Classes != nil {
 		s.addClasses(o.Classes)
 	}
@@ -364,6 +376,9 @@ func (p *Packed) Bytes() int { return cap(p.rest) + cap(p.late) }
 
 // Empty reports whether p has no rows.
 func (p *Packed) Empty() bool { return len(p.rest)+len(p.late) == 0 }
+
+// Equal reports whether p has the same bytes as o.
+func (p *Packed) Equal(o *Packed) bool { return bytes.Equal(p.rest, o.rest) && bytes.Equal(p.late, o.late) }
 
 // AppendBinary appends p. Equal additions give equal bytes.
 func (p *Packed) AppendBinary(dst []byte) []byte {

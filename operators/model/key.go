@@ -158,6 +158,13 @@ func (t *stepper) stepKeys(pane int64) error {
 
 func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
 	k.wake(t.Task)
+	if k.IsNew() && k.Labelled+in.Labelled >= stage.NewRows {
+		for _, grow := range k.Grown {
+			if err := grow(); err != nil {
+				return err
+			}
+		}
+	}
 	k.Labelled += in.Labelled
 	k.LateRows += in.Late
 	var err error

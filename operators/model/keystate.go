@@ -64,6 +64,9 @@ func (k *keyState) restoreKept(t *Task, r *binenc.Reader, d *acc.Decoder) error 
 	k.Snapshots = readSnapshots(r)
 	k.Recent.Restore(r)
 	k.Sample = stage.RestoreRows(r)
+	if err := stage.CheckRows(k.Sample, k.K); err != nil {
+		return err
+	}
 	k.Since.Revision = int(r.Uvarint())
 	sums, _, err := t.env.Summaries(k.K)
 	if err != nil {

@@ -168,6 +168,7 @@ func NewTask(cfg Config, partition int, counts *pipeline.Counts, log *slog.Logge
 		Bins:          cfg.Bins,
 		Resamples:     cfg.Resamples,
 		FineSums:      slices.Max(append([]int{cfg.Bins}, cfg.ExtraBins...)) > acc.CoarseBins,
+		SampleRows:    cfg.SampleRows,
 		FinalAfter:    cfg.FinalAfter,
 		DiagramWindow: diagramWindow(cfg.Windows),
 		Counts:        counts,

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -87,5 +89,128 @@ func BenchmarkNewModels(b *testing.B) {
 				runtime.KeepAlive(x)
 			}
 		})
+	}
+}
+
+// TestWindowsOfRows: windows of a new version, which have its rows in place of sums, publish what windows of sums do:
+// until the version has grown, and where rows come that its sample does not say all of.
+func TestWindowsOfRows(t *testing.T) {
+	for name, odd := range map[string]func(b *arrowio.Batch, pane int64){
+		"plain":         func(*arrowio.Batch, int64) {},
+		"probabilities": func(b *arrowio.Batch, pane int64) { b.Probs = pane >= 3; asProbabilities(b) },
+		"served": func(b *arrowio.Batch, pane int64) {
+			if pane >= 3 {
+				b.Served = slices.Repeat([]float32{.5}, b.N)
+			}
+		},
+	} {
+		var published [2][]pipeline.Message
+		for i, sampled := range []int{99, 1000} { // with fewer rows than those of a new version there are sums
+			x := newLoaded(load{keys: 1, k: 4, pane: 10 * time.Second, lag: 40 * time.Second, minute: 60})
+			x.task.env.SampleRows, x.task.cfg.SampleRows = sampled, 1000
+			for pane := range int64(14) {
+				for _, kind := range []arrowio.Kind{arrowio.Predictions, arrowio.Labelled} {
+					b := x.batch(kind, 1000+pane, 9)
+					odd(b, pane)
+					process(t, x.stats, b)
+				}
+				if err := x.stats.Advance(t.Context(), (1001+pane)*10*second, nil); err != nil {
+					t.Fatal(err)
+				}
+				x.outbox.Punctuate(pipeline.Punctuation{Closed: 1001 + pane})
+				for _, m := range x.outbox.Pending() {
+					x.offset++
+					r := pipeline.Record{Input: pipeline.Panes, Offset: x.offset, Value: m.Value}
+					if err := x.task.Take(t.Context(), r); err != nil {
+						t.Fatal(err)
+					}
+				}
+				x.outbox.Clear()
+				restarted(t, x)
+			}
+			published[i] = x.task.Outputs()
+		}
+		for i, m := range published[0] {
+			if i >= len(published[1]) || string(m.Value) != string(published[1][i].Value) {
+				t.Errorf("%s: record %d is\n%s of rows, of sums\n%s", name, i, published[1][i].Value, m.Value)
+				break
+			}
+		}
+		if len(published[0]) < 3*14 || len(published[0]) != len(published[1]) {
+			t.Errorf("%s: %d records of rows, %d of sums", name, len(published[1]), len(published[0]))
+		}
+	}
+}
+
+// asProbabilities makes probabilities of logits where the batch is to have them.
+func asProbabilities(b *arrowio.Batch) {
+	for i := 0; b.Probs && i < b.N; i++ {
+		sum, z := 0.0, b.Scores[i*b.K:(i+1)*b.K]
+		for _, x := range z {
+			sum += math.Exp(float64(x))
+		}
+		for j := range z {
+			z[j] = float32(math.Exp(float64(z[j])) / sum)
+		}
+	}
+}
+
+func process(t *testing.T, s *stats.Operator, b *arrowio.Batch) {
+	t.Helper()
+	emit := func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }
+	if _, err := s.Process(t.Context(), b, emit); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// restarted gives the task a fresh one's place, from its checkpoint.
+func restarted(t *testing.T, x *loaded) {
+	t.Helper()
+	c, err := pipeline.EncodeCheckpoint(x.task.Sections())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := NewTask(x.task.cfg, 0, pipeline.NewCounts(), quiet)
+	next.env.SampleRows = x.task.env.SampleRows
+	if err := pipeline.RestoreCheckpoint(c.Data, next.Sections(), nil); err != nil {
+		t.Fatal(err)
+	}
+	next.out, x.task = x.task.out, next
+}
+
+// TestDamagedKeys: what is kept of a new version and of one that has grown is refused if it was damaged, or can be gone
+// on with; nothing panics. A checkpoint has a checksum, so this is beyond a damaged disk.
+func TestDamagedKeys(t *testing.T) {
+	testsize.Slow(t)
+	for _, rows := range []int{20, 60} {
+		x := newModels(t, 1, rows, 3)
+		good, err := taskState{x.task}.AppendState(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rand.New(rand.NewPCG(3, 4))
+		refused := 0
+		const tries = 1000
+		for range tries {
+			bad := slices.Clone(good)
+			for range 1 + r.IntN(3) {
+				bad[r.IntN(len(bad))] = byte(r.Uint32())
+			}
+			next := NewTask(x.task.cfg, 0, pipeline.NewCounts(), quiet)
+			if err := (taskState{next}).RestoreState(bad); err != nil {
+				refused++
+				continue
+			}
+			for _, m := range next.models {
+				for _, v := range m.versions {
+					for _, pane := range []int64{1_000_005, 1_000_500} { // the end of a slide, and of the windows
+						_ = (&stepper{next, v}).step(pane)
+					}
+				}
+			}
+		}
+		if refused < tries/100 {
+			t.Errorf("%d of %d damaged states were refused", refused, tries)
+		}
 	}
 }

@@ -106,10 +106,8 @@ func (s *State) check(k int) error {
 		}
 	}
 	for _, rows := range [][]acc.SampleRow{s.run.fit, s.run.held} {
-		for i := range rows {
-			if row := &rows[i]; len(row.Z) != k || row.Y < 0 || int(row.Y) >= k {
-				return fmt.Errorf("a row of a refit has %d scores and label %d, want K = %d", len(row.Z), row.Y, k)
-			}
+		if err := stage.CheckRows(rows, k); err != nil {
+			return fmt.Errorf("rows of a refit: %w", err)
 		}
 	}
 	return nil

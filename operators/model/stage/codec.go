@@ -59,6 +59,16 @@ func RestoreRows(r *binenc.Reader) []acc.SampleRow {
 	return rows
 }
 
+// CheckRows refuses rows that are not of k classes, because scoring them would panic.
+func CheckRows(rows []acc.SampleRow, k int) error {
+	for i := range rows {
+		if row := &rows[i]; len(row.Z) != k || row.Y < 0 || int(row.Y) >= k {
+			return fmt.Errorf("sampled row %d has %d scores and label %d, want K = %d", i, len(row.Z), row.Y, k)
+		}
+	}
+	return nil
+}
+
 // AppendSet appends a set, or a mark that there is none.
 func AppendSet(dst []byte, s *acc.Set) ([]byte, error) {
 	if s == nil {

@@ -28,6 +28,8 @@ type Key struct {
 	// Snapshots are the latest of every window, as published.
 	Snapshots map[string][]byte
 	Shows     []func(s *record.Snapshot, w *Window) error // what other stages add to a snapshot
+	// Grown are called before the pane with which the key stops being new.
+	Grown []func() error
 	// Ended are alerts that a restored checkpoint ended and that are not published yet.
 	Ended []Ended
 }

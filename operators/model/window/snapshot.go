@@ -16,7 +16,7 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 	k := st.key
 	for _, w := range st.windows {
 		for _, view := range w.due(t, in) {
-			s, err := t.snapshot(k, w, view, in)
+			s, err := t.snapshot(st, w, view, in)
 			if err != nil {
 				return err
 			}
@@ -32,8 +32,9 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 	return nil
 }
 
-func (t *Stage) snapshot(k *stage.Key, w *window, view view, in *stage.Pane) (*record.Snapshot, error) {
-	raw, cal, late, err := t.sum(k, view.parts)
+func (t *Stage) snapshot(st *State, w *window, view view, in *stage.Pane) (*record.Snapshot, error) {
+	k := st.key
+	raw, cal, late, err := st.sum(w, view.parts)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +73,9 @@ func (t *Stage) snapshot(k *stage.Key, w *window, view view, in *stage.Pane) (*r
 }
 
 // sum adds up the parts of a window. The sets are valid until summaries are used again.
-func (t *Stage) sum(k *stage.Key, parts []*bucket) (raw, cal *acc.Set, late int64, err error) {
-	r, c, err := t.env.Summaries(k.K)
+func (s *State) sum(w *window, parts []*bucket) (raw, cal *acc.Set, late int64, err error) {
+	t := s.stage
+	r, c, err := t.env.Summaries(s.key.K)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -83,6 +85,15 @@ func (t *Stage) sum(k *stage.Key, parts []*bucket) (raw, cal *acc.Set, late int6
 			return nil, nil, 0, err
 		}
 		if err := t.env.Fitted(c.Unpack(&b.cal), b.labelled); err != nil {
+			return nil, nil, 0, err
+		}
+	}
+	if s.ofRows {
+		rows, err := s.rowsOf(w, parts, s.key.Sample)
+		if err == nil {
+			err = errors.Join(r.AddLabelled(rows), c.AddLabelled(rows))
+		}
+		if err != nil {
 			return nil, nil, 0, err
 		}
 	}

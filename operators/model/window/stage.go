@@ -26,11 +26,13 @@ type State struct {
 	stage   *Stage
 	key     *stage.Key
 	windows []*window
+	ofRows  bool // the windows have no sums of labelled rows, but the rows of the key
 }
 
 // NewKey implements stage.Stage.
 func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
-	s := &State{stage: t, key: k}
+	s := &State{stage: t, key: k, ofRows: t.begins(k)}
+	k.Grown = append(k.Grown, func() error { return s.sumRows(k.Sample) })
 	for _, c := range t.cfg.Windows {
 		s.windows = append(s.windows, newWindow(c))
 	}
@@ -39,8 +41,17 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 
 // Observe implements stage.KeyState. It adds a label pane to the windows and publishes those that are due.
 func (s *State) Observe(in *stage.Pane) error {
+	if s.ofRows {
+		if ok, err := s.keeps(in); err != nil {
+			return err
+		} else if !ok {
+			if err := s.sumRows(s.key.Sample[:max(0, len(s.key.Sample)-len(in.Rows))]); err != nil {
+				return err
+			}
+		}
+	}
 	for _, w := range s.windows {
-		dropped, err := w.add(s.stage, s.key.K, in)
+		dropped, err := w.add(s, in)
 		if err != nil {
 			return err
 		}

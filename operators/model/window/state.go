@@ -17,6 +17,7 @@ func (s *spec) fingerprint() string {
 
 // AppendState implements stage.KeyState.
 func (s *State) AppendState(dst []byte) ([]byte, error) {
+	dst = append(dst, binenc.Flags(s.ofRows))
 	dst = binenc.AppendUvarint(dst, uint64(len(s.windows)))
 	for _, w := range s.windows {
 		dst = binenc.AppendString(binenc.AppendString(dst, w.spec.Name), w.spec.fingerprint())
@@ -32,6 +33,11 @@ func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
 	if err != nil {
 		return err
 	}
+	s.ofRows = r.Byte() == 1
+	if s.ofRows && s.key.Slice != "" {
+		r.Failf("windows of a slice without sums of labelled rows")
+	}
+	same := 0 // windows that are as they were
 	for range r.Count(2, binenc.MaxItems) {
 		name, fingerprint := r.String(binenc.MaxName), r.String(binenc.MaxName)
 		if r.Err() != nil {
@@ -48,11 +54,15 @@ func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
 		}
 		if i >= 0 && whole && fingerprint == w.spec.fingerprint() {
 			s.windows[i] = w
+			same++
 		} else {
 			delete(s.key.Snapshots, name)
 		}
 	}
-	return r.Err()
+	if err := r.Err(); err != nil || !s.ofRows || same == len(s.windows) && s.stage.begins(s.key) {
+		return err
+	}
+	return s.sumRows(s.key.Sample)
 }
 
 func (w *window) append(dst []byte) []byte {

@@ -51,9 +51,10 @@ func (w *window) open() bool { return len(w.buckets) > 0 }
 func (w *window) count() int64 { return w.spec.Size / w.spec.Slide }
 
 // add puts a label pane into the window. dropped counts labelled rows whose windows were final already.
-func (w *window) add(t *Stage, k int, in *stage.Pane) (dropped int64, err error) {
+func (w *window) add(s *State, in *stage.Pane) (dropped int64, err error) {
+	t := s.stage
 	if w.spec.Kind == "rows" {
-		return 0, w.addRows(t, k, in)
+		return 0, w.addRows(s, in)
 	}
 	if len(w.buckets) == 0 && len(in.Cells) > 0 {
 		w.final, w.started = max(w.final, w.finalTo(t, in)), true
@@ -66,7 +67,7 @@ func (w *window) add(t *Stage, k int, in *stage.Pane) (dropped int64, err error)
 		}
 		if w.started && i+w.count()-1 < w.final {
 			dropped += labelledRows(cells[:n])
-		} else if err := w.put(t, k, i, cells[:n], in.Scored); err != nil {
+		} else if err := w.put(s, i, cells[:n], in.Scored); err != nil {
 			return dropped, err
 		}
 		cells = cells[n:]
@@ -82,7 +83,7 @@ func (w *window) add(t *Stage, k int, in *stage.Pane) (dropped int64, err error)
 }
 
 // put adds cells to bucket i.
-func (w *window) put(t *Stage, k int, i int64, cells []stage.Cell, sc stage.Scored) error {
+func (w *window) put(s *State, i int64, cells []stage.Cell, sc stage.Scored) error {
 	b := w.buckets[i]
 	if b == nil {
 		b = &bucket{start: i * w.spec.Slide, end: (i + 1) * w.spec.Slide}
@@ -91,7 +92,10 @@ func (w *window) put(t *Stage, k int, i int64, cells []stage.Cell, sc stage.Scor
 	for e := i; e < i+w.count(); e++ {
 		w.dirty[e] = true
 	}
-	return b.add(t, k, cells, sc, (*acc.Summary).Add)
+	if s.ofRows {
+		return b.addSeen(s, cells)
+	}
+	return b.add(s, cells, sc, (*acc.Summary).Add)
 }
 
 func labelledRows(cells []stage.Cell) (n int64) {
@@ -101,13 +105,15 @@ func labelledRows(cells []stage.Cell) (n int64) {
 	return n
 }
 
-func (w *window) addRows(t *Stage, k int, in *stage.Pane) error {
+func (w *window) addRows(s *State, in *stage.Pane) error {
 	if in.Labelled == 0 {
 		return nil
 	}
-	b := &bucket{start: in.End - t.env.Pane, end: in.End, late: in.Late}
+	b := &bucket{start: in.End - s.stage.env.Pane, end: in.End, late: in.Late}
 	labelled := slices.DeleteFunc(slices.Clone(in.Cells), func(c stage.Cell) bool { return c.Set.LabelledRows() == 0 })
-	if err := b.add(t, k, labelled, in.Scored, (*acc.Summary).AddLabelled); err != nil {
+	if s.ofRows {
+		b.labelled = in.Labelled
+	} else if err := b.add(s, labelled, in.Scored, (*acc.Summary).AddLabelled); err != nil {
 		return err
 	}
 	if w.tumbling() && w.total >= w.spec.Rows {
@@ -126,9 +132,9 @@ func (w *window) tumbling() bool { return w.spec.Every > 0 }
 
 // add adds cells, and their sampled rows as the calibrators in force score them. A row window shows labelled rows only,
 // so it ignores the rest of the cells.
-func (b *bucket) add(t *Stage, k int, cells []stage.Cell, sc stage.Scored,
-	take func(*acc.Summary, *acc.Set) error) error {
-	raw, cal, err := t.env.Summaries(k)
+func (b *bucket) add(s *State, cells []stage.Cell, sc stage.Scored, take func(*acc.Summary, *acc.Set) error) error {
+	t := s.stage
+	raw, cal, err := t.env.Summaries(s.key.K)
 	if err != nil {
 		return err
 	}
@@ -150,6 +156,23 @@ func (b *bucket) add(t *Stage, k int, cells []stage.Cell, sc stage.Scored,
 		for _, c := range scored {
 			set := sc[c.PredictionPane]
 			if err := t.env.Fitted(take(s, set), set.LabelledRows()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// addSeen adds the predictions of cells whose labelled rows the key keeps.
+func (b *bucket) addSeen(s *State, cells []stage.Cell) error {
+	raw, _, err := s.stage.env.Summaries(s.key.K)
+	if err != nil {
+		return err
+	}
+	b.labelled += labelledRows(cells)
+	return raw.Pack(&b.raw, func(to *acc.Summary) error {
+		for _, c := range cells {
+			if err := s.stage.env.Fitted(to.AddSeen(c.Set), 0); err != nil {
 				return err
 			}
 		}
