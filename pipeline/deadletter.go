@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -248,6 +249,9 @@ func (o *Out) send(l *letter) {
 		}
 	}
 	add := func(key, value string) { hs = append(hs, Header{"plumbline-" + key, []byte(value)}) }
+	if o.hide != nil {
+		detail = withoutValues(detail)
+	}
 	add("reason", reason)
 	add("detail", cut(detail, maxLetterDetail))
 	add("topic", r.Topic)
@@ -277,6 +281,26 @@ func (o *Out) send(l *letter) {
 		Time: r.Time}
 	o.quota.used += m.Size()
 	o.Put(m)
+}
+
+// values matches what a detail quotes of a record: text in quotes, perhaps cut, and a number after a colon.
+// Names of columns and versions are no values.
+var values = regexp.MustCompile(`(column |version )?"(?:[^"\\]|\\.)*(?:"|\\?$)|: -?[0-9]\S*|shape of \[.*?\]`)
+
+// withoutValues returns a detail without what it quotes of the record.
+func withoutValues(detail string) string {
+	return values.ReplaceAllStringFunc(detail, func(quoted string) string {
+		before, _, text := strings.Cut(quoted, `"`)
+		switch {
+		case text && before != "":
+			return quoted
+		case text:
+			return "a text"
+		case strings.HasPrefix(quoted, ":"):
+			return ": a number"
+		}
+		return "another shape"
+	})
 }
 
 // words are the reason of the letter, and its detail: how many rows for which reason.
