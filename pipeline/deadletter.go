@@ -137,9 +137,11 @@ func (o *Out) End() {
 
 // Skipped makes the dead letter of a skipped record, and the entry of the decisions topic. They name the place only,
 // because the content of the record has ended the task.
-func (o *Out) Skipped(r Record, why string) {
+//
+// of is the number of shards, of which the record is for one.
+func (o *Out) Skipped(r Record, of int, why string) {
 	if why != skippedBefore { // else the dead letter has it
-		o.tellSkip(&r, why)
+		o.tellSkip(&r, of, why)
 	}
 	o.Begin(Record{Input: r.Input, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time})
 	o.Refuse(ReasonPoison, why)
@@ -147,9 +149,12 @@ func (o *Out) Skipped(r Record, why string) {
 }
 
 // tellSkip says in the decisions topic that a record takes no part, which replays must know.
-func (o *Out) tellSkip(r *Record, why string) {
+func (o *Out) tellSkip(r *Record, of int, why string) {
 	s := &record.Skip{Schema: 1, Model: record.NoModel, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
 		Why: cut(why, maxLetterDetail)}
+	if p, _, ok, err := provenance(r); ok && err == nil {
+		s.Source, s.Shards = string(p.AsHeader().Value), of
+	}
 	o.decide(s, r.Time)
 }
 

@@ -132,7 +132,7 @@ func (s *Shard) Skip(r Record, why string) bool {
 		return true
 	}
 	s.Counts.AddReason(CountMessages, r.Input.String(), 1)
-	s.Out.Skipped(r, why)
+	s.Out.Skipped(r, s.Outbox.of, why)
 	s.next[r.Input] = r.Offset + 1
 	s.dirty = true
 	return true

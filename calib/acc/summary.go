@@ -378,7 +378,9 @@ func (p *Packed) Bytes() int { return cap(p.rest) + cap(p.late) }
 func (p *Packed) Empty() bool { return len(p.rest)+len(p.late) == 0 }
 
 // Equal reports whether p has the same bytes as o.
-func (p *Packed) Equal(o *Packed) bool { return bytes.Equal(p.rest, o.rest) && bytes.Equal(p.late, o.late) }
+func (p *Packed) Equal(o *Packed) bool {
+	return bytes.Equal(p.rest, o.rest) && bytes.Equal(p.late, o.late)
+}
 
 // AppendBinary appends p. Equal additions give equal bytes.
 func (p *Packed) AppendBinary(dst []byte) []byte {

@@ -108,6 +108,9 @@ func printReplay(cmd *cobra.Command, r *engine.Replay, took time.Duration) error
 	for _, c := range res.Calibrators {
 		printf(cmd, "%s  %s/%s  refit (%s): %s\n", c.DecidedAt, c.Model, c.Version, c.Reason, c.Outcome)
 	}
+	for _, skip := range res.Unequal {
+		printf(cmd, "not equal to the live run: %s\n", skip)
+	}
 	printf(cmd, "state hash %s\n", res.StateHash)
 	return nil
 }

@@ -216,12 +216,12 @@ func (r growing) sources(ctx context.Context, plan scale.Plan) (split []scale.So
 	direct map[pipeline.Input]string, err error) {
 	split, direct = plan.Sources(&r.Config)
 	for i := range split {
-		if split[i].Topic, err = sourceName(ctx, r.KafkaRun, split[i].Topic); err != nil {
+		if split[i].Topic, err = sourceName(ctx, r.Client, split[i].Topic); err != nil {
 			return nil, nil, err
 		}
 	}
 	for in, topic := range direct {
-		if direct[in], err = sourceName(ctx, r.KafkaRun, topic); err != nil {
+		if direct[in], err = sourceName(ctx, r.Client, topic); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -105,7 +105,7 @@ func (u *relayed) names(ctx context.Context, r *KafkaRun) (task, group string, e
 	if u.As == nil {
 		return splitterOf(u.Source), repartitionGroup(r, u.Source, u.plan), nil
 	}
-	name, err := sourceName(ctx, r, u.Topic)
+	name, err := sourceName(ctx, r.Client, u.Topic)
 	return splitterOf(u.Source), r.Config.Group + "-input-" + name + u.plan.Suffix(), err
 }
 
@@ -154,7 +154,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	if err != nil {
 		return err
 	}
-	source, err := sourceName(ctx, r, u.Topic)
+	source, err := sourceName(ctx, r.Client, u.Topic)
 	if err != nil {
 		return err
 	}
@@ -204,8 +204,8 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 }
 
 // sourceName is what shards know an unkeyed topic by: its name and its id.
-func sourceName(ctx context.Context, r *KafkaRun, topic string) (string, error) {
-	ids, err := kafkaio.TopicIDs(ctx, r.Client, topic)
+func sourceName(ctx context.Context, client *kafka.Client, topic string) (string, error) {
+	ids, err := kafkaio.TopicIDs(ctx, client, topic)
 	if err != nil || ids[0] == (kafkaio.TopicID{}) {
 		return topic, err
 	}

@@ -75,7 +75,11 @@ func (r *Replay) Close() {
 // take gives a shard a record, and the model task what comes of it.
 func (r *Replay) take(ctx context.Context, shard int, rec pipeline.Record) error {
 	s := r.Shards[shard]
-	if why, ok := r.skips.poison(&rec); ok {
+	why, ok := r.skips.poison(&rec)
+	if !ok {
+		why, ok = r.skips.skipsPart(&rec, len(r.Shards))
+	}
+	if ok {
 		s.Skip(rec, why)
 	} else if err := s.Take(ctx, rec); err != nil {
 		return err
@@ -358,6 +362,8 @@ type ReplayResult struct {
 	Alerts      []record.Alert      `json:"alerts"`
 	Calibrators []record.Calibrator `json:"calibrators"`
 	Snapshots   []record.Snapshot   `json:"snapshots"`
+	// Unequal are the records that the live run skipped and the replay could not skip: its state is another one.
+	Unequal []string `json:"unequal,omitempty"`
 }
 
 // Result is what the replay came to.
@@ -368,7 +374,7 @@ func (r *Replay) Result(took time.Duration) (ReplayResult, error) {
 	if res.ByModel, err = r.Model.Hash(); err != nil {
 		return res, err
 	}
-	res.StateHash = CombineHashes(res.ByModel)
+	res.StateHash, res.Unequal = CombineHashes(res.ByModel), r.skips.unequal(len(r.Shards))
 	for _, s := range r.Shards {
 		s.Report(true, true)()
 	}

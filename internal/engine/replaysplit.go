@@ -29,6 +29,7 @@ type splitReplay struct {
 // splitSource is one partition of a topic that is split.
 type splitSource struct {
 	in   pipeline.Input
+	name string // with its id, as the live run knows it
 	src  *kafkaio.Source
 	conv *repartition.Converter
 	head *pipeline.Record // the record to be taken next; nil = the range has ended
@@ -83,13 +84,17 @@ func (s *splitReplay) open(ctx context.Context, of TopicRange) (total int64, err
 		if err != nil {
 			return 0, err
 		}
+		name, err := sourceName(ctx, s.client, source.Topic)
+		if err != nil {
+			return 0, err
+		}
 		for p := range n {
 			lo, hi, err := of.offsets(ctx, s.client, source.Topic, p)
 			if err != nil {
 				return 0, err
 			}
 			total += max(hi-lo, 0)
-			from, err := s.source(source, kafkaio.Spec{
+			from, err := s.source(source, name, kafkaio.Spec{
 				Client:    s.client,
 				Topics:    map[pipeline.Input]string{source.Input: source.Topic},
 				Partition: p,
@@ -108,15 +113,15 @@ func (s *splitReplay) open(ctx context.Context, of TopicRange) (total int64, err
 }
 
 // source opens one of so many partitions of a topic.
-func (s *splitReplay) source(of scale.Source, spec kafkaio.Spec, partitions int32) (*splitSource, error) {
+func (s *splitReplay) source(of scale.Source, name string, spec kafkaio.Spec, partitions int32) (*splitSource, error) {
 	counts := pipeline.NewCounts()
-	cfg := repartition.Config{Input: of.Input, Topic: of.Topic, Partition: int32(spec.Partition), Of: partitions,
+	cfg := repartition.Config{Input: of.Input, Topic: name, Partition: int32(spec.Partition), Of: partitions,
 		Targets: s.plan.Of,
 		Decode:  arrowio.Options{Slices: s.Config.Slices.Columns, MaxMessageBytes: s.Config.Kafka.MessageMax}}
 	if err := translate(s.Engine, of.As, &cfg); err != nil {
 		return nil, err
 	}
-	return &splitSource{in: of.Input, src: kafkaio.NewSource(spec),
+	return &splitSource{in: of.Input, name: name, src: kafkaio.NewSource(spec),
 		conv: repartition.New(cfg, spec.Next[of.Input], pipeline.NewOut(counts), counts)}, nil
 }
 
@@ -158,6 +163,7 @@ func (s *splitReplay) read(ctx context.Context, done func(messages int64)) error
 // split is what becomes of a source's next record.
 func (s *splitReplay) split(from *splitSource) []pipeline.Message {
 	defer from.conv.Gather() // what it would tell replays
+	s.skips.reads(from.name, from.head)
 	if why, ok := s.skips.poison(from.head); ok {
 		return from.conv.Skip(*from.head, why)
 	}

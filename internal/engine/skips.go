@@ -21,6 +21,22 @@ import (
 type skips struct {
 	why   map[attempts.Place]string // of records that ended their task
 	early map[lane][]offsetRange    // records whose timestamps were in the future when they were read; in order
+	parts map[part]*skippedPart     // of split topics: a replay makes them anew
+	of    map[attempts.Place][]*skippedPart
+	panes []record.Skip // of panes, which a replay does not read
+}
+
+// part is what the repartition stage made of a record for a shard.
+type part struct {
+	source string // as in the header
+	shard  int32
+}
+
+// skippedPart is a part that ended its shard.
+type skippedPart struct {
+	record.Skip
+	read   bool // the record that it is of
+	obeyed bool
 }
 
 // lane is a partition of a topic.
@@ -32,9 +48,14 @@ type lane struct {
 // offsetRange has both ends.
 type offsetRange struct{ first, last int64 }
 
+func newSkips() skips {
+	return skips{why: map[attempts.Place]string{}, early: map[lane][]offsetRange{}, parts: map[part]*skippedPart{},
+		of: map[attempts.Place][]*skippedPart{}}
+}
+
 // readSkips reads the decisions topic. A record that cannot be read is none.
 func readSkips(ctx context.Context, cfg config.Config, spec kafkaio.TailSpec) (skips, error) {
-	out := skips{map[attempts.Place]string{}, map[lane][]offsetRange{}}
+	out := newSkips()
 	topic := cfg.Topics.Decisions
 	if topic == "" {
 		return out, nil
@@ -43,6 +64,9 @@ func readSkips(ctx context.Context, cfg config.Config, spec kafkaio.TailSpec) (s
 		var d record.Decision
 		var s record.Skip
 		if json.Unmarshal(r.Value, &d) == nil && d.Kind == record.DecisionSkip && json.Unmarshal(d.Record, &s) == nil {
+			if s.Topic == cfg.Topics.Panes {
+				out.panes = append(out.panes, s)
+			}
 			out.note(&s)
 		}
 	})
@@ -57,6 +81,7 @@ func readSkips(ctx context.Context, cfg config.Config, spec kafkaio.TailSpec) (s
 
 func (s skips) note(of *record.Skip) {
 	if of.Offsets == "" {
+		s.notePart(of)
 		s.why[attempts.Place{Topic: of.Topic, Partition: of.Partition, Offset: of.Offset}] = of.Why
 		return
 	}
@@ -72,6 +97,60 @@ func (s skips) note(of *record.Skip) {
 			s.early[at] = append(s.early[at], offsetRange{first, last})
 		}
 	}
+}
+
+// notePart notes the part of a record that was skipped, by what it was made of.
+func (s skips) notePart(of *record.Skip) {
+	f := strings.Split(of.Source, "/")
+	if len(f) != 5 {
+		return
+	}
+	p, err := strconv.ParseInt(f[1], 10, 32)
+	offset, err2 := strconv.ParseInt(f[3], 10, 64)
+	at := part{of.Source, of.Partition}
+	if err != nil || err2 != nil || s.parts[at] != nil {
+		return
+	}
+	place := attempts.Place{Topic: f[0], Partition: int32(p), Offset: offset}
+	s.parts[at] = &skippedPart{Skip: *of}
+	s.of[place] = append(s.of[place], s.parts[at])
+}
+
+// reads notes that a record of a split topic was read, which the repartition stage knows by another name.
+func (s skips) reads(source string, r *pipeline.Record) {
+	for _, p := range s.of[attempts.Place{Topic: source, Partition: r.Partition, Offset: r.Offset}] {
+		p.read = true
+	}
+}
+
+// skipsPart tells whether a part was skipped that is made anew for one of so many shards, and why.
+func (s skips) skipsPart(r *pipeline.Record, shards int) (why string, ok bool) {
+	for _, h := range r.Headers {
+		if h.Key != pipeline.SourceHeader {
+			continue
+		}
+		if p := s.parts[part{string(h.Value), r.Partition}]; p != nil && p.Shards == shards {
+			p.obeyed = true
+			return p.Why, true
+		}
+	}
+	return "", false
+}
+
+// unequal says which skips of the live run the replay could not repeat.
+func (s skips) unequal(shards int) (out []string) {
+	for _, p := range s.parts {
+		if p.read && !p.obeyed {
+			out = append(out, fmt.Sprintf("%s partition %d offset %d was skipped: a part of %s for one of %d shards, "+
+				"and there are %d now", p.Topic, p.Partition, p.Offset, p.Source, p.Shards, shards))
+		}
+	}
+	for _, p := range s.panes {
+		out = append(out, fmt.Sprintf("%s partition %d offset %d was skipped by a model task: what it said counts here",
+			p.Topic, p.Partition, p.Offset))
+	}
+	slices.Sort(out)
+	return out
 }
 
 // joined sorts ranges and joins those that meet: a task that began anew has told some again.

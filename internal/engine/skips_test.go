@@ -1,16 +1,17 @@
 package engine
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestSkipsOfAReplay: what the decisions topic says of records, in any order and more than once.
 func TestSkipsOfAReplay(t *testing.T) {
-	s := skips{map[attempts.Place]string{}, map[lane][]offsetRange{}}
+	s := newSkips()
 	for _, skip := range []record.Skip{
 		{Topic: "logits", Partition: 1, Offset: 5, Why: "it ends its task"},
 		{Topic: "logits", Partition: 1, Offset: 20, Offsets: "20-29,40,x-9,7-"},
@@ -36,5 +37,49 @@ func TestSkipsOfAReplay(t *testing.T) {
 	}
 	if s.ahead(&pipeline.Record{Topic: "labels", Partition: 1, Offset: 12}) {
 		t.Error("a record of another topic is ahead")
+	}
+}
+
+// TestSkippedParts: a part of a split topic that ended its shard is left out where a replay makes it anew. What a
+// replay cannot leave out it names.
+func TestSkippedParts(t *testing.T) {
+	source := pipeline.Provenance{Topic: "rows@07", Partition: 2, Of: 4, Offset: 30, Part: 1}
+	s := newSkips()
+	var told record.Skip
+	out := pipeline.NewOut(pipeline.NewCounts())
+	bad := pipeline.Record{Topic: "by-id", Partition: 3, Offset: 9, Headers: []pipeline.Header{source.AsHeader()}}
+	out.Skipped(bad, 4, "it ends its task")
+	for _, m := range out.Drain() {
+		if m.Stream == pipeline.StreamDecisions {
+			if err := json.Unmarshal(m.Value, &told); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.note(&told)
+	s.panes = append(s.panes, record.Skip{Topic: "panes", Partition: 1, Offset: 8})
+	other := source
+	other.Part = 0
+	made := func(p pipeline.Provenance, shard int32) *pipeline.Record {
+		return &pipeline.Record{Topic: "by id", Partition: shard, Headers: []pipeline.Header{p.AsHeader()}}
+	}
+	s.reads("rows@07", &pipeline.Record{Topic: "rows", Partition: 2, Offset: 30})
+	for what, r := range map[string]*pipeline.Record{"another part": made(other, 3), "another shard's": made(source, 2),
+		"another record": {Topic: "by id", Partition: 3}} {
+		if _, ok := s.skipsPart(r, 4); ok {
+			t.Errorf("%s is skipped", what)
+		}
+	}
+	const want = "by-id partition 3 offset 9 was skipped: a part of rows@07/2/4/30/1 for one of 4 shards, and " +
+		"there are 12 now"
+	if _, ok := s.skipsPart(made(source, 3), 12); ok || len(s.unequal(12)) != 2 ||
+		!strings.Contains(s.unequal(12)[0], want) {
+		t.Errorf("with more shards: skipped %v, %q", ok, s.unequal(12))
+	}
+	if why, ok := s.skipsPart(made(source, 3), 4); !ok || why != "it ends its task" {
+		t.Errorf("skipped %v, %q", ok, why)
+	}
+	if got := s.unequal(4); len(got) != 1 || !strings.Contains(got[0], "panes partition 1 offset 8") {
+		t.Errorf("not equal: %q", got)
 	}
 }

@@ -42,7 +42,7 @@ func (t *Task) Skip(r pipeline.Record, why string) bool {
 	}
 	t.counts.Add(CountBadPanes, 1)
 	out := pipeline.NewOut(t.counts)
-	out.Skipped(r, why)
+	out.Skipped(r, 0, why)
 	t.out = append(t.out, out.Drain()...)
 	t.next, t.dirty = r.Offset+1, true
 	return true

@@ -212,7 +212,7 @@ func (p *Converter) rowsUpTo(r *pipeline.Record, shard int, filters []pipeline.F
 func (p *Converter) Skip(r pipeline.Record, why string) []pipeline.Message {
 	p.counts.AddReason(CountRepartitioned, p.cfg.Input.String(), 1)
 	p.next, p.idle = r.Offset+1, false
-	p.out.Skipped(r, why)
+	p.out.Skipped(r, 0, why)
 	return p.out.Drain()
 }
 

@@ -10,11 +10,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// TestHiddenValues: where dead letters hide what they hold, no refusal of a record quotes a value of it, wherever in the
-// record the value is and whatever it was to be.
+// TestHiddenValues: where dead letters hide what they hold, no refusal of a record quotes a value of it, wherever in
+// the record the value is and whatever it was to be.
 func TestHiddenValues(t *testing.T) {
-	secrets := []string{`"alice"`, `"ali\"alice"`, `{"alice":1}`, `alice`, `"alice`, `4711`, `4711471147114711471147114711`,
-		`-4711.5`, `4711e300`, `[4711,"alice"]`, `"4711-01-01T00:00:00Z"`, "\"alice\xff\"", `NaN4711`, `47114711470000000000`}
+	secrets := []string{`"alice"`, `"ali\"alice"`, `{"alice":1}`, `alice`, `"alice`, `4711`, `47114711470000000000`,
+		`4711471147114711471147114711`, `-4711.5`, `4711e300`, `[4711,"alice"]`, `"4711-01-01T00:00:00Z"`,
+		"\"alice\xff\"", `NaN4711`}
 	templates := []string{
 		`{"id":?,"ts":1,"model":"m","version":"1","probs":[0.5,0.5]}`,
 		`{"id":"a","ts":1,"model":"m","version":"1","probs":[0.5,0.5]},{"id":?,"ts":1,"model":"m","probs":[0.5,0.5]}`,
@@ -27,8 +28,8 @@ func TestHiddenValues(t *testing.T) {
 		`{"id":"a","weight":?,"model":"m","probs":[0.5,0.5]}`,
 		`{?:1}`, `?`, `{"id" ?}`, `[?`, `{"outputs":?}`,
 		`{"model_name":"m","outputs":[{"name":?,"datatype":?,"shape":[?],"data":?}]}`,
-		`{"outputs":[{"name":"probs","datatype":"FP32","shape":[1,2],"data":[?,0.5]},{"name":"ids","datatype":"BYTES",` +
-			`"shape":[1],"data":[?]}]}`,
+		`{"outputs":[{"name":"probs","datatype":"FP32","shape":[1,2],"data":[?,0.5]},` +
+			`{"name":"ids","datatype":"BYTES","shape":[1],"data":[?]}]}`,
 		`{"predictions":[[?,1]]}`, `{"id":?,"source":?,"data":{"p":[?]}}`,
 	}
 	refused := 0
@@ -40,8 +41,9 @@ func TestHiddenValues(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					r := &Record{Value: []byte(strings.ReplaceAll(at, "?", secret)),
-						Headers: []pipeline.Header{{Key: "t", Value: []byte("alice")}, {Key: "ce_id", Value: []byte("4711")}}}
+					headers := []pipeline.Header{{Key: "t", Value: []byte("alice")},
+						{Key: "ce_id", Value: []byte("4711")}}
+					r := &Record{Value: []byte(strings.ReplaceAll(at, "?", secret)), Headers: headers}
 					_, err = d.Decode(r)
 					var fe *wire.FormatError
 					if err == nil || !errors.As(err, &fe) {

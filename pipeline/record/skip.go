@@ -12,8 +12,12 @@ type Skip struct {
 	// Offsets, as "7,9-12", are of records that ended nothing: their timestamps were in the future when they were read
 	// first, and their rows were rejected. Offset is the first of them.
 	Offsets string `json:"offsets,omitempty"`
-	At      Time   `json:"at,omitzero"`
-	Why     string `json:"why"`
+	// Source names the record of which the repartition stage made this one, as TOPIC/PARTITION/OF/OFFSET/PART, for one
+	// of so many Shards. Replays make it anew, and know it by that.
+	Source string `json:"source,omitempty"`
+	Shards int    `json:"shards,omitempty"`
+	At     Time   `json:"at,omitzero"`
+	Why    string `json:"why"`
 }
 
 // NoModel is the model of decisions about records whose model is not known.
