@@ -85,7 +85,7 @@ func Start(o Options) (*Server, error) {
 
 // openAll opens the directory and the address.
 func (s *Server) openAll() (err error) {
-	if err := os.MkdirAll(filepath.Join(s.Dir, "log"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(s.Dir, "log"), 0o700); err != nil {
 		return err
 	}
 	if s.lock, err = lockFile(filepath.Join(s.Dir, "lock")); err != nil {
@@ -131,7 +131,7 @@ func (s *Server) Close() {
 
 // lockFile locks a file for this process until it is closed.
 func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}

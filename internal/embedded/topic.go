@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -184,7 +185,10 @@ func keysOf(batch []byte) ([][]byte, error) {
 		}
 		keys = append(keys, r.Key)
 		_, n := varint(raw)
-		raw = raw[n+int(r.Length):]
+		if n += int(r.Length); n <= 0 || n > len(raw) {
+			return nil, fmt.Errorf("a record of %d bytes in %d", n, len(raw))
+		}
+		raw = raw[n:]
 	}
 	return keys, nil
 }

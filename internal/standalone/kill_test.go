@@ -242,4 +242,9 @@ func TestOneProcess(t *testing.T) {
 	if err := Serve(t.Context(), o); err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("a second process: %v", err)
 	}
+	for _, part := range []string{"", "broker", ConfigFile} {
+		if info, err := os.Stat(filepath.Join(p.dir, part)); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%q: %v, mode %v, for its owner only", part, err, info.Mode())
+		}
+	}
 }

@@ -164,7 +164,7 @@ func (m *mover) begin(ctx context.Context, dir string, topics []embedded.Topic) 
 	if err := kafkaclient.WaitForLeaders(ctx, m.client, req.Topics); err != nil {
 		return err
 	}
-	return os.WriteFile(marker, []byte(m.name+"\n"), 0o644) //nolint:gosec // no secret is in it
+	return os.WriteFile(marker, []byte(m.name+"\n"), 0o600)
 }
 
 // empty returns an error where a topic that was there has records or other partitions.
@@ -266,13 +266,13 @@ func (m *mover) end(dir string, cfg *config.Config) error {
 				old, strings.Join(quoted, ", "))
 		}
 		now := strings.Replace(string(text), old, strings.Join(quoted, ", "), 1)
-		if err := os.WriteFile(file+".new", []byte(now), 0o644); err != nil { //nolint:gosec // no secret is in it
+		if err := os.WriteFile(file+".new", []byte(now), 0o600); err != nil {
 			return err
 		}
 		if err := os.Rename(file+".new", file); err != nil {
 			return err
 		}
 	}
-	err := os.WriteFile(filepath.Join(dir, movedFile), []byte(m.name+"\n"), 0o644) //nolint:gosec // no secret is in it
+	err := os.WriteFile(filepath.Join(dir, movedFile), []byte(m.name+"\n"), 0o600)
 	return errors.Join(err, seglog.SyncDir(dir))
 }

@@ -87,7 +87,7 @@ http:
 #   columns: [region] # cohorts with statistics of their own
 `, dir, broker, strconv.Quote(filepath.Join(dir, "state")), listen)
 	path := filepath.Join(dir, ConfigFile)
-	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil { //nolint:gosec // no secret is in it
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
 		return err
 	}
 	if err := os.Rename(path+".new", path); err != nil {

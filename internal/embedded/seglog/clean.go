@@ -52,12 +52,17 @@ func (l *Log) Retain(r Retention, now time.Time) error {
 }
 
 // Compact rewrites the segments before the last without the batches of which every record has a successor with the same
-// key. keys returns the keys of a batch; a record without one stays.
+// key. keys returns the keys of a batch; a record without one stays. It does so once for each last segment, since it
+// reads the whole log while nobody else can.
 func (l *Log) Compact(keys func(batch []byte) ([][]byte, error)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.broken != nil {
 		return l.broken
+	}
+	active := l.parts[len(l.parts)-1]
+	if active.base == l.compacted {
+		return nil
 	}
 	newest := map[string]int64{} // by key: the batch that has its last record
 	for _, s := range l.parts {
@@ -79,6 +84,7 @@ func (l *Log) Compact(keys func(batch []byte) ([][]byte, error)) error {
 			return err
 		}
 	}
+	l.compacted = active.base
 	return nil
 }
 
@@ -104,7 +110,7 @@ func (s *segment) each(f func(h *header, batch []byte) error) error {
 // rewrite replaces a segment by one with fewer batches: whole beside it, then in its place.
 func (l *Log) rewrite(s *segment, keep func(*header, []byte) (bool, error)) error {
 	out := &segment{base: s.base, end: s.base, path: s.path, newest: s.newest, began: s.began}
-	f, err := os.Create(s.path + ".new")
+	f, err := os.OpenFile(s.path+".new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}

@@ -33,13 +33,16 @@ type Log struct {
 	next    int64      // offset of the next record
 	durable int64      // offsets below it are synced
 	who     producers
+
+	compacted int64 // base of the last segment when the log was compacted
+
 	broken  error
 	changed chan struct{} // closed when durable grows
 }
 
 // Open opens the log in a directory, or makes an empty one.
 func Open(dir string, o Options) (*Log, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	if o.syncFile == nil {

@@ -244,6 +244,15 @@ func TestCompaction(t *testing.T) {
 	if got := offsets(t, open(t, dir, Options{SegmentBytes: 250})); !slices.Equal(got, want) {
 		t.Errorf("after a restart %v, before %v", got, want)
 	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, mode %v, for its owner only", e.Name(), err, info.Mode())
+		}
+	}
 	if at, err := l.At(0); err != nil || at != want[0] {
 		t.Errorf("first at or after time 0: %d, %v", at, err)
 	}

@@ -38,7 +38,7 @@ func segmentName(base int64) string { return fmt.Sprintf("%020d%s", base, suffix
 // createSegment makes an empty segment whose name outlives a crash.
 func createSegment(dir string, base int64) (*segment, error) {
 	path := filepath.Join(dir, segmentName(base))
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
