@@ -11,7 +11,7 @@ DEADCODE := $(BIN)/deadcode
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/config/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train bench-e2e external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check ptxas ptx-mutants cuda-fake kafka-start kafka-stop clean
+.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train bench-e2e external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check ptxas ptx-mutants cuda-fake trainer-chaos kafka-start kafka-stop clean
 
 # The program, and the same program with the gorgonia backend of training beside the others.
 plumbline:
@@ -327,6 +327,12 @@ cuda-fake: .cache/libfakecuda.so
 ptx-mutants: .cache/libfakecuda.so
 	$(CUDA_FAKE) -timeout 2h -v -run '^TestMutants$$' ./trainer/backend/cuda -args -mutants 1 \
 		-mutant-table $(CURDIR)/$(if $(PLUMBLINE_DOCS),bench/results,.cache)/train-mutants.md
+
+# Faults at trainers on a real broker, one after the other: kill, full disk, damaged checkpoint, head of zeros, cancel.
+CHAOS := 50
+
+trainer-chaos:
+	PLUMBLINE_CHAOS=$(CHAOS) go test -tags integration -count=1 -v -timeout 1h -run '^TestTrainerChaos$$' ./internal/integration
 
 kafka-start:
 	deploy/kafka/kafka.sh start

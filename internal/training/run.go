@@ -48,6 +48,7 @@ type Options struct {
 	Arrays [2]string       // weights and bias of the current head, where its file is an .npz
 
 	Backend    string
+	Precision  string // of cuda's products
 	BLAS       string // auto, openblas or gonum
 	Threads    int    // of OpenBLAS; 0: as many as Go uses
 	Checkpoint string // file that is written after every epoch; "": none
@@ -158,7 +159,7 @@ func (o *Options) device() (backend.Backend, head.GEMM, error) {
 		}
 		gemm = blas.Best(o.Log, o.Threads)
 	}
-	b, err := backends.New(o.Backend, backends.Options{GEMM: gemm, Log: o.Log})
+	b, err := backends.New(o.Backend, backends.Options{GEMM: gemm, Precision: o.Precision, Log: o.Log})
 	return b, gemm, err
 }
 

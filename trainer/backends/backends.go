@@ -21,7 +21,9 @@ const (
 type Options struct {
 	GEMM   head.GEMM // matrix products on the CPU
 	Device int       // of cuda
-	Log    *slog.Logger
+	// Precision is that of cuda's products; empty: the fastest that agrees with fp32.
+	Precision string
+	Log       *slog.Logger
 }
 
 // Check refuses names that are none, and those that this program was built without.
@@ -35,13 +37,19 @@ func Check(name string) error {
 
 // New opens a backend.
 func New(name string, o Options) (backend.Backend, error) {
+	if err := cuda.CheckPrecision(o.Precision); err != nil {
+		return nil, err
+	}
+	if o.Precision != "" && name != CUDA && name != Auto {
+		return nil, fmt.Errorf("precision %s is of backend %s, not of %s", o.Precision, CUDA, name)
+	}
 	switch name {
 	case Go:
 		return backend.Go{GEMM: o.GEMM}, nil
 	case Gorgonia:
 		return newGorgonia(o.GEMM)
 	case CUDA, Auto:
-		return orCPU(&cuda.Backend{Device: o.Device}, o), nil
+		return orCPU(&cuda.Backend{Device: o.Device, Precision: o.Precision, Log: o.Log}, o), nil
 	}
 	return nil, fmt.Errorf("allowed are %s, %s, %s and %s", Go, CUDA, Auto, Gorgonia)
 }

@@ -60,10 +60,12 @@ func BenchmarkEpoch(b *testing.B) {
 	}{
 		{"found", new(Backend), false},
 		{"own", &Backend{BLAS: OwnKernels}, false},
-		{"split", &Backend{Split: true}, false},
-		{"split masked", &Backend{Split: true}, true},
-		{"split direct", &Backend{Split: true, Direct: true}, false},
-		{"split streamed", &Backend{Split: true, FeatureBytes: -1}, false},
+		{"fp32", &Backend{Precision: FP32}, false},
+		{"tf32x3", &Backend{Precision: TF32x3}, false},
+		{"tf32x3 masked", &Backend{Precision: TF32x3}, true},
+		{"tf32x3 direct", &Backend{Precision: TF32x3, Direct: true}, false},
+		{"tf32x3 streamed", &Backend{Precision: TF32x3, FeatureBytes: -1}, false},
+		{"bf16", &Backend{Precision: BF16}, false},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			s, err := c.b.Open(p)

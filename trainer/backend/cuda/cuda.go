@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/plumbline/plumbline/trainer/backend"
 )
@@ -19,10 +20,11 @@ type Backend struct {
 	// FeatureBytes bounds the device memory for features; what is beyond is streamed from the host. 0: what is free,
 	// less a reserve; below 0: none.
 	FeatureBytes int64
-	// Split has cuBLAS multiply on tensor cores: each float32 is the sum of two TF32 numbers, and a product two (of
-	// float16 features) or three TF32 products, summed in float32. The error is that of float32 products and some 2^-21
-	// of each operand. Own kernels always multiply in float32.
-	Split bool
+	// Precision is FP32, TF32x3 or BF16; empty: the fastest of the device whose losses are those of FP32 within
+	// LossBound. Own kernels always multiply in FP32.
+	Precision string
+	// Log gets the time of epochs beside what they take at least; nil: it is not told.
+	Log *slog.Logger
 	// Direct launches every kernel by itself, without recording steps: for finding mistakes.
 	Direct bool
 }
@@ -57,7 +59,7 @@ func (b *Backend) Open(p backend.Problem) (backend.Session, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	s := &session{p: p, direct: b.Direct}
+	s := &session{p: p, direct: b.Direct, timing: timing{log: b.Log}}
 	for _, text := range p.Losses {
 		c, err := compile(text)
 		if err != nil {

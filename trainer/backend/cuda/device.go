@@ -39,9 +39,9 @@ type device struct {
 	events  []uintptr
 	streams []uintptr
 	blas    *blas
-	splits  bool
-	parts   [4]uint64 // of split operands
-	exact   uint64    // the operand that has no low part, or 0
+	peaks
+	parts [4]uint64 // of split operands
+	exact uint64    // the operand that has no low part, or 0
 }
 
 // Info says what device is there.
@@ -54,6 +54,8 @@ type Info struct {
 	Free   uint64 `json:"free"`   // bytes
 	// BLAS is the library that multiplies, or "own kernels".
 	BLAS string `json:"blas"`
+	// Precision is that of products.
+	Precision string `json:"precision"`
 }
 
 // thread runs functions on one locked thread: a context belongs to a thread of the operating system.
@@ -121,7 +123,6 @@ func openDevice(b *Backend) (*device, error) {
 		ordinal: int32(b.Device),
 		kernels: map[string]uintptr{},
 		frame:   &frame{},
-		splits:  b.Split,
 	}
 	if err := d.thread.do(func() error { return d.start(b) }); err != nil {
 		d.close()
@@ -154,7 +155,10 @@ func (d *device) start(b *Backend) error {
 		return err
 	}
 	d.stage = stage
-	return d.openBLAS(b.BLAS)
+	if err := d.openBLAS(b.BLAS); err != nil {
+		return err
+	}
+	return d.choosePrecision(b.Precision)
 }
 
 // find checks the versions of the driver and of the device.
@@ -162,7 +166,10 @@ func (d *device) find() error {
 	if err := d.findDriver(); err != nil {
 		return err
 	}
-	return d.findDevice()
+	if err := d.findDevice(); err != nil {
+		return err
+	}
+	return d.findPeaks()
 }
 
 func (d *device) findDriver() error {

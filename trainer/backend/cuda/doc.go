@@ -11,8 +11,8 @@
 // the caller; parameters, losses and measurements go back through backend.Session.
 //
 // Kernels are in kernels/, plain C++ that needs no CUDA headers. `make ptx` (clang) compiles them to kernels.ptx, which
-// is embedded; the driver compiles it for its device. cuBLAS multiplies where it is found, in float32 without TF32, and
-// the package's own kernels otherwise.
+// is embedded; the driver compiles it for its device. cuBLAS multiplies where it is found, and the package's own
+// kernels otherwise.
 //
 // What a session does:
 //
@@ -31,8 +31,9 @@
 // Results are the reference's up to float32 rounding, and the same bits for the same device and library: no sum
 // depends on the order in which threads run.
 //
-// Backend.Split has cuBLAS multiply on tensor cores, each float32 as a sum of two TF32 numbers: float16 features are
-// TF32 numbers already, so that a product takes two TF32 products. It is off by default.
+// Backend.Precision says how cuBLAS multiplies. Without it, devices whose tensor cores do three TF32 products sooner
+// than the other cores do one in float32 take TF32x3: each float32 is the sum of two TF32 numbers. float16 features are
+// TF32 numbers already, so that theirs are two products.
 //
 // `make cuda-fake` runs this package's tests on a stand-in for the driver and cuBLAS (testdata/fakecuda). It runs the
 // committed PTX, translated to C++ by command ptx, and ends a launch at an access out of bounds, a misaligned one, a

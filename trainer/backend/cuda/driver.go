@@ -89,6 +89,10 @@ type gemmEx func(
 // Numbers of the driver's and cuBLAS's headers.
 const (
 	attributeMajor, attributeMinor = 75, 76
+	attributeProcessors            = 16
+	attributeKilohertz             = 13
+	attributeMemoryKilohertz       = 36
+	attributeMemoryBits            = 37
 	streamNonBlocking              = 1
 	eventNoTiming                  = 2
 	captureThreadLocal             = 1
@@ -96,5 +100,6 @@ const (
 	cublasFloat32                  = 0
 	cublasComputeFloat32           = 68
 	cublasComputeTF32              = 77
+	cublasComputeBF16              = 75
 	cublasDefaultAlgorithm         = -1
 )

@@ -151,6 +151,36 @@ func TestLosses(t *testing.T) {
 	}
 }
 
+// tied is a problem whose logits are small whole numbers: many are equal, also those that one thread reads.
+func tied(text string) backend.Problem {
+	const n, d, k = 24, 3, 300
+	set, w := &data.Set{D: d, K: k}, make([]float32, d*k)
+	for i := range n {
+		for j := range d {
+			set.X = append(set.X, float32((i*7+j*5)%4-1))
+		}
+		set.Y = append(set.Y, int32(i*53%k))
+	}
+	for i := range w {
+		w[i] = float32(i * 11 % 3)
+	}
+	h, err := head.Linear(w, make([]float32, k))
+	if err != nil {
+		panic(err)
+	}
+	return backend.Problem{Train: set, Head: h, Losses: []string{text}, Batch: n}
+}
+
+var tiedTexts = []string{"dual_focal", "dual_focal{variant:released}", "dual_focal{variant:eq25_26}", "au{csf:margin}", "crl"}
+
+// TestTies: of equal logits the first is the largest, as in the reference.
+func TestTies(t *testing.T) {
+	needDevice(t)
+	for _, text := range tiedTexts {
+		together(t, &Backend{BLAS: OwnKernels}, tied(text), epochOf(24, 24))
+	}
+}
+
 // TestStreamCDF: au takes the stream's counts where there are some, on the device and on the host.
 func TestStreamCDF(t *testing.T) {
 	needDevice(t)

@@ -123,8 +123,10 @@ func (d *device) gemm(p product) error {
 	switch {
 	case d.blas == nil:
 		return d.ownGEMM(p)
-	case d.splits:
+	case d.info.Precision == TF32x3:
 		return d.splitGEMM(p)
+	case d.info.Precision == BF16:
+		return d.blas.multiply(p, d.blas.zero, cublasComputeBF16)
 	}
 	return d.blas.multiply(p, d.blas.zero, cublasComputeFloat32)
 }

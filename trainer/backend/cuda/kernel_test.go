@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/plumbline/plumbline/trainer/philox"
@@ -134,4 +135,191 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-func kernelChecks() []check { return productChecks() }
+func kernelChecks() []check {
+	return append(productChecks(), []check{
+		{"powers", powers},
+		{"probabilities", probabilities},
+		{"weights of rows", rowWeights},
+		{"bins and ranks", binsAndRanks},
+		{"parts of float32", parts},
+	}...)
+}
+
+// oneRow runs row_losses on a row of logits with label 0, in no epoch, and returns the loss and the gradient.
+func oneRow(z []float32, t lossTerm) (value float64, grad []float32, err error) {
+	err = inLab(func(l *lab) error {
+		epoch, plan := upload(l, make([]epochParams, 1)), upload(l, []lossPlan{{Terms: 1, Term: [maxTerms]lossTerm{t}}})
+		values, out := l.room(8), l.room(4*len(z))
+		l.run(rowLosses, eachRow(1, len(z)), ptr(epoch), ptr(plan), num(1), num(len(z)), ptr(upload(l, z)),
+			ptr(upload(l, []int32{0})), ptr(0), ptr(0), num(0), num(0), ptr(0), ptr(0), ptr(0), ptr(values), ptr(out))
+		value, grad = download[float64](l, values, 1)[0], download[float32](l, out, len(z))
+		return nil
+	})
+	return value, grad, err
+}
+
+// exactly is what functions in double precision may be off, relatively.
+const exactly = 1e-14
+
+func off(got, want float64) bool { return !(math.Abs(got-want) <= exactly*max(math.Abs(want), 1e-3)) }
+
+// powers: of k equal logits p is 1/k to the last bit, so that logarithms and powers show in full.
+func powers() error {
+	for _, k := range []int{2, 3, 4, 5, 7, 11, 20, 37, 64, 101, 300, 700} {
+		not, nll := 1-1/float64(k), math.Log(float64(k))
+		for _, gamma := range []float64{0, 0.3, 1, 2.5, 40, 3000} {
+			for kind, base := range map[int32]float64{lossFocal: not, lossInverseFocal: 1 + 1/float64(k)} {
+				if gamma > 100 && (kind == lossInverseFocal || k > 2) {
+					continue // it overflows, or multiplies the rounding of the base
+				}
+				got, _, err := oneRow(make([]float32, k), lossTerm{Kind: kind, Weight: 1, Gamma: gamma})
+				if err != nil {
+					return err
+				}
+				if want := math.Pow(base, gamma) * nll; off(got, want) {
+					return fmt.Errorf("%d classes, loss %d, gamma %g: %.17g, want %.17g", k, kind, gamma, got, want)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// probabilities far below 1 have all their bits: the product with log2 e is carried in two parts.
+func probabilities() error {
+	z := make([]float32, 60)
+	var sum float64
+	for j := range z {
+		z[j] = float32(-1.37 * float64(j))
+		sum += math.Exp(float64(z[j]))
+	}
+	_, grad, err := oneRow(z, lossTerm{Kind: lossCE, Weight: 1})
+	if err != nil {
+		return err
+	}
+	// ex2.approx is 2 units in the last place off, the product and the sum another.
+	const bound = 6e-7
+	for j, g := range grad[1:] {
+		if want := math.Exp(float64(z[j+1])) / sum; !(math.Abs(float64(g)/want-1) <= bound) {
+			return fmt.Errorf("gradient of logit %g: %g, want %g", z[j+1], g, want)
+		}
+	}
+	return nil
+}
+
+// smoothed is the weight of a row whose score is g.
+func smoothed(g, nu float64, counts []float64) float64 {
+	var sum, all float64
+	for k, c := range counts {
+		all += c
+		sum += c / (1 + math.Exp(((float64(k)+0.5)/float64(len(counts))-g)/nu))
+	}
+	return -math.Log1p(-min(max(sum/all, 1/(all+1)), all/(all+1)))
+}
+
+// rowWeights: au_weights, whose logarithm and exponentials are those of float64, and their mean.
+func rowWeights() error {
+	counts := []float64{3, 0, 5, 2, 40, 17, 8, 0, 1, 90, 4}
+	scores := []float64{0, 1, 0.03, 0.25, 0.5, 0.77, 0.9, 0.9999, 0.61, 0.12}
+	tau := around{low: 0.7, high: 0.8}
+	for _, c := range counts {
+		tau.n += c
+	}
+	for _, nu := range []float64{0.0003, 0.02, 0.1, 1, 30} {
+		plan := lossPlan{Kappa: 0.55, Nu: nu, Bins: int32(len(counts))}
+		var beta, normal []float64
+		err := inLab(func(l *lab) error {
+			at, n := l.room(8*len(scores)), len(scores)
+			l.run(auWeights, eachRow(n, len(counts)), ptr(upload(l, []lossPlan{plan})), num(n), num(len(counts)),
+				ptr(upload(l, scores)), ptr(upload(l, counts)), ptr(upload(l, []around{tau})), ptr(at))
+			beta = download[float64](l, at, n)
+			l.run(auNormalise, oneBlock, num(n), ptr(at))
+			normal = download[float64](l, at, n)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		var mean float64
+		for i, g := range scores {
+			// kappa·(n−1) is 4.95.
+			want := smoothed(min(g, tau.low+(4.95-4)*(tau.high-tau.low)), nu, counts)
+			if !(math.Abs(beta[i]-want) <= 1e-13*want) {
+				return fmt.Errorf("nu %g, score %g: %.17g, want %.17g", nu, g, beta[i], want)
+			}
+			mean += beta[i] / float64(len(scores))
+		}
+		for i, b := range beta {
+			if off(normal[i], b/mean) {
+				return fmt.Errorf("nu %g, score %g: %.17g by the mean, want %.17g", nu, scores[i], normal[i], b/mean)
+			}
+		}
+	}
+	return nil
+}
+
+// around is struct Around of kernels/au.h.
+type around struct{ low, high, n float64 }
+
+// binsAndRanks: scores on every edge of a bin, twice, and a little below; ranks of equal ones by their place.
+func binsAndRanks() error {
+	for _, bins := range []int{1, 7, 49, 50, 300} {
+		var scores []float64
+		want := make([]float64, bins)
+		for k := range bins {
+			edge := float64(k) / float64(bins)
+			scores = append(scores, edge, edge, math.Nextafter(float64(k+1)/float64(bins), 0))
+			want[k] = 3
+		}
+		scores = append(scores, 1)
+		want[bins-1]++
+		slices.Reverse(scores[len(scores)/3:])
+		sorted := slices.Sorted(slices.Values(scores))
+		for _, kappa := range []float64{0, 0.31, 0.5, 1} {
+			plan := lossPlan{Kappa: kappa, Nu: 0.1, Bins: int32(bins)}
+			low := int(kappa * float64(len(scores)-1))
+			var counts []float64
+			var found []around
+			err := inLab(func(l *lab) error {
+				n, at, to := len(scores), upload(l, scores), l.room(8*bins)
+				tau := upload(l, make([]around, 1))
+				l.run(auRanks, eachRow(n, n), ptr(upload(l, []lossPlan{plan})), num(n), ptr(at), ptr(tau))
+				l.run(auCounts, oneBlock, num(n), num(bins), ptr(at), ptr(to), ptr(tau))
+				counts, found = download[float64](l, to, bins), download[around](l, tau, 1)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			wanted := around{sorted[low], sorted[min(low+1, len(sorted)-1)], float64(len(scores))}
+			if !slices.Equal(counts, want) || found[0] != wanted {
+				return fmt.Errorf("%d bins, kappa %g: counts %v, %v, want %v, %v", bins, kappa, counts, found[0], want, wanted)
+			}
+		}
+	}
+	return nil
+}
+
+// parts: the high part has the 11 bits of TF32, and both add up to the number.
+func parts() error {
+	for _, n := range []int{1, 255, 256, 1500} {
+		x := numbers(n, 5)
+		var high, low []float32
+		err := inLab(func(l *lab) error {
+			h, w := l.room(4*n), l.room(4*n)
+			l.run(split, grid{2, 1, 256}, num(n), ptr(upload(l, x)), ptr(h), ptr(w))
+			high, low = download[float32](l, h, n), download[float32](l, w, n)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for i, v := range x {
+			h := math.Float32frombits((math.Float32bits(v) + 1<<12) &^ (1<<13 - 1))
+			if high[i] != h || low[i] != v-h {
+				return fmt.Errorf("%d numbers: %g is %g and %g, want %g and %g", n, v, high[i], low[i], h, v-h)
+			}
+		}
+	}
+	return nil
+}

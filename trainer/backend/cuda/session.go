@@ -41,6 +41,7 @@ type session struct {
 	lists      lists
 	hostBuffer hostBuffer
 	graphs     map[graphKey]uintptr
+	timing     timing
 }
 
 // layer has offsets in params of its weights and biases, and its outputs and their gradients.
@@ -158,7 +159,7 @@ func (s *session) allocateArrays() error {
 
 // openSplit takes room for the parts of the largest operands of products.
 func (s *session) openSplit() error {
-	if s.blas == nil || !s.splits {
+	if s.info.Precision != TF32x3 {
 		return nil
 	}
 	n := s.rows * s.p.Train.D
@@ -292,6 +293,7 @@ func (s *session) SetState(st *backend.TrainingState) error {
 
 // Close implements [backend.Session].
 func (s *session) Close() error {
+	s.tell()
 	if s.context != 0 {
 		_ = s.thread.do(func() error {
 			for _, g := range s.graphs {

@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"time"
 	"unsafe"
 
 	"github.com/plumbline/plumbline/trainer/backend"
@@ -49,10 +50,12 @@ func (s *session) Epoch(e backend.EpochPlan) (backend.EpochResult, error) {
 		return backend.EpochResult{}, err
 	}
 	r := backend.EpochResult{Rows: len(e.Rows)}
+	began := time.Now()
 	err := s.thread.do(func() (err error) {
 		r.Loss, err = s.runEpoch(e)
 		return err
 	})
+	s.timing.note(r, time.Since(began))
 	return r, err
 }
 

@@ -21,6 +21,7 @@ typedef unsigned long long u64;
 // All threads of a block must come here.
 #define BARRIER() asm volatile("bar.sync 0;" ::: "memory")
 #define UNROLL _Pragma("unroll")
+typedef const __attribute__((address_space(1))) float *Global;
 // Keeps the compiler from computing addresses ahead of a loop, for which there are not enough registers.
 #define KEEP_HERE(pointer) asm volatile("" : "+l"(pointer))
 
@@ -71,11 +72,11 @@ DEVICE float half_to_float(unsigned short h) {
 	return h & 0x8000 ? -f : f;
 }
 
-// e^x to about 2^-22 for x <= 0: the product with log2 e is carried in two parts.
+// e^x to about 2^-22 for x <= 0: log2 e and the product with it are carried in two parts.
 DEVICE float fast_exp(float x) {
-	const float L = 1.44269504088896340736f;
-	float t = x * L;
-	return exp2_approx(t) * __builtin_fmaf(__builtin_fmaf(x, L, -t), 0.693147180559945309f, 1.0f);
+	const float L = 1.44269504088896340736f, rest = 1.925963e-8f;
+	float t = x * L, lost = __builtin_fmaf(x, rest, __builtin_fmaf(x, L, -t));
+	return exp2_approx(t) * __builtin_fmaf(lost, 0.693147180559945309f, 1.0f);
 }
 
 // ln x to a few units in the last place of a double, for finite x > 0.

@@ -28,7 +28,7 @@ DEVICE void fetch(float *part, const float *src, int ld, int outer0, int outer, 
 	int go = outer0 + first.outer, gi = inner0 + first.inner;
 	// How far the index that moves may go, where the other one is inside.
 	int left = along ? (gi < inner ? outer - go : 0) : (go < outer ? inner - gi : 0);
-	const float *at = src + (along ? (u64)go * ld + gi : (u64)gi * ld + go);
+	Global at = (Global)src + (along ? (u64)go * ld + gi : (u64)gi * ld + go);
 	u64 stride = (u64)Mine::step * ld;
 	UNROLL for (int p = 0; p < Mine::n; p++) {
 		KEEP_HERE(at);

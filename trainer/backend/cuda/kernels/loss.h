@@ -25,9 +25,8 @@ struct Gradient {
 	double y, j;       // the label, the rival
 };
 
-// What the terms read of the label and the rival class, whose number is -1 where there is none.
+// What the terms read of the label and of the rival class: 0 where there is none.
 struct Label {
-	int y, rival;
 	double p, not_p, nll, d;    // of the label
 	double rp, rnot, rd;        // of the rival
 };
@@ -65,14 +64,14 @@ DEVICE double dual_focal(Gradient *g, const Label *l, double w, double gamma) {
 	return weight * l->nll;
 }
 
-DEVICE double squared(Gradient *g, const Row *r, const Label *l, double w) {
+DEVICE double squared(Gradient *g, const Whole *r, const Label *l, double w) {
 	double off = l->not_p, dot = r->sq - l->p * off;
 	g->c += 2 * w, g->a -= 2 * w * dot;
 	g->y += 2 * w * l->p * (-off - dot), g->j += 2 * w * l->rp * (l->rp - dot);
 	return off * off + r->sq;
 }
 
-DEVICE double smoothing(Gradient *g, const Row *r, const Label *l, double w, double epsilon) {
+DEVICE double smoothing(Gradient *g, const Whole *r, const Label *l, double w, double epsilon) {
 	double share = epsilon / r->k;
 	add_nll(g, l, w * (1 - epsilon));
 	g->a += w * epsilon, g->d -= w * share;
@@ -81,14 +80,14 @@ DEVICE double smoothing(Gradient *g, const Row *r, const Label *l, double w, dou
 }
 
 // −H(p).
-DEVICE double entropy_penalty(Gradient *g, const Row *r, const Label *l, double w) {
+DEVICE double entropy_penalty(Gradient *g, const Whole *r, const Label *l, double w) {
 	double shift = r->ent - r->logS;
 	g->e += w, g->a += w * shift;
 	g->y += w * l->p * (l->d + shift), g->j += w * l->rp * (l->rd + shift);
 	return -r->ent;
 }
 
-CALLED double add_term(Gradient *g, const Row *r, const Label *l, const Term *t, double w) {
+CALLED double add_term(Gradient *g, const Whole *r, const Label *l, const Term *t, double w) {
 	switch (t->kind) {
 	case LOSS_SQUARED: return squared(g, r, l, w);
 	case LOSS_SMOOTHING: return smoothing(g, r, l, w, t->gamma);
@@ -131,13 +130,14 @@ KERNEL(ROW_THREADS) row_losses(Epoch *e, const Plan *plan, int n, int k, const f
 		if (plan->term[t].kind == LOSS_DUAL_FOCAL) rival = rival_of(&row, label, plan->term[t].variant, shared.best);
 	if (THREAD == 0) {
 		Gradient g = {0, 0, 0, 0, 0, 0};
-		Label l = {label, rival, prob(&row, label), not_prob(&row, label), nll_of(&row, label), diff(&row, label), 0, 0, 0};
+		Label l = {prob(&row, label), not_prob(&row, label), nll_of(&row, label), diff(&row, label), 0, 0, 0};
 		if (rival >= 0) l.rp = prob(&row, rival), l.rnot = not_prob(&row, rival), l.rd = diff(&row, rival);
+		Whole whole = row; // of which no more than this is in memory
 		double part = share ? rest ? 1 - (double)share[e->step] : (double)share[e->step] : 1, value = 0;
 		for (int t = 0; t < plan->terms; t++) {
 			const Term *term = &plan->term[t];
 			double w = part * term->weight * (term->au ? beta[i] : 1);
-			value += w * add_term(&g, &row, &l, term, w / n);
+			value += w * add_term(&g, &whole, &l, term, w / n);
 		}
 		total = g;
 		values[i] = (add ? values[i] : 0) + value;

@@ -16,14 +16,17 @@ DEVICE bool above(float v, int i, float w, int j) {
 	return i >= 0 && (j < 0 || v > w || (v == w && i < j));
 }
 
+// Without branches: they would keep b in memory.
 template <int n>
 DEVICE void consider(Best<n> *b, float v, int i) {
-	if (above(v, i, b->v[0], b->i[0])) {
-		if (n == 2) b->v[n - 1] = b->v[0], b->i[n - 1] = b->i[0];
-		b->v[0] = v, b->i[0] = i;
-	} else if (n == 2 && above(v, i, b->v[n - 1], b->i[n - 1])) {
-		b->v[n - 1] = v, b->i[n - 1] = i;
+	bool first = above(v, i, b->v[0], b->i[0]);
+	if (n == 2) {
+		bool second = above(v, i, b->v[n - 1], b->i[n - 1]);
+		b->v[n - 1] = first ? b->v[0] : second ? v : b->v[n - 1];
+		b->i[n - 1] = first ? b->i[0] : second ? i : b->i[n - 1];
 	}
+	b->v[0] = first ? v : b->v[0];
+	b->i[0] = first ? i : b->i[0];
 }
 
 // What is wanted of a row: how many of its sums, and how many of its largest.
@@ -35,16 +38,21 @@ struct RowShared {
 	double sums[ROW_THREADS][want];
 };
 
-struct Row {
-	const float *z;
-	int k, top, second; // second: of ROW_SCORE on
-	float max;
-	double logS; // ln Σ exp(z − max); of ROW_SUM on, as the next two
-	double sum;  // Σ exp(z − max)
-	double rest; // 1 − p of the top class, without cancellation
+// What the losses read of a row.
+struct Whole {
+	int k;
+	double logS; // ln Σ exp(z − max); of ROW_SUM on
 	double ent;  // entropy in nats; of ROW_SCORE on
 	double sq;   // Σ p² without that of the label; of ROW_ALL, as the next
 	double dist; // Σ (z − max)
+};
+
+struct Row : Whole {
+	const float *z;
+	int top, second; // second: of ROW_SCORE on
+	float max;
+	double sum;  // Σ exp(z − max); of ROW_SUM on, as the next
+	double rest; // 1 − p of the top class, without cancellation
 };
 
 // The largest of what f yields for the classes; everybody gets them.
@@ -60,8 +68,9 @@ DEVICE Best<n> largest_of(int k, Best<n> *shared, F f) {
 	BARRIER();
 	for (int half = THREADS / 2; half > 0; half /= 2) {
 		if (THREAD < half) {
-			Best<n> *to = &shared[THREAD], from = shared[THREAD + half];
-			UNROLL for (int i = 0; i < n; i++) consider(to, from.v[i], from.i[i]);
+			Best<n> from = shared[THREAD + half];
+			UNROLL for (int i = 0; i < n; i++) consider(&b, from.v[i], from.i[i]);
+			shared[THREAD] = b;
 		}
 		BARRIER();
 	}

@@ -35,14 +35,14 @@ int cublasSetStream_v2(Blas *h, Stream *s) { return h->stream = s, 0; }
 int cublasSetWorkspace_v2(Blas *h, void *w, size_t) { return h->workspace = w, 0; }
 int cublasGetVersion_v2(Blas *, int *v) { return *v = 120400, 0; }
 
-// Types must all be float32 (0); compute 68 is float32, 77 TF32 products.
+// Types must all be float32 (0); compute 68 is float32, 77 TF32 products, 75 those of bfloat16.
 int cublasGemmEx(Blas *h, int ta, int tb, int m, int n, int k, const float *alpha, const float *a, int at, int lda, const float *b,
 	int bt, int ldb, const float *beta, float *c, int ct, int ldc, int compute, int) {
 	bool shapes = lda >= (ta ? k : m) && ldb >= (tb ? n : k) && ldc >= m;
-	if (!h->stream || !h->workspace || at || bt || ct || !shapes || (compute != 68 && compute != 77)) return 7;
+	if (!h->stream || !h->workspace || at || bt || ct || !shapes || (compute != 68 && compute != 77 && compute != 75)) return 7;
 	float x = *alpha, y = *beta;
 	std::lock_guard<std::recursive_mutex> lock(mutex);
-	h->stream->put({[=] { multiply(ta, tb, m, n, k, x, a, lda, b, ldb, y, c, ldc, compute == 77 ? 10 : 23); }});
+	h->stream->put({[=] { multiply(ta, tb, m, n, k, x, a, lda, b, ldb, y, c, ldc, compute == 77 ? 10 : compute == 75 ? 7 : 23); }});
 	return 0;
 }
 }

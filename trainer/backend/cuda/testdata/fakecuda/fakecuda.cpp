@@ -78,7 +78,9 @@ Result cuDeviceGetCount(int *n) { return *n = settings["devices"], OK; }
 Result cuDeviceGet(int *d, int i) { return *d = i, i < settings["devices"] ? OK : INVALID_VALUE; }
 Result cuDeviceGetName(char *s, int n, int) { return snprintf(s, n, "stand-in device"), OK; }
 Result cuDeviceGetAttribute(int *v, int what, int) {
-	*v = what == 75 ? settings["major"] : what == 76 ? 0 : 4;
+	static const std::map<int, int> h100 = {{16, 132}, {13, 1830000}, {36, 2619000}, {37, 5120}};
+	auto it = h100.find(what);
+	*v = what == 75 ? settings["major"] : what == 76 ? 0 : it != h100.end() ? it->second : 4;
 	return OK;
 }
 Result cuDevicePrimaryCtxRetain(void **c, int) {
