@@ -53,7 +53,7 @@ func (f *trainFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.recipe, "recipe", recipe.Auto, "`name` of a recipe, or a .json file with its settings")
 	flags.StringVar(&o.Backend, "backend", backends.Go, "go, cuda (falls back to go), or gorgonia in plumbline-train")
 	flags.StringVar(&o.Precision, "precision", "",
-		"products of --backend cuda: fp32, tf32x3 or bf16; empty: the fastest whose losses are those of fp32 within 2e-6")
+		"products of cuda: fp32, tf32x3 or bf16 (default: the fastest with the losses of fp32)")
 	flags.StringVar(&o.BLAS, "blas", "auto",
 		"matrix products: auto (OpenBLAS if installed), openblas or gonum")
 	flags.IntVar(&o.Threads, "threads", 0, "threads of OpenBLAS; 0: as many as Go uses")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -82,6 +83,12 @@ func (c *chaos) jobDir() string {
 	return filepath.Join(c.own(), "jobs", service.JobDir(fmt.Sprintf("m/1+head%d", c.n)))
 }
 
+// checkpoints are those of the round's job that are whole.
+func (c *chaos) checkpoints() []string {
+	found, _ := filepath.Glob(filepath.Join(c.jobDir(), "checkpoint-*"))
+	return slices.DeleteFunc(found, func(name string) bool { return strings.HasSuffix(name, ".tmp") })
+}
+
 // finish runs a trainer until the request has ended.
 func (c *chaos) finish(file string) {
 	p := c.start(file)
@@ -95,7 +102,8 @@ func (c *chaos) end(p *trainerProcess) {
 	c.log.Write(p.log.Bytes())
 }
 
-// state is how the round's request has ended by the log: of a result and a cancellation the first counts; "": it has not.
+// state is how the round's request has ended by the log: of a result and a cancellation the first counts. Empty: it has
+// not.
 func (c *chaos) state() string {
 	id := fmt.Sprintf("m/1+head%d", c.n)
 	for _, m := range kafkatest.ReadAll(c.t, brokers, c.prefix+".heads") {
@@ -165,11 +173,11 @@ func (c *chaos) damages() []string {
 	p := c.start(file)
 	var found []string
 	until(c.t, time.Minute, c.name+": a checkpoint", func() bool {
-		found, _ = filepath.Glob(filepath.Join(c.jobDir(), "checkpoint-*"))
+		found = c.checkpoints()
 		return len(found) > 0 || c.state() != ""
 	})
 	c.end(p)
-	for _, name := range found {
+	for _, name := range found { // nothing writes them any more
 		text, err := os.ReadFile(name)
 		if err != nil || len(text) == 0 {
 			c.t.Fatalf("%s: %d bytes, %v", name, len(text), err)
@@ -214,7 +222,7 @@ echo '{"outcome": "trained", "why": "zeros"}' > "$result/report.json"
 	}
 	c.ask(c.n, "auto")
 	c.finish(c.with(c.own(), fmt.Sprintf("  command: [%q]\n", program)))
-	return []string{record.OutcomeTrained, record.OutcomeUnchanged, record.OutcomeFailed}
+	return []string{record.OutcomeUnchanged, record.OutcomeFailed}
 }
 
 // cancels ends the request at some moment, mostly while it is trained, and wants the trainer free for the next one.
@@ -224,8 +232,7 @@ func (c *chaos) cancels() []string {
 	p := c.start(file)
 	if c.r.IntN(4) > 0 {
 		until(c.t, time.Minute, c.name+": it trains", func() bool {
-			found, _ := filepath.Glob(filepath.Join(c.jobDir(), "checkpoint-*"))
-			return len(found) > 0 || c.state() != ""
+			return len(c.checkpoints()) > 0 || c.state() != ""
 		})
 	}
 	c.sleep(0, 300)

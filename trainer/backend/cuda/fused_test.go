@@ -171,7 +171,9 @@ func tied(text string) backend.Problem {
 	return backend.Problem{Train: set, Head: h, Losses: []string{text}, Batch: n}
 }
 
-var tiedTexts = []string{"dual_focal", "dual_focal{variant:released}", "dual_focal{variant:eq25_26}", "au{csf:margin}", "crl"}
+var tiedTexts = []string{
+	"dual_focal", "dual_focal{variant:released}", "dual_focal{variant:eq25_26}", "au{csf:margin}", "crl",
+}
 
 // TestTies: of equal logits the first is the largest, as in the reference.
 func TestTies(t *testing.T) {

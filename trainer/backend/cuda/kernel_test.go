@@ -142,6 +142,10 @@ func kernelChecks() []check {
 		{"weights of rows", rowWeights},
 		{"bins and ranks", binsAndRanks},
 		{"parts of float32", parts},
+		{"masks", masks},
+		{"rows", rowsAlone},
+		{"sums of columns", columns},
+		{"updates", updates},
 	}...)
 }
 
@@ -203,6 +207,18 @@ func probabilities() error {
 		if want := math.Exp(float64(z[j+1])) / sum; !(math.Abs(float64(g)/want-1) <= bound) {
 			return fmt.Errorf("gradient of logit %g: %g, want %g", z[j+1], g, want)
 		}
+	}
+	// The sum over the others, where they are all that the loss has.
+	far := make([]float32, 60)
+	for j := range far[1:] {
+		far[j+1] = -70.3 - 0.11*float32(j%3)
+	}
+	sum = 0
+	for _, v := range far[1:] {
+		sum += math.Exp(float64(v))
+	}
+	if got, _, err := oneRow(far, lossTerm{Kind: lossCE, Weight: 1}); err != nil || !(math.Abs(got/sum-1) <= bound) {
+		return fmt.Errorf("loss %g, want %g; %w", got, sum, err)
 	}
 	return nil
 }
@@ -293,7 +309,8 @@ func binsAndRanks() error {
 			}
 			wanted := around{sorted[low], sorted[min(low+1, len(sorted)-1)], float64(len(scores))}
 			if !slices.Equal(counts, want) || found[0] != wanted {
-				return fmt.Errorf("%d bins, kappa %g: counts %v, %v, want %v, %v", bins, kappa, counts, found[0], want, wanted)
+				return fmt.Errorf("%d bins, kappa %g: counts %v, %v, want %v, %v",
+					bins, kappa, counts, found[0], want, wanted)
 			}
 		}
 	}
@@ -319,6 +336,161 @@ func parts() error {
 			if high[i] != h || low[i] != v-h {
 				return fmt.Errorf("%d numbers: %g is %g and %g, want %g and %g", n, v, high[i], low[i], h, v-h)
 			}
+		}
+	}
+	return nil
+}
+
+// same says where float32 numbers are not what they must be to the last bit.
+func same(what string, got, want []float32) error {
+	for i := range want {
+		if got[i] != want[i] {
+			return fmt.Errorf("%s: number %d is %g, want %g", what, i, got[i], want[i])
+		}
+	}
+	return nil
+}
+
+// masks of 1 to 9 weights: a thread has four of them, and the last one fewer. scaled is beside it.
+func masks() error {
+	stream := philox.Stream{Seed: 1 << 40, Purpose: philox.Mask, A: 1, B: 9}
+	for n := 1; n <= 9; n++ {
+		w, want, bits := numbers(n, 3), make([]float32, n), make([]byte, n)
+		for i := range n {
+			if uint64(stream.Block4(uint32(i / 4))[i%4]) < philox.Threshold(0.6) {
+				want[i], bits[i] = w[i], 1
+			}
+		}
+		var got, half []float32
+		var mask []byte
+		err := inLab(func(l *lab) error {
+			e := epochParams{Seed: 1 << 40, Threshold: philox.Threshold(0.6), First: 7, Step: 2}
+			at, view, to := upload(l, w), l.room(4*n), l.room(n)
+			l.run(masked, elements((n+3)/4), ptr(upload(l, []epochParams{e})), num(1), num(n), ptr(at), ptr(view), ptr(to))
+			got, mask = download[float32](l, view, n), download[byte](l, to, n)
+			l.run(scaled, elements(n), num(n), real32(0.5), ptr(at), ptr(view))
+			half = download[float32](l, view, n)
+			return nil
+		})
+		for i := range w {
+			w[i] *= 0.5
+		}
+		if err := errors.Join(err, same("masked", got, want), same("scaled", half, w)); err != nil {
+			return err
+		}
+		if !slices.Equal(mask, bits) {
+			return fmt.Errorf("mask %v, want %v", mask, bits)
+		}
+	}
+	return nil
+}
+
+// rowsAlone: biases and what is behind a ReLU, of rows that end with the array.
+func rowsAlone() error {
+	for _, width := range []int{1, 31, 33, 300} {
+		const n = 3
+		x, bias, delta := numbers(n*width, 1), numbers(width, 2), numbers(n*width, 3)
+		x[0] = 0
+		for _, relu := range []bool{false, true} {
+			wantX, wantDelta := slices.Clone(x), slices.Clone(delta)
+			for i := range x {
+				if wantX[i] += bias[i%width]; relu && wantX[i] < 0 {
+					wantX[i] = 0
+				}
+				if x[i] <= 0 {
+					wantDelta[i] = 0
+				}
+			}
+			var gotX, gotDelta []float32
+			err := inLab(func(l *lab) error {
+				out, act, to := upload(l, x), upload(l, x), upload(l, delta)
+				l.run(biased, eachRow(n, width), num(width), boolean(relu), ptr(upload(l, bias)), ptr(out))
+				l.run(reluBack, eachRow(n, width), num(width), ptr(act), ptr(to))
+				gotX, gotDelta = download[float32](l, out, n*width), download[float32](l, to, n*width)
+				return nil
+			})
+			if err := errors.Join(err, same("biased", gotX, wantX), same("relu_back", gotDelta, wantDelta)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// columns: sums of whole numbers are exact in any order.
+func columns() error {
+	for _, size := range [][2]int{{1, 1}, {5, 31}, {33, 33}, {700, 65}} {
+		n, width := size[0], size[1]
+		in, want := make([]float32, n*width), make([]float32, width)
+		wide, sum := make([]float64, n*width), make([]float64, width)
+		for i := range in {
+			in[i] = float32(i*7%13 - 6)
+			wide[i] = float64(in[i])
+			want[i%width] += in[i]
+			sum[i%width] += wide[i]
+		}
+		var got []float32
+		var total []float64
+		err := inLab(func(l *lab) error {
+			to, all := l.room(4*width), upload(l, make([]float64, width))
+			l.run(columnSums, grid{(width + 31) / 32, 1, 1024}, num(n), num(width), ptr(upload(l, in)), ptr(to))
+			l.run(sums, grid{width, 1, 256}, num(n), num(width), ptr(upload(l, wide)), ptr(all))
+			got, total = download[float32](l, to, width), download[float64](l, all, width)
+			return nil
+		})
+		if err := errors.Join(err, same("column_sums", got, want)); err != nil {
+			return err
+		}
+		if !slices.Equal(total, sum) {
+			return fmt.Errorf("sums of %d×%d: %v, want %v", n, width, total, sum)
+		}
+	}
+	return nil
+}
+
+// updates: each option of the step by itself, in numbers that show which was taken.
+func updates() error {
+	for option := range 8 {
+		e := epochParams{Step: 4, LR: 0.5, Momentum: 0.75, Decay: 0.125}
+		e.Decoupled, e.Nesterov = int32(option&1), int32(option>>1&1)
+		const n = 5
+		w, g, v := []float32{1, 2, -3, 4, 8}, []float32{2, -4, 8, 1, 16}, []float32{4, 8, -2, 1, 32}
+		mask := []byte{1, 0, 1, 0, 1}
+		wantW, wantV := make([]float32, n), make([]float32, n)
+		for i := range n {
+			gi, shrink := g[i], float32(0)
+			if option>>2 == 1 {
+				gi *= float32(mask[i])
+			}
+			if e.Decoupled != 0 {
+				shrink = e.LR * e.Decay * w[i]
+			} else {
+				gi += e.Decay * w[i]
+			}
+			wantV[i] = e.Momentum*v[i] + gi
+			step := wantV[i]
+			if e.Nesterov != 0 {
+				step = gi + e.Momentum*wantV[i]
+			}
+			wantW[i] = w[i] - e.LR*step - shrink
+		}
+		var gotW, gotV []float32
+		var after []epochParams
+		err := inLab(func(l *lab) error {
+			at, params, velocity, m := upload(l, []epochParams{e}), upload(l, w), upload(l, v), uint64(0)
+			if option>>2 == 1 {
+				m = upload(l, mask)
+			}
+			l.run(update, elements(n), ptr(at), num(n), ptr(params), ptr(upload(l, g)), ptr(velocity), ptr(m))
+			gotW, gotV = download[float32](l, params, n), download[float32](l, velocity, n)
+			after = download[epochParams](l, at, 1)
+			return nil
+		})
+		if err := errors.Join(err, same("weights", gotW, wantW), same("velocities", gotV, wantV)); err != nil {
+			return fmt.Errorf("options %03b: %w", option, err)
+		}
+		if e.Step++; after[0] != e {
+			return fmt.Errorf("options %03b: epoch %+v, want %+v", option, after[0], e)
 		}
 	}
 	return nil
