@@ -366,7 +366,8 @@ func masks() error {
 		err := inLab(func(l *lab) error {
 			e := epochParams{Seed: 1 << 40, Threshold: philox.Threshold(0.6), First: 7, Step: 2}
 			at, view, to := upload(l, w), l.room(4*n), l.room(n)
-			l.run(masked, elements((n+3)/4), ptr(upload(l, []epochParams{e})), num(1), num(n), ptr(at), ptr(view), ptr(to))
+			l.run(masked, elements((n+3)/4), ptr(upload(l, []epochParams{e})), num(1), num(n),
+				ptr(at), ptr(view), ptr(to))
 			got, mask = download[float32](l, view, n), download[byte](l, to, n)
 			l.run(scaled, elements(n), num(n), real32(0.5), ptr(at), ptr(view))
 			half = download[float32](l, view, n)
@@ -409,7 +410,8 @@ func rowsAlone() error {
 				gotX, gotDelta = download[float32](l, out, n*width), download[float32](l, to, n*width)
 				return nil
 			})
-			if err := errors.Join(err, same("biased", gotX, wantX), same("relu_back", gotDelta, wantDelta)); err != nil {
+			err = errors.Join(err, same("biased", gotX, wantX), same("relu_back", gotDelta, wantDelta))
+			if err != nil {
 				return err
 			}
 		}
