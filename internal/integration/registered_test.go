@@ -81,6 +81,24 @@ func sendRegistered(t *testing.T, s settings, in source, data *inputData) {
 	}
 }
 
+// sendOTLP sends the rows of a set-up by OpenTelemetry's SDK.
+func sendOTLP(t *testing.T, s settings) {
+	t.Helper()
+	rows := loadRows(t, streams[0].file, streams[0].array, streams[0].k)
+	data := &inputData{rows.K, rows.Scores, rows.Label}
+	var lines bytes.Buffer
+	for i := range setupRows {
+		lines.Write(asJSON(keys{"id": inputID(i), "ts": rowTime(i).UnixNano(), "logits": data.row(i),
+			"label": data.label[i]}))
+		lines.WriteByte('\n')
+	}
+	cmd := exec.Command(s.python(), filepath.Join("testdata", "otlp.py"), "http://"+s.listen+"/api/v1/ingest/otlp")
+	cmd.Stdin = &lines
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("otlp.py: %v\n%s", err, tail(out))
+	}
+}
+
 // waitsForSchema waits until the page says that records wait for the registry, and then lets plumbline reach it.
 func waitsForSchema(t *testing.T, s settings) {
 	t.Helper()

@@ -40,6 +40,7 @@ var setups = map[string]string{
 	"schema keyed":                      "topics: {keyed: true}",
 	"http ingest keyed":                 "http: {ingest: true}\ntopics: {keyed: true}",
 	"http ingest":                       "http: {ingest: true}",
+	"http OTLP":                         "http: {ingest: true}",
 	"http ingest beside inputs":         "http: {ingest: true}\ninputs: [{topic: a, model: m}]",
 	"train heads":                       "trigger: {enabled: true}\nheads: {shadow: true}",
 	"operations calibrated output":      "calibrated: {enabled: true}",
@@ -76,7 +77,10 @@ func TestSetups(t *testing.T) {
 			s.python = python
 			runOK(t, "topics", "create", "-c", s.file)
 			p := run(t, s)
-			if !sendHTTP(t, s) && !sendInputs(t, s) {
+			switch {
+			case strings.HasSuffix(name, "OTLP"):
+				sendOTLP(t, s)
+			case !sendHTTP(t, s) && !sendInputs(t, s):
 				runOK(t, "produce", "-c", s.file, rows, "--model", "digits", "--start", start.Format(time.RFC3339))
 			}
 			if s.registry != nil {

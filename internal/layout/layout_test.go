@@ -56,7 +56,7 @@ var rules = []struct {
 	{pkg: "sinks/...", may: []string{"pipeline/...", "internal/binenc", "internal/setting", "arrowio",
 		"arrowio/archivefile", "calib/..."}},
 	{pkg: "web/ingest", may: []string{"arrowio", "arrowio/wire", "pipeline/inputs"},
-		third: []string{"golang.org/x/sync/semaphore"}},
+		third: []string{"golang.org/x/sync/semaphore", "google.golang.org/protobuf/encoding/protowire"}},
 	{pkg: "web/calibrate", may: []string{"arrowio", "calib/calibrator"},
 		third: []string{"golang.org/x/sync/semaphore"}},
 	{pkg: "web/...", may: []string{"pipeline/record", "sinks/history"}},

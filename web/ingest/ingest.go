@@ -48,13 +48,15 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// Handler answers POST …/{model}/predictions and …/{model}/labels.
+// Handler answers POST …/{model}/predictions, …/{model}/labels, …/otlp/v1/logs and …/otlp/v1/traces.
 type Handler struct {
 	Options
 	writer   Writer
 	inFlight *semaphore.Weighted
 	pools    [2]sync.Pool // of *reader, by kind
-	mux      *http.ServeMux
+	// telemetry are those of exports, whose rows name their models.
+	telemetry [2]sync.Pool
+	mux       *http.ServeMux
 }
 
 // reader decodes the rows of one kind.
@@ -68,7 +70,11 @@ func New(w Writer, o Options) *Handler {
 	h := &Handler{Options: o, writer: w, inFlight: semaphore.NewWeighted(MaxInFlight), mux: http.NewServeMux()}
 	for kind, rows := range map[arrowio.Kind]string{arrowio.Predictions: "predictions", arrowio.Labels: "labels"} {
 		h.pools[kind].New = func() any { return h.newReader(rows) }
+		h.telemetry[kind].New = func() any { return h.newTelemetryReader(rows) }
 		h.mux.HandleFunc(Prefix+"{model}/"+rows, func(w http.ResponseWriter, r *http.Request) { h.take(w, r, kind) })
+	}
+	for _, kind := range otlpKinds {
+		h.mux.HandleFunc(Prefix+kind.path, func(w http.ResponseWriter, r *http.Request) { h.takeOTLP(w, r, kind) })
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "no such path: "+r.URL.Path)
@@ -144,6 +150,7 @@ func (h *Handler) tooLarge() string {
 type request struct {
 	kind           arrowio.Kind
 	model, version string
+	anyModel       bool // rows name their models
 	arrow          bool
 	body           []byte
 }
@@ -214,7 +221,7 @@ func (rd *reader) read(q *request) (messages [][]byte, a Answer, err error) {
 // add counts the rows of a batch.
 func (a *Answer) add(b *arrowio.Batch, q *request) error {
 	for _, m := range b.Models {
-		if m.Model != q.model && (q.kind == arrowio.Predictions || m.Model != "") {
+		if !q.anyModel && m.Model != q.model && (q.kind == arrowio.Predictions || m.Model != "") {
 			return wire.Errorf("model", "rows of model %.80q, the path says %.80q", m.Model, q.model)
 		}
 	}

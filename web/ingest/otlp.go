@@ -1,0 +1,369 @@
+package ingest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline/inputs"
+)
+
+// telemetrySize is how many times its bytes an export takes while it is read.
+const telemetrySize = 8
+
+// The attributes that become columns, by column, first ones first. Those of a record come before those of its resource.
+var attributeNames = map[string][]string{
+	"id":       {"plumbline.id", "gen_ai.response.id"},
+	"model":    {"plumbline.model", "gen_ai.response.model", "gen_ai.request.model", "service.name"},
+	"version":  {"plumbline.version", "service.version"},
+	"label":    {"plumbline.label", "gen_ai.evaluation.score.value"},
+	"logits":   {"plumbline.logits"},
+	"probs":    {"plumbline.probs"},
+	"logit":    {"plumbline.logit"},
+	"prob":     {"plumbline.prob"},
+	"features": {"plumbline.features"},
+	"served":   {"plumbline.served"},
+	"weight":   {"plumbline.weight"},
+}
+
+var scoreColumns = []string{"logits", "probs", "logit", "prob"}
+
+// otlpKind is an endpoint of OTLP over HTTP.
+type otlpKind struct {
+	path     string
+	spans    bool
+	rejected string // field of the answer in JSON
+}
+
+var otlpKinds = []otlpKind{{"otlp/v1/logs", false, "rejectedLogRecords"}, {"otlp/v1/traces", true, "rejectedSpans"}}
+
+// takeOTLP takes an export of logs or of spans.
+func (h *Handler) takeOTLP(w http.ResponseWriter, r *http.Request, kind otlpKind) {
+	t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	a := otlpAnswer{w: w, inJSON: t == "application/json", kind: kind}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		a.fail(http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: POST")
+		return
+	}
+	if !a.inJSON && t != "application/x-protobuf" {
+		fail(w, http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type %.80q: must be application/x-protobuf or "+
+			"application/json", r.Header.Get("Content-Type")))
+		return
+	}
+	encoding := r.Header.Get("Content-Encoding")
+	weight := int64(h.MaxBody)
+	if n := r.ContentLength; n >= 0 && n < weight && encoding == "" {
+		weight = max(n, 1)
+	}
+	weight = min(telemetrySize*weight, MaxInFlight)
+	if !h.inFlight.TryAcquire(weight) {
+		w.Header().Set("Retry-After", "1")
+		a.fail(http.StatusTooManyRequests, "too much is in flight: wait, or send less at a time")
+		return
+	}
+	defer h.inFlight.Release(weight)
+	body, code, err := h.inflated(w, r, encoding)
+	if err != nil {
+		a.fail(code, err.Error())
+		return
+	}
+	x := &export{}
+	if a.inJSON {
+		err = json.Unmarshal(body, x)
+	} else {
+		err = x.protobuf(body, kind.spans)
+	}
+	if err != nil {
+		a.fail(http.StatusBadRequest, err.Error())
+		return
+	}
+	h.writeOTLP(r, &a, x)
+}
+
+// inflated reads a body, which may be compressed by gzip.
+func (h *Handler) inflated(w http.ResponseWriter, r *http.Request, encoding string) (body []byte, code int, err error) {
+	var from io.Reader = http.MaxBytesReader(w, r.Body, int64(h.MaxBody))
+	switch encoding {
+	case "", "identity":
+	case "gzip":
+		z, err := gzip.NewReader(from)
+		if err != nil {
+			return nil, http.StatusBadRequest, fmt.Errorf("body: %w", err)
+		}
+		from = io.LimitReader(z, int64(h.MaxBody)+1)
+	default:
+		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Encoding %.40q: must be gzip, or none", encoding)
+	}
+	body, err = io.ReadAll(from)
+	var large *http.MaxBytesError
+	if errors.As(err, &large) || len(body) > h.MaxBody {
+		return nil, http.StatusRequestEntityTooLarge, errors.New(h.tooLarge())
+	}
+	return body, http.StatusBadRequest, err
+}
+
+// writeOTLP writes the rows of an export and answers when they are durable.
+func (h *Handler) writeOTLP(r *http.Request, a *otlpAnswer, x *export) {
+	predictions, labels := x.rows(h.Slices, a.kind.spans)
+	if h.NoLabels {
+		labels = nil // they come with their predictions
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	var total telemetryAnswer
+	for kind, lines := range map[arrowio.Kind][][]byte{arrowio.Predictions: predictions, arrowio.Labels: labels} {
+		messages := h.readLines(kind, lines, &total)
+		if len(messages) == 0 {
+			continue
+		}
+		if err := h.writer.Put(ctx, kind, messages); err != nil {
+			h.Log.Warn("rows over OTLP were not written", "err", err)
+			a.w.Header().Set("Retry-After", "5")
+			a.fail(http.StatusServiceUnavailable, "Kafka has not taken all rows: send them again; "+
+				"an id that was written counts once")
+			return
+		}
+	}
+	a.done(&total)
+}
+
+// telemetryAnswer counts records whose attributes make no row.
+type telemetryAnswer struct {
+	rejected int
+	first    string
+}
+
+func (a *telemetryAnswer) reject(n int, why string) {
+	if a.rejected += n; a.first == "" {
+		a.first = why
+	}
+}
+
+// readLines makes messages of rows, as many at a time as a message may have. Where one is wrong, the others count.
+func (h *Handler) readLines(kind arrowio.Kind, lines [][]byte, a *telemetryAnswer) (messages [][]byte) {
+	rd := h.telemetry[kind].Get().(*reader)
+	defer h.telemetry[kind].Put(rd)
+	var read func(lines [][]byte)
+	read = func(lines [][]byte) {
+		ms, answer, err := rd.read(&request{kind: kind, anyModel: true, body: bytes.Join(lines, []byte("\n"))})
+		switch {
+		case err == nil:
+			messages = append(messages, ms...)
+			if answer.Rejected > 0 {
+				a.reject(answer.Rejected, answer.First[0].Reason+": in the dead-letter topic")
+			}
+		case len(lines) == 1:
+			a.reject(1, err.Error())
+		default:
+			read(lines[:len(lines)/2])
+			read(lines[len(lines)/2:])
+		}
+	}
+	for from, to := 0, 0; from < len(lines); from = to {
+		size := 0
+		for to < len(lines) && (to == from || size+len(lines[to]) < h.MaxBody/2) {
+			size += len(lines[to]) + 1
+			to++
+		}
+		read(lines[from:to])
+	}
+	return messages
+}
+
+// newTelemetryReader has the default paths of JSON, the model's included.
+func (h *Handler) newTelemetryReader(rows string) *reader {
+	d, err := inputs.New(inputs.Config{Format: "json", Rows: rows}, inputs.Options{Slices: h.Slices, MaxBytes: h.MaxBody})
+	if err != nil {
+		panic("ingest: " + err.Error())
+	}
+	return &reader{d, arrowio.NewDecoder(arrowio.Options{Slices: h.Slices, MaxMessageBytes: h.MaxBody})}
+}
+
+// rows are those of predictions and of labels, as lines of JSON. Records with neither are passed over.
+func (x *export) rows(sliceNames []string, spans bool) (predictions, labels [][]byte) {
+	x.each(spans, func(resource attributes, t *telemetry) {
+		find := func(names ...string) *anyValue {
+			for _, name := range names {
+				if v := t.Attributes.get(name); v != nil {
+					return v
+				}
+			}
+			for _, name := range names {
+				if v := resource.get(name); v != nil {
+					return v
+				}
+			}
+			return nil
+		}
+		scored := slices.ContainsFunc(scoreColumns, func(c string) bool { return t.Attributes.get("plumbline."+c) != nil })
+		label := find(attributeNames["label"]...)
+		if !scored && !label.class() {
+			return
+		}
+		line := []byte(`{"ts":null`)
+		if at := t.time(); at > 0 {
+			line = strconv.AppendUint([]byte(`{"ts":`), uint64(at), 10)
+		}
+		for column, names := range attributeNames {
+			v := find(names...)
+			if v != nil && (column != "label" || v.class()) {
+				line = v.appendJSON(append(appendText(append(line, ','), column), ':'))
+			}
+		}
+		if find(attributeNames["id"]...) == nil && t.SpanID != "" {
+			line = appendText(append(line, `,"id":`...), t.TraceID+"-"+t.SpanID)
+		}
+		for _, name := range sliceNames {
+			if v := find(name); v != nil && attributeNames[name] == nil && scored {
+				line = v.appendJSON(append(appendText(append(line, ','), name), ':'))
+			}
+		}
+		if line = append(line, '}'); scored {
+			predictions = append(predictions, line)
+		} else {
+			labels = append(labels, line)
+		}
+	})
+	return predictions, labels
+}
+
+// time is when a record was made: a span at its end.
+func (t *telemetry) time() nanos {
+	for _, at := range []nanos{t.EndTimeUnixNano, t.TimeUnixNano, t.ObservedTimeUnixNano} {
+		if at > 0 {
+			return at
+		}
+	}
+	return 0
+}
+
+func appendText(b []byte, s string) []byte {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic("ingest: text does not encode: " + err.Error())
+	}
+	return append(b, text...)
+}
+
+// class reports whether a value can be a label: an evaluation may have a score between 0 and 1 instead.
+func (v *anyValue) class() bool {
+	if v == nil {
+		return false
+	}
+	return v.DoubleValue == nil || float64(*v.DoubleValue) == math.Trunc(float64(*v.DoubleValue))
+}
+
+// appendJSON appends a value; what JSON has no number for is null, and so are values with names in them.
+func (v *anyValue) appendJSON(b []byte) []byte {
+	switch {
+	case v.StringValue != nil:
+		return appendText(b, *v.StringValue)
+	case v.BoolValue != nil:
+		return strconv.AppendBool(b, *v.BoolValue)
+	case v.IntValue != nil:
+		return strconv.AppendInt(b, int64(*v.IntValue), 10)
+	case v.DoubleValue != nil && !math.IsNaN(float64(*v.DoubleValue)) && !math.IsInf(float64(*v.DoubleValue), 0):
+		return strconv.AppendFloat(b, float64(*v.DoubleValue), 'g', -1, 64)
+	case v.ArrayValue != nil:
+		b = append(b, '[')
+		for i := range v.ArrayValue.Values {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = v.ArrayValue.Values[i].appendJSON(b)
+		}
+		return append(b, ']')
+	}
+	return append(b, "null"...)
+}
+
+// otlpAnswer answers as the protocol has it, in the encoding of the request.
+type otlpAnswer struct {
+	w      http.ResponseWriter
+	inJSON bool
+	kind   otlpKind
+}
+
+// done says how many rows were rejected: ExportLogsServiceResponse or that of spans, partial_success = 1, of which the
+// number = 1, error_message = 2.
+func (a *otlpAnswer) done(total *telemetryAnswer) {
+	why := ""
+	if total.rejected > 0 {
+		why = fmt.Sprintf("%d rejected, the first: %s", total.rejected, total.first)
+	}
+	if a.inJSON {
+		out := map[string]any{}
+		if why != "" {
+			out["partialSuccess"] = map[string]string{a.kind.rejected: strconv.Itoa(total.rejected), "errorMessage": why}
+		}
+		reply(a.w, http.StatusOK, out)
+		return
+	}
+	var b []byte
+	if why != "" {
+		b = protowire.AppendVarint(protowire.AppendTag(b, 1, protowire.VarintType), uint64(total.rejected))
+		b = protowire.AppendString(protowire.AppendTag(b, 2, protowire.BytesType), why)
+		b = protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), b)
+	}
+	a.send(http.StatusOK, b)
+}
+
+// fail answers with google.rpc.Status: code = 1, message = 2.
+func (a *otlpAnswer) fail(code int, msg string) {
+	if a.inJSON {
+		reply(a.w, code, map[string]any{"code": code, "message": msg})
+		return
+	}
+	b := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(code))
+	a.send(code, protowire.AppendString(protowire.AppendTag(b, 2, protowire.BytesType), msg))
+}
+
+func (a *otlpAnswer) send(code int, body []byte) {
+	a.w.Header().Set("Content-Type", "application/x-protobuf")
+	a.w.Header().Set("Cache-Control", "no-store")
+	a.w.WriteHeader(code)
+	_, _ = a.w.Write(body)
+}
+
+// whole, nanos and double are numbers that OTLP in JSON may write as text.
+type (
+	whole  int64
+	nanos  uint64
+	double float64
+)
+
+func unquoted(b []byte) string { return string(bytes.Trim(b, `"`)) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *whole) UnmarshalJSON(b []byte) error {
+	v, err := strconv.ParseInt(unquoted(b), 10, 64)
+	*n = whole(v)
+	return err
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *nanos) UnmarshalJSON(b []byte) error {
+	v, err := strconv.ParseUint(unquoted(b), 10, 63)
+	*n = nanos(v)
+	return err
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *double) UnmarshalJSON(b []byte) error {
+	v, err := strconv.ParseFloat(unquoted(b), 64)
+	*n = double(v)
+	return err
+}

@@ -1,0 +1,173 @@
+package ingest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/plumbline/plumbline/arrowio"
+)
+
+// logs is an export with a prediction, its evaluation, a record of something else and one that is wrong.
+const logs = `{"resourceLogs":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"m"}},
+	{"key":"region","value":{"stringValue":"north"}}]},"scopeLogs":[{"logRecords":[
+	{"timeUnixNano":"1709251200000000000","attributes":[{"key":"gen_ai.response.id","value":{"stringValue":"a"}},
+		{"key":"plumbline.probs","value":{"arrayValue":{"values":[{"doubleValue":0.25},{"doubleValue":0.75}]}}},
+		{"key":"service.version","value":{"stringValue":"7"}}]},
+	{"observedTimeUnixNano":1709251201000000000,"attributes":[{"key":"gen_ai.response.id","value":{"stringValue":"a"}},
+		{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":1}}]},
+	{"attributes":[{"key":"gen_ai.response.id","value":{"stringValue":"a"}},
+		{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":0.85}}]},
+	{"body":{"stringValue":"started"}},
+	{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331",
+		"attributes":[{"key":"plumbline.logits","value":{"stringValue":"none"}}]}]}]}]}`
+
+// message, text and attr write Protobuf by hand.
+func message(n protowire.Number, parts ...[]byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, n, protowire.BytesType), bytes.Join(parts, nil))
+}
+
+func attr(n protowire.Number, key string, value []byte) []byte {
+	return message(n, message(1, []byte(key)), message(2, value))
+}
+
+func doubles(v ...float64) []byte {
+	var items []byte
+	for _, f := range v {
+		items = append(items, message(1, protowire.AppendFixed64(protowire.AppendTag(nil, 4, protowire.Fixed64Type),
+			math.Float64bits(f)))...)
+	}
+	return message(5, items)
+}
+
+// spans is an export in Protobuf of one span, without an id but its own.
+func spans() []byte {
+	trace, _ := hex.DecodeString("0af7651916cd43dd8448eb211c80319c")
+	span, _ := hex.DecodeString("b7ad6b7169203331")
+	end := protowire.AppendFixed64(protowire.AppendTag(nil, 8, protowire.Fixed64Type), 1709251200000000000)
+	label := message(2, protowire.AppendVarint(protowire.AppendTag(nil, 3, protowire.VarintType), 1))
+	return message(1,
+		message(1, attr(1, "service.name", message(1, []byte("m"))), attr(1, "region", message(1, []byte("north")))),
+		message(2, message(2, message(1, trace), message(2, span), end, attr(9, "plumbline.probs", doubles(.25, .75)),
+			message(9, message(1, []byte("plumbline.label")), label))))
+}
+
+func postOTLP(h http.Handler, path, contentType, encoding string, body []byte) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, Prefix+path, bytes.NewReader(body))
+	r.Header.Set("Content-Type", contentType)
+	r.Header.Set("Content-Encoding", encoding)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestOTLP(t *testing.T) {
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write([]byte(logs))
+	_ = z.Close()
+	for name, x := range map[string]struct {
+		path, contentType, encoding string
+		body                        []byte
+		id, version, answer         string
+		labels                      int
+	}{
+		"logs":       {"otlp/v1/logs", "application/json", "", []byte(logs), "a", "7", `"rejectedLogRecords":"1"`, 1},
+		"logs, gzip": {"otlp/v1/logs", "application/json", "gzip", zipped.Bytes(), "a", "7", "has text", 1},
+		"spans": {"otlp/v1/traces", "application/x-protobuf", "", spans(),
+			"0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331", "0", "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := &written{}
+			w := postOTLP(newTest(to), x.path, x.contentType, x.encoding, x.body)
+			if w.Code != 200 || x.answer != "has text" && !strings.Contains(w.Body.String(), x.answer) {
+				t.Fatalf("got %d %s", w.Code, w.Body)
+			}
+			labels := 0
+			for i, m := range to.messages {
+				bs, err := arrowio.NewDecoder(arrowio.Options{Slices: []string{"region"}}).Decode(m, arrowio.Origin{},
+					to.kinds[min(i, len(to.kinds)-1)])
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := bs[0]
+				if b.IDs[0] != arrowio.HashID(x.id) {
+					t.Errorf("ids %v", b.IDs)
+				}
+				if to.kinds[i] == arrowio.Labels {
+					labels++
+					continue
+				}
+				if b.N != 1 || b.Scores[1] != .75 || b.TS[0] != 1709251200000000000 ||
+					b.Models[0] != (arrowio.ModelKey{Model: "m", Version: x.version}) ||
+					b.Slices[0].Values[b.Slices[0].Index[0]] != "north" || x.labels == 0 && b.Label[0] != 1 {
+					t.Errorf("got %+v", b)
+				}
+			}
+			if labels != x.labels || len(to.messages) != 1+x.labels {
+				t.Errorf("%d messages, %d of labels", len(to.messages), labels)
+			}
+		})
+	}
+}
+
+func TestOTLPRefusals(t *testing.T) {
+	bomb := func() []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = io.CopyN(z, zeros{}, 64<<20)
+		_ = z.Close()
+		return b.Bytes()
+	}()
+	for _, c := range []struct {
+		path, contentType, encoding string
+		body                        []byte
+		code                        int
+	}{
+		{"otlp/v1/logs", "text/plain", "", nil, 415},
+		{"otlp/v1/logs", "application/json", "zstd", []byte("{}"), 415},
+		{"otlp/v1/logs", "application/json", "gzip", []byte("{}"), 400},
+		{"otlp/v1/logs", "application/json", "", []byte(`{"resourceLogs":7}`), 400},
+		{"otlp/v1/traces", "application/x-protobuf", "", []byte{0x0a, 5}, 400},
+		{"otlp/v1/traces", "application/json", "gzip", bomb, 413},
+		{"otlp/v1/metrics", "application/json", "", []byte("{}"), 404},
+	} {
+		if w := postOTLP(newTest(&written{}), c.path, c.contentType, c.encoding, c.body); w.Code != c.code {
+			t.Errorf("%+v: got %d %s", c.path, w.Code, w.Body)
+		}
+	}
+	w := postOTLP(newTest(&written{err: io.EOF}), "otlp/v1/traces", "application/x-protobuf", "", spans())
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("got %d", w.Code)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func FuzzOTLP(f *testing.F) {
+	f.Add([]byte(logs), true, false)
+	f.Add(spans(), false, true)
+	f.Add(spans(), false, false)
+	f.Fuzz(func(t *testing.T, body []byte, inJSON, ofSpans bool) {
+		path, contentType := "otlp/v1/logs", "application/x-protobuf"
+		if inJSON {
+			contentType = "application/json"
+		}
+		if ofSpans {
+			path = "otlp/v1/traces"
+		}
+		if w := postOTLP(newTest(&written{}), path, contentType, "", body); w.Code != 200 && w.Code != 400 && w.Code != 413 {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+	})
+}
