@@ -105,7 +105,8 @@ func (h *Handler) inflated(w http.ResponseWriter, r *http.Request, encoding stri
 		}
 		from = io.LimitReader(z, int64(h.MaxBody)+1)
 	default:
-		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Encoding %.40q: must be gzip, or none", encoding)
+		return nil, http.StatusUnsupportedMediaType,
+			fmt.Errorf("Content-Encoding %.40q: must be gzip, or none", encoding)
 	}
 	body, err = io.ReadAll(from)
 	var large *http.MaxBytesError
@@ -185,7 +186,8 @@ func (h *Handler) readLines(kind arrowio.Kind, lines [][]byte, a *telemetryAnswe
 
 // newTelemetryReader has the default paths of JSON, the model's included.
 func (h *Handler) newTelemetryReader(rows string) *reader {
-	d, err := inputs.New(inputs.Config{Format: "json", Rows: rows}, inputs.Options{Slices: h.Slices, MaxBytes: h.MaxBody})
+	o := inputs.Options{Slices: h.Slices, MaxBytes: h.MaxBody}
+	d, err := inputs.New(inputs.Config{Format: "json", Rows: rows}, o)
 	if err != nil {
 		panic("ingest: " + err.Error())
 	}
@@ -208,7 +210,9 @@ func (x *export) rows(sliceNames []string, spans bool) (predictions, labels [][]
 			}
 			return nil
 		}
-		scored := slices.ContainsFunc(scoreColumns, func(c string) bool { return t.Attributes.get("plumbline."+c) != nil })
+		scored := slices.ContainsFunc(scoreColumns, func(column string) bool {
+			return t.Attributes.get("plumbline."+column) != nil
+		})
 		label := find(attributeNames["label"]...)
 		if !scored && !label.class() {
 			return
@@ -307,7 +311,10 @@ func (a *otlpAnswer) done(total *telemetryAnswer) {
 	if a.inJSON {
 		out := map[string]any{}
 		if why != "" {
-			out["partialSuccess"] = map[string]string{a.kind.rejected: strconv.Itoa(total.rejected), "errorMessage": why}
+			out["partialSuccess"] = map[string]string{
+				a.kind.rejected: strconv.Itoa(total.rejected),
+				"errorMessage":  why,
+			}
 		}
 		reply(a.w, http.StatusOK, out)
 		return

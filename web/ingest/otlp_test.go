@@ -166,7 +166,8 @@ func FuzzOTLP(f *testing.F) {
 		if ofSpans {
 			path = "otlp/v1/traces"
 		}
-		if w := postOTLP(newTest(&written{}), path, contentType, "", body); w.Code != 200 && w.Code != 400 && w.Code != 413 {
+		w := postOTLP(newTest(&written{}), path, contentType, "", body)
+		if w.Code != 200 && w.Code != 400 && w.Code != 413 {
 			t.Errorf("got %d %s", w.Code, w.Body)
 		}
 	})
