@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -62,4 +63,28 @@ func TestPythonClient(t *testing.T) {
 	if st.Counts.Labels != 3*rows || st.Counts.Joined != 3*rows || refused != 0 {
 		t.Errorf("counts: %+v", st.Counts)
 	}
+	pythonOutage(t, python, filepath.Join(dir, "tests", "broker.py"))
+}
+
+// pythonOutage: the broker is killed while rows come in, and is away for six seconds. No row is lost or counted twice.
+func pythonOutage(t *testing.T, python, script string) {
+	a := newAlone(t)
+	a.start("serve", "--embedded", a.dir)
+	a.await(0, 0)
+	const rows = 60_000
+	cmd := exec.Command(python, script, a.kafka(), "60000", "20")
+	cmd.Stderr = t.Output()
+	done := make(chan []byte, 1)
+	go func() { out, _ := cmd.Output(); done <- out }()
+	time.Sleep(2 * time.Second)
+	a.end(syscall.SIGKILL)
+	time.Sleep(6 * time.Second)
+	a.start("serve", "--embedded", a.dir)
+	var got struct{ Logged, Sent, Dropped, Failed int }
+	out := <-done
+	if err := json.Unmarshal(out, &got); err != nil || got.Sent != 2*rows || got.Logged != 2*rows {
+		t.Errorf("outage: %v: %s", err, out)
+	}
+	t.Logf("outage: %s", strings.TrimSpace(string(out)))
+	a.await(rows, rows)
 }

@@ -22,15 +22,15 @@ import (
 
 // alone is a deployment that begins without Kafka.
 type alone struct {
-	t           *testing.T
-	dir, listen string
-	cmd         *exec.Cmd
+	t                         *testing.T
+	dir, listen, broker, name string
+	cmd                       *exec.Cmd
 }
 
 // newAlone has topics of its own names, because they end up on the broker of all tests.
 func newAlone(t *testing.T) *alone {
-	a := &alone{t: t, dir: t.TempDir(), listen: freePort(t)}
 	name := fmt.Sprintf("alone-%d", time.Now().UnixNano())
+	a := &alone{t: t, dir: t.TempDir(), listen: freePort(t), broker: freePort(t), name: name}
 	var topics strings.Builder
 	for _, key := range []string{"logits", "labels", "panes", "snapshots", "calibrators", "alerts", "decisions",
 		"finetune",
@@ -38,7 +38,7 @@ func newAlone(t *testing.T) *alone {
 		fmt.Fprintf(&topics, "  %s: %s.%s\n", key, name, key)
 	}
 	text := fmt.Sprintf("kafka:\n  brokers: [%q]\n  partitions: 2\ngroup: %s\ntopics:\n  keyed: true\n%scheckpoints:\n"+
-		"  dir: %q\n  interval: 1s\nhttp:\n  listen: %q\n  ingest: true\n", freePort(t), name, topics.String(),
+		"  dir: %q\n  interval: 1s\nhttp:\n  listen: %q\n  ingest: true\n", a.broker, name, topics.String(),
 		filepath.Join(a.dir, "state"), a.listen)
 	if err := os.WriteFile(a.config(), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -48,6 +48,11 @@ func newAlone(t *testing.T) *alone {
 }
 
 func (a *alone) config() string { return filepath.Join(a.dir, "plumbline.yaml") }
+
+// kafka is the address for a client.
+func (a *alone) kafka() string {
+	return "kafka://" + a.broker + "?logits=" + a.name + ".logits&labels=" + a.name + ".labels"
+}
 
 func (a *alone) start(args ...string) {
 	a.cmd = exec.Command(binary, args...)

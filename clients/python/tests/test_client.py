@@ -3,6 +3,8 @@ import http.server
 import json
 import os
 import pathlib
+import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -138,6 +140,71 @@ class TestLogger(unittest.TestCase):
             logger.log(["a"], probs=[[0.5, 0.5]])
         s = logger.stats()
         self.assertEqual((s.failed, s.errors), (1, {"400: not now": 1}))
+
+    def test_what_is_refused_for_good_is_counted_and_the_rest_goes_on(self):
+        for code in (401, 403, 404, 413, 422):
+            dropped = []
+            r = self.receiver(code)
+            with PlumblineLogger("m", to=r.url, linger=0.01, on_drop=lambda rows, _why: dropped.append(rows)) as logger:
+                logger.log(["a"], probs=[[0.5, 0.5]])
+                time.sleep(0.1)
+                logger.label(["a"], [1])
+            s = logger.stats()
+            self.assertEqual((s.failed, s.sent, dropped, s.errors), (1, 1, [1], {f"{code}: not now": 1}))
+
+    def test_too_large_is_halved(self):
+        r = self.receiver()
+        take = r.take
+
+        def small(path, body):
+            return (413, {}, b"{}") if len(body) > 3000 else take(path, body)
+
+        s = Server(small)
+        self.addCleanup(s.close)
+        ids = [f"row-{i}" for i in range(300)]
+        with PlumblineLogger("m", to=s.url, linger=0.01) as logger:
+            logger.label(ids, np.zeros(300, int))
+            logger.log(["large"], probs=np.full((1, 2000), 1 / 2000))
+            logger.label("after", 1)
+        got = logger.stats()
+        self.assertEqual((got.sent, got.failed), (301, 1), got)
+        self.assertEqual([q["id"] for q in r.rows["labels"]], [*ids, "after"])
+
+    def test_at_the_end_of_the_process(self):
+        """What was logged arrives without close(), also when an error ends the process; children of a pool do not
+        hang or send twice."""
+        r = self.receiver()
+        program = f"""
+import multiprocessing, sys
+from plumbline import PlumblineLogger
+logger = PlumblineLogger("m", to={r.url!r}, linger=60)
+def child(i):
+    logger.log([f"child-{{i}}"], probs=[[0.5, 0.5]])
+    return logger.close().sent
+logger.log(["parent"], probs=[[0.5, 0.5]])
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    assert sum(pool.map(child, range(1))) == 1
+raise SystemExit(7)
+"""
+        done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True)
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertEqual(sorted(q["id"] for q in r.rows["predictions"]), ["child-0", "parent"])
+
+    def test_a_kill_loses_no_more_than_what_lingers(self):
+        r = self.receiver()
+        program = f"""
+import os, signal, time
+from plumbline import PlumblineLogger
+logger = PlumblineLogger("m", to={r.url!r}, linger=0.05)
+for i in range(100):
+    logger.label(i, 1)
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+        subprocess.run([sys.executable, "-c", program], timeout=60)
+        got = [q["id"] for q in r.rows["labels"]]
+        self.assertEqual(got, list(range(len(got))))
+        self.assertGreater(len(got), 50)
 
     def test_bounded_and_fast_without_anybody(self):
         dropped = []

@@ -6,7 +6,6 @@ import base64
 import http.client
 import json
 import ssl
-import threading
 import time
 import urllib.parse
 from collections.abc import Callable
@@ -45,6 +44,7 @@ class Kafka:
         config = {"bootstrap.servers": url.netloc, "enable.idempotence": True, "linger.ms": 5,
                   "message.timeout.ms": 300_000, "queue.buffering.max.kbytes": 32_768,
                   "compression.type": "lz4", "message.max.bytes": 8 << 20, **query, **options}
+        self._largest = int(config["message.max.bytes"]) - 4096  # what a record and its batch need around a message
         self._producer = Producer(config)
         self._model, self._version = model, version
         self._partitions: dict[str, int] = {}
@@ -76,7 +76,7 @@ class Kafka:
         while start < len(at):
             end = int(at.searchsorted(at[start], side="right"))
             part = batch.slice(start, end - start)
-            parts.append((int(at[start]), part.num_rows, _columns.encode(part, self._model, self._version)))
+            parts += [(int(at[start]), n, value) for n, value in self._messages(part)]
             start = end
         if len(self._producer) > 2_000 or sum(len(p[2]) for p in parts) > self._room():
             raise Later("the producer's queue is full")
@@ -86,8 +86,16 @@ class Kafka:
 
             try:
                 self._producer.produce(topic, value, partition=partition, on_delivery=report)
-            except BufferError:
-                done(rows, "the producer's queue is full")
+            except Exception as e:  # one that no repetition helps: it must not hold up the others
+                done(rows, f"{type(e).__name__}: {e}")
+
+    def _messages(self, batch: pa.RecordBatch) -> list[tuple[int, bytes]]:
+        """The rows as messages, halved until they fit."""
+        value = _columns.encode(batch, self._model, self._version)
+        if len(value) <= self._largest or batch.num_rows == 1:
+            return [(batch.num_rows, value)]
+        half = batch.num_rows // 2
+        return self._messages(batch.slice(0, half)) + self._messages(batch.slice(half))
 
     def _room(self) -> int:
         return 24 << 20
@@ -114,26 +122,38 @@ class HTTP:
         self._tls: ssl.SSLContext | None = options.get("tls")
         self._connection: http.client.HTTPConnection | None = None
         self._wait_until = 0.0
-        self._lock = threading.Lock()
+        self._left: tuple[pa.RecordBatch, list[pa.RecordBatch]] | None = None
 
     def send(self, kind: str, batch: pa.RecordBatch, done: Done) -> None:
         if time.monotonic() < self._wait_until:
             raise Later
+        if self._left is None or self._left[0] is not batch:
+            self._left = (batch, [batch])
+        parts = self._left[1]  # what is too large is halved; the same batch comes again after Later
+        while parts:
+            status, text, wait = self._try(kind, parts[0])
+            if status == 413 and parts[0].num_rows > 1:
+                half = parts[0].num_rows // 2
+                parts[:1] = [parts[0].slice(0, half), parts[0].slice(half)]
+                continue
+            if status == 429 or status >= 500:
+                self._wait_until = time.monotonic() + min(float(wait or 1), 30)
+                raise Later(f"{status}: {text}")
+            part = parts.pop(0)
+            if status < 300:
+                self._taken(part.num_rows, text, done)
+            else:
+                done(part.num_rows, f"{status}: {text}")
+        self._left = None
+
+    def _try(self, kind: str, batch: pa.RecordBatch) -> tuple[int, str, str | None]:
         path = f"{self._url.path.rstrip('/')}/api/v1/ingest/{urllib.parse.quote(self._model, safe='')}/{kind}"
-        body = _columns.encode(batch, self._model, self._version)
         try:
-            status, text, wait = self._post(path, body)
+            return self._post(path, _columns.encode(batch, self._model, self._version))
         except (OSError, http.client.HTTPException) as e:
             self._connection = None
             self._wait_until = time.monotonic() + 1
             raise Later(str(e)) from e
-        if status < 300:
-            self._taken(batch.num_rows, text, done)
-        elif status == 429 or status >= 500:
-            self._wait_until = time.monotonic() + min(float(wait or 1), 30)
-            raise Later(f"{status}: {text}")
-        else:
-            done(batch.num_rows, f"{status}: {text}")
 
     def _taken(self, rows: int, text: str, done: Done) -> None:
         """Some rows of a request that was taken may be rejected."""
