@@ -28,7 +28,8 @@ func TestEstimatesInBrowser(t *testing.T) {
 		},
 		Predictions: 91,
 		Unlabelled: &record.Unlabelled{
-			Rows: 91,
+			Rows:  91,
+			Range: &record.Range{Lo: .775, Hi: .8225, Margin: .01, Blocks: 12, Known: true},
 			Estimates: []record.Estimate{{Method: "label shift (BBSE)",
 				Assumption: "only the shares of the classes have moved", Accuracy: .8125, Lo: .79, Hi: .83, ECE: &ece,
 				Miss: &record.Miss{Labelled: 50, Difference: .1, SE: .02, Z: 5}}},
@@ -42,7 +43,8 @@ func TestEstimatesInBrowser(t *testing.T) {
 	srv := httptest.NewServer(still(h))
 	defer srv.Close()
 	dom := chromium(t, srv.URL, "--dump-dom")
-	for _, want := range []string{"Before labels", "label shift (BBSE)", "81.25", "79.00 – 83.00", "4.10",
+	for _, want := range []string{"Before labels: accuracy between 77.50", "82.25", "last 12 blocks", "1.00",
+		"label shift (BBSE)", "81.25", "79.00 – 83.00", "4.10",
 		"5.0 s.e., failed", "only the shares of the classes have moved",
 		"PSI 0.2500", "it fails, so do these numbers", "condition 3.2", "40.00", "4.00", "too few rows yet"} {
 		if !strings.Contains(dom, want) {

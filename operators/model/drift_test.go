@@ -59,6 +59,7 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 	var refTo int64
 	compared, moved := 0, 0
+	var last record.Range
 	for _, snap := range w.Finals() {
 		u := snap.Unlabelled
 		if snap.Predictions < 10 { // the last one
@@ -90,6 +91,10 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 		if end <= change && slices.Contains(over, true) || start >= change && slices.Contains(over, false) {
 			t.Errorf("window from %s, the change is at %d: over %v", snap.Window.Start, change, over)
 		}
+		checkRange(t, u)
+		if u.Range.Blocks >= last.Blocks {
+			last = *u.Range
+		}
 		if start >= change {
 			moved++
 			shift := u.Estimates[1]
@@ -101,6 +106,25 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 	}
 	if compared < 5 || moved < 2 {
 		t.Errorf("%d windows compared, %d after the change", compared, moved)
+	}
+	// The labels after the change have shown how wrong ranges are.
+	if last.Blocks < 10 || last.Margin == 0 || last.Known {
+		t.Errorf("last range %+v", last)
+	}
+}
+
+// checkRange: the range is the hull of both estimates and its margin.
+func checkRange(t *testing.T, u *record.Unlabelled) {
+	t.Helper()
+	a, b, r := u.Estimates[0], u.Estimates[1], u.Range
+	if r == nil {
+		t.Fatalf("no range of %+v and %+v", a, b)
+	}
+	want := record.Range{Lo: max(0, min(a.Lo, b.Lo)-r.Margin), Hi: min(1, max(a.Hi, b.Hi)+r.Margin),
+		Margin: r.Margin, Blocks: r.Blocks}
+	want.Known = want.Hi-want.Lo <= unlabelled.KnownWidth
+	if *r != want || r.Blocks == 0 && r.Margin != 0 {
+		t.Errorf("range %+v of %+v and %+v, want %+v", *r, a, b, want)
 	}
 }
 

@@ -9,8 +9,20 @@ type Unlabelled struct {
 	// Distances by confidence score function: msp, margin, negent.
 	Distances map[string]Distances `json:"distances,omitempty"`
 	Estimates []Estimate           `json:"estimates,omitempty"`
+	// Range is what the confidence-based estimate and that of correctness shift say together; absent without either.
+	Range *Range `json:"range,omitempty"`
 	// Classes has the statistics of the predicted classes, if they are counted.
 	Classes *Classes `json:"classes,omitempty"`
+}
+
+// Range is between what two estimates of the accuracy say, each right under its own assumption. It is widened at both
+// ends by Margin, which 90 % of the latest Blocks of labelled rows needed. Not Known: it is too wide to say anything.
+type Range struct {
+	Lo     float64 `json:"lo"`
+	Hi     float64 `json:"hi"`
+	Margin float64 `json:"margin"`
+	Blocks int     `json:"blocks"`
+	Known  bool    `json:"known"`
 }
 
 // Classes says how far the shares of the classes have moved. PSI and Jensen–Shannon are of the predicted classes from

@@ -63,6 +63,10 @@ func collectUnlabelled(ch chan<- prometheus.Metric, u *record.Unlabelled, key []
 			gauge(ch, descEstimateMissSE, e.Miss.Z, labels...)
 		}
 	}
+	if r := u.Range; r != nil {
+		gauge(ch, descEstimateLo, r.Lo, with("range")...)
+		gauge(ch, descEstimateHi, r.Hi, with("range")...)
+	}
 	c := u.Classes
 	if c == nil {
 		return

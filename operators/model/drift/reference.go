@@ -197,7 +197,7 @@ func (d *State) AppendState(dst []byte) ([]byte, error) {
 	for _, q := range d.q.bins {
 		dst = binenc.AppendFloat64(dst, q)
 	}
-	return d.appendClasses(dst)
+	return d.appendClasses(d.past.append(dst))
 }
 
 // RestoreState implements stage.KeyState.
@@ -224,6 +224,7 @@ func (d *State) RestoreState(in *binenc.Reader, _ *acc.Decoder) error {
 	if n := len(d.q.bins); in.Err() == nil && n != 0 && n != stage.ScoreBins {
 		return fmt.Errorf("%d bins of the calibrator's map, allowed %d", n, stage.ScoreBins)
 	}
+	d.past.restore(in)
 	if in.Err() == nil && in.Len() > 0 {
 		if err := d.restoreClasses(in); err != nil {
 			return err

@@ -18,7 +18,7 @@ func (d *State) show(out *record.Snapshot, w *stage.Window) error {
 }
 
 func (d *State) unlabelled(raw *acc.Set, start int64) (*record.Unlabelled, error) {
-	t, spec := d.stage, d.stage.cfg
+	spec := d.stage.cfg
 	n, _ := raw.Seen.Total()
 	out := &record.Unlabelled{Rows: n}
 	// A window that shares rows with the reference would be compared with itself, so it is not compared.
@@ -39,15 +39,14 @@ func (d *State) unlabelled(raw *acc.Set, start int64) (*record.Unlabelled, error
 			}
 		}
 	}
-	est := []unlabelled.Estimate{unlabelled.ConfidenceBased(raw.Seen.MSP.Groups(), d.q.at, t.env.Bins)}
-	if d.ref.labelledFull(spec) {
-		now := make([]float64, stage.ScoreBins)
-		if err := stage.AddCounts(now, &raw.Seen.MSP); err != nil {
-			return nil, err
-		}
-		if e, err := unlabelled.CorrectnessShift(d.ref.outcome[1], d.ref.outcome[0], now); err == nil {
-			est = append(est, e)
-		}
+	now := make([]float64, stage.ScoreBins)
+	if err := stage.AddCounts(now, &raw.Seen.MSP); err != nil {
+		return nil, err
+	}
+	est := d.estimates(raw.Seen.MSP.Groups(), now)
+	if len(est) > 1 {
+		r := unlabelled.RangeOf(d.past.excess, est...)
+		out.Range = &record.Range{Lo: r.Lo, Hi: r.Hi, Margin: r.Margin, Blocks: r.Past, Known: r.Known}
 	}
 	for i := range est {
 		out.Estimates = append(out.Estimates, estimateOf(&est[i], raw))

@@ -21,6 +21,7 @@ type State struct {
 	key       *stage.Key
 	ref, next reference
 	q         confidenceMap
+	past      pastErrors
 	classes   classDrift
 }
 
@@ -43,6 +44,11 @@ func (d *State) Observe(in *stage.Pane) error {
 	}
 	if in.CountsClasses() {
 		if err := d.classes.follow(d.key, len(in.Rows)); err != nil {
+			return err
+		}
+	}
+	if d.ref.labelledFull(s) {
+		if err := d.past.add(d, in); err != nil {
 			return err
 		}
 	}

@@ -96,3 +96,30 @@ func restored(d *State, b []byte) error {
 	}
 	return r.Close()
 }
+
+// TestStateOfPastErrors: a block under way and the errors of past ones are restored as they were; what no rows can have
+// is refused.
+func TestStateOfPastErrors(t *testing.T) {
+	e := pastErrors{block: make([]blockBin, stage.ScoreBins), rows: 7, excess: []float64{0, .25}}
+	e.block[50] = blockBin{right: 4, wrong: 3, sumC: 5.9}
+	body := e.append(nil)
+	in := binenc.NewReader(body)
+	var got pastErrors
+	got.restore(&in)
+	if err := in.Close(); err != nil || got.rows != 7 || got.block[50] != e.block[50] ||
+		!bytes.Equal(got.append(nil), body) {
+		t.Errorf("restored %+v, error %v", got, err)
+	}
+	for name, bad := range map[string]pastErrors{
+		"half a block":    {block: make([]blockBin, 3)},
+		"too sure":        {block: append(make([]blockBin, stage.ScoreBins-1), blockBin{right: 1, sumC: 1.1})},
+		"off by too much": {excess: []float64{1.5}},
+		"not a number":    {excess: []float64{math.NaN()}},
+	} {
+		in := binenc.NewReader(bad.append(nil))
+		new(pastErrors).restore(&in)
+		if in.Close() == nil {
+			t.Errorf("%s was restored", name)
+		}
+	}
+}

@@ -7,7 +7,21 @@ export function drawUnlabelled(root, u) {
   root.hidden = !estimates.length;
   if (root.hidden) return;
   const body = root.querySelector("div");
-  body.replaceChildren(table(estimates), ...classes(u.classes));
+  root.querySelector("summary").textContent = `Before labels: ${headline(u.range)}`;
+  body.replaceChildren(el("p", {}, basis(u.range)), table(estimates), ...classes(u.classes));
+}
+
+// A range that is too wide is no answer, so the page gives none.
+function headline(r) {
+  if (!r) return "no range of the accuracy yet";
+  return r.known ? `accuracy between ${pct(r.lo)} and ${pct(r.hi)}` : "accuracy cannot be known without labels";
+}
+
+function basis(r) {
+  if (!r) return "A range needs a full labelled reference in which right predictions are surer than wrong ones.";
+  const past = r.blocks ? `the last ${count(r.blocks)} blocks of labelled rows add ${pct(r.margin)} at each end` : "no labelled rows have tested it yet";
+  return `The first two estimates contradict each other unless nothing has changed, and the truth is mostly between them: ${pct(r.lo)} to ${pct(r.hi)}; ${past}. `
+    + "If what is right for an input changes, it can be outside: only labels show that.";
 }
 
 function row(kind, ...cells) {

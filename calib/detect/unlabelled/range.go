@@ -1,0 +1,62 @@
+package unlabelled
+
+import (
+	"math"
+	"slices"
+)
+
+// Range is between what two estimates say of the same rows: each is right under an assumption of its own, and under
+// many changes the truth lies between them.
+type Range struct {
+	Lo, Hi float64 // of the accuracy
+	Margin float64 // what of that the past has added at each end
+	Past   int     // blocks of labelled rows behind Margin
+	// Known is whether the range is at most KnownWidth wide. Beyond it the estimates contradict each other: what the
+	// accuracy is cannot be known without labels.
+	Known bool
+}
+
+// KnownWidth is the largest width of a range that says something.
+const KnownWidth = .15
+
+// rangeLevel is the share of future blocks that a range is to hold, if they are like past ones.
+const rangeLevel = .9
+
+// RangeOf returns the range of estimates of the same rows, at least one, widened by how far past ranges have missed:
+//
+//	[max(0, min Lo - m), min(1, max Hi + m)]    m the ⌈.9(n+1)⌉-th smallest of n past excesses, at most the largest
+//
+// past are those of Excess, of blocks of labelled rows of the same model. Guarantee (split conformal prediction): if
+// the excess of these rows and the past ones are exchangeable and n ≥ 9, the range holds the accuracy, up to the noise
+// that Excess allows, with a probability of at least .9, whatever the estimates assume. After a change
+// unlike all before there is no guarantee: the width between the estimates is all that warns then.
+// Reference: Lei, G'Sell, Rinaldo, Tibshirani, Wasserman, Distribution-Free Predictive Inference for Regression, JASA
+// 2018, section 2.2.
+func RangeOf(past []float64, estimates ...Estimate) Range {
+	r := Range{Past: len(past)}
+	r.Lo, r.Hi = hull(estimates)
+	if n := len(past); n > 0 {
+		sorted := slices.Sorted(slices.Values(past))
+		r.Margin = sorted[min(n, int(math.Ceil(rangeLevel*float64(n+1))))-1]
+	}
+	r.Lo, r.Hi = max(0, r.Lo-r.Margin), min(1, r.Hi+r.Margin)
+	r.Known = len(estimates) > 1 && r.Hi-r.Lo <= KnownWidth
+	return r
+}
+
+func hull(estimates []Estimate) (lo, hi float64) {
+	lo, hi = 1, 0
+	for _, e := range estimates {
+		lo, hi = min(lo, e.Lo), max(hi, e.Hi)
+	}
+	return lo, hi
+}
+
+// Excess returns by how much the accuracy of n labelled rows, of which right are right, lies outside the hull of
+// estimates that were made without their labels, beyond 1.96 standard errors of the accuracy of n rows; else 0.
+func Excess(right, n float64, estimates ...Estimate) float64 {
+	lo, hi := hull(estimates)
+	smooth := (right + 1) / (n + 2)
+	p, noise := right/n, z95*math.Sqrt(smooth*(1-smooth)/n)
+	return max(0, lo-p-noise, p-hi-noise)
+}
