@@ -200,6 +200,12 @@ detection-bench: $(DETECTION_OUT)/frozen.json $(DETECTION_OUT)/cbpe.json
 	$(DETECTION_VENV)/bin/python -B bench/detect/peers.py $(DETECTION_OUT) $(DETECTION_RIVER)
 	$(call benchmark,detect) -stage report -out $(DETECTION_OUT) -docs "$(DETECTION_DOCS)" $(DETECTION)
 	$(call benchmark,detect) -stage regimes -docs "$(DETECTION_DOCS)"
+	$(call benchmark,detect) -stage rules -docs "$(DETECTION_DOCS)"
+
+# What the range of the accuracy before labels holds, under real shifts.
+.PHONY: estimates-bench
+estimates-bench: $(DETECTION_OUT)/frozen.json
+	$(call benchmark,detect) -stage shifts -out $(DETECTION_OUT) -docs "$(DETECTION_DOCS)"
 
 $(DETECTION_OUT)/%.json: bench/detect/%.py $(DETECTION_VENV)/.ready
 	mkdir -p $(DETECTION_OUT)

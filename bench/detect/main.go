@@ -18,7 +18,7 @@ func main() {
 	flag.StringVar(&o.out, "out", ".cache/detection", "folder for streams and results")
 	flag.StringVar(&o.stage, "stage", "ours",
 		"ours and peers: measure; export: streams for river itself; report: tables from the results; "+
-			"regimes: the alarm on accuracy where hard rows come and go")
+			"regimes, rules, shifts: tables of their own")
 	flag.StringVar(&o.docs, "docs", "", "file whose section \"detection\" the report replaces")
 	flag.IntVar(&o.runs, "runs", 1000, "runs of the streams on which nobody may alarm")
 	flag.IntVar(&o.first, "first-run", 0,
@@ -32,10 +32,12 @@ func main() {
 	stage := map[string]func(options) error{"export": exportAll, "ours": measure, "peers": measurePeers,
 		"report":  report,
 		"regimes": regimeTable,
+		"rules":   ruleTable,
+		"shifts":  shiftTable,
 	}[o.stage]
 	if stage == nil {
-		fmt.Fprintf(os.Stderr, "detection bench: stage is %q, allowed export, ours, peers, regimes and report\n",
-			o.stage)
+		fmt.Fprintf(os.Stderr, "detection bench: stage is %q, allowed are export, ours, peers, regimes, report, rules "+
+			"and shifts\n", o.stage)
 		os.Exit(2)
 	}
 	if err := stage(o); err != nil {

@@ -108,6 +108,7 @@ func observe(rows []drawn, s *stream, tests []test, prototypes []*detect.Detecto
 			if t.spec.Reference, err = curve(rows[:t.learn]); err != nil {
 				return nil, err
 			}
+			t.spec.Reference.AccuracyDip = dip(rows[:t.learn])
 			d = detectors([]test{t})[0]
 		}
 		from := t.learn % t.pane
@@ -184,4 +185,21 @@ func curve(rows []drawn) (*detect.Reference, error) {
 	p := make(detect.Pane, bins)
 	sum(p, rows)
 	return detect.ReferenceCurve(p, 1)
+}
+
+// dip cuts the reference into 40 stretches, as the stream does.
+func dip(rows []drawn) float64 {
+	size := max(50, len(rows)/40)
+	var out []detect.Stretch
+	for i, r := range rows {
+		if i%size == 0 {
+			out = append(out, detect.Stretch{})
+		}
+		s := &out[len(out)-1]
+		s.N++
+		if r.right {
+			s.Right++
+		}
+	}
+	return detect.Dip(out)
 }
