@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/arrowio/table"
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/internal/offline"
 	"github.com/plumbline/plumbline/internal/printable"
@@ -39,7 +40,7 @@ func newApplyCommand() *cobra.Command {
 		Short:   "Calibrated probabilities of a file",
 		Long:    help("apply", strings.Join(table.Extensions(), ", ")),
 		Example: "  plumbline apply cal.json monday.parquet -o calibrated.parquet",
-		Args:    usageArgs(cobra.ExactArgs(2)),
+		Args:    cli.Args(cobra.ExactArgs(2)),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runApply(cmd, args[0], args[1], f) },
 	}
 	f.add(cmd)
@@ -54,11 +55,11 @@ func (f applyFlags) check(cmd *cobra.Command) error {
 	ext := filepath.Ext(f.out)
 	switch {
 	case f.out == "":
-		return usageErrorf("-o: a file is needed, or - for CSV on stdout")
+		return cli.Usagef("-o: a file is needed, or - for CSV on stdout")
 	case f.out == "-" && jsonOutput(cmd):
-		return usageErrorf("--json: not with -o -, which writes the rows to stdout")
+		return cli.Usagef("--json: not with -o -, which writes the rows to stdout")
 	case f.out != "-" && !slices.Contains(table.Extensions(), ext):
-		return usageErrorf("-o %s: extension %q, allowed are %s, or - for CSV on stdout", f.out, ext,
+		return cli.Usagef("-o %s: extension %q, allowed are %s, or - for CSV on stdout", f.out, ext,
 			strings.Join(table.Extensions(), ", "))
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/backup"
 	"github.com/plumbline/plumbline/internal/buildinfo"
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
@@ -22,7 +23,7 @@ func newBackupCommand() *cobra.Command {
 		Short:   "Copy state and history into one file, while all processes are stopped or paused",
 		Long:    help("backup"),
 		Example: "  plumbline backup -c plumbline.yaml -o /backup/plumbline.tar.gz",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBackup(cmd, output, force) },
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to write, .tar.gz")
@@ -35,7 +36,7 @@ func newRestoreCommand() *cobra.Command {
 		Use:   "restore FILE",
 		Short: "Put a backup in place of a state that is lost; all processes stopped, the directory empty",
 		Long:  help("backup"),
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			place, err := backupPlace(cmd)
 			if err != nil {
@@ -57,7 +58,7 @@ func backupPlace(cmd *cobra.Command) (backup.Place, error) {
 		return backup.Place{}, err
 	}
 	if cfg.Checkpoints.Store != "directory" {
-		return backup.Place{}, usageErrorf("checkpoints.store %s: the state is in Kafka; back %s up there",
+		return backup.Place{}, cli.Usagef("checkpoints.store %s: the state is in Kafka; back %s up there",
 			cfg.Checkpoints.Store, cfg.Topics.Checkpoints)
 	}
 	place := engine.BackupPlace(cfg)
@@ -69,14 +70,14 @@ func backupPlace(cmd *cobra.Command) (backup.Place, error) {
 
 func runBackup(cmd *cobra.Command, output string, force bool) error {
 	if output == "" {
-		return usageErrorf("--output: must be a file such as plumbline.tar.gz")
+		return cli.Usagef("--output: must be a file such as plumbline.tar.gz")
 	}
 	place, err := backupPlace(cmd)
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(output); err == nil && !force {
-		return usageErrorf("%s: is there already; --force replaces it", output)
+		return cli.Usagef("%s: is there already; --force replaces it", output)
 	}
 	to, err := os.CreateTemp(filepath.Dir(output), ".plumbline-backup-*")
 	if err != nil {

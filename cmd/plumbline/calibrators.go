@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/control"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/offline"
@@ -26,7 +27,7 @@ func newCalibratorsCommand() *cobra.Command {
 		Short: "List a model's calibrators and decisions; pin, publish, roll back",
 		Long:  help("calibrators"),
 	}
-	group(cmd)
+	cli.Group(cmd)
 	cmd.AddCommand(
 		newCalibratorsList(),
 		newDecisionCommand(pipeline.ActionPin,
@@ -56,7 +57,7 @@ func newDecisionCommand(action, short string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: short,
-		Args:  usageArgs(cobra.ExactArgs(args)),
+		Args:  cli.Args(cobra.ExactArgs(args)),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runDecision(cmd, action, args, f) },
 	}
 	f.add(cmd)
@@ -75,10 +76,10 @@ func newDecisionCommand(action, short string) *cobra.Command {
 // runDecision has args MODEL, or FILE and MODEL.
 func runDecision(cmd *cobra.Command, action string, args []string, f orderFlags) error {
 	if f.why = strings.TrimSpace(f.why); f.why == "" {
-		return usageErrorf("--why: must say why")
+		return cli.Usagef("--why: must say why")
 	}
 	if cmd.Flags().Changed("revision") && f.revision < 1 {
-		return usageErrorf("--revision %d: must be a whole number from 1", f.revision)
+		return cli.Usagef("--revision %d: must be a whole number from 1", f.revision)
 	}
 	var body []byte
 	if action == pipeline.ActionPublish {
@@ -192,7 +193,7 @@ func newCalibratorsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list MODEL",
 		Short: "Decisions about a model's calibrators, oldest first",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  cli.Args(cobra.ExactArgs(1)),
 		RunE:  func(cmd *cobra.Command, args []string) error { return f.list(cmd, args[0], limit) },
 	}
 	f.add(cmd)
@@ -203,7 +204,7 @@ func newCalibratorsList() *cobra.Command {
 
 func (f *orderFlags) list(cmd *cobra.Command, model string, limit int) error {
 	if limit < 1 {
-		return usageErrorf("--limit %d: must be 1 or more", limit)
+		return cli.Usagef("--limit %d: must be 1 or more", limit)
 	}
 	q := url.Values{"model": {model}, "limit": {strconv.Itoa(limit)}}
 	if f.version != "" {

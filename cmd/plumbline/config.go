@@ -5,12 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/config"
 )
 
 func newConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Write or check configuration files, print schema or example"}
-	group(cmd)
+	cli.Group(cmd)
 	docs := newPrintCommand("docs", "Print the reference of the configuration, docs/config.md", config.Page)
 	docs.Hidden = true
 	cmd.AddCommand(
@@ -29,7 +30,7 @@ func newPrintCommand(name, short string, text func() []byte) *cobra.Command {
 	return &cobra.Command{
 		Use:   name,
 		Short: short,
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := cmd.OutOrStdout().Write(text())
 			return err
@@ -57,7 +58,7 @@ func newConfigCheckCommand() *cobra.Command {
 				files = append(files, path)
 			}
 			if len(files) == 0 {
-				return usageErrorf("config check: a file is needed")
+				return cli.Usagef("config check: a file is needed")
 			}
 			return checkConfigs(cmd, files)
 		},
@@ -92,7 +93,7 @@ func checkConfigs(cmd *cobra.Command, files []string) error {
 		return err
 	}
 	if len(found) > 0 {
-		return usageErrorf("%d problems in %d files", len(found), len(files))
+		return cli.Usagef("%d problems in %d files", len(found), len(files))
 	}
 	return nil
 }

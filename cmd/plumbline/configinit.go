@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/config"
 )
 
@@ -29,7 +30,7 @@ func newConfigInitCommand() *cobra.Command {
 		Short: "Write a small configuration file: asks five questions, or takes the answers from flags",
 		Example: "  plumbline config init\n" +
 			"  plumbline config init --brokers kafka-1:9092,kafka-2:9092 --labels inline -o plumbline.yaml",
-		Args: usageArgs(cobra.NoArgs),
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runConfigInit(cmd, &f) },
 	}
 	flags := cmd.Flags()
@@ -59,13 +60,13 @@ func runConfigInit(cmd *cobra.Command, f *initFlags) error {
 		return err
 	}
 	if f.labels != "topic" && f.labels != "inline" {
-		return usageErrorf("--labels %q: must be topic or inline", f.labels)
+		return cli.Usagef("--labels %q: must be topic or inline", f.labels)
 	}
 	brokers := strings.FieldsFunc(f.brokers, func(r rune) bool { return r == ',' || r == ' ' })
 	text := config.Minimal(config.Answers{Brokers: brokers, User: f.user, PasswordFile: f.passwordFile,
 		InlineLabels: f.labels == "inline", Dir: f.dir, Alerts: f.alerts})
 	if _, err := config.Parse(text, "answers"); err != nil {
-		return usageError{err}
+		return cli.UsageError{Err: err}
 	}
 	if f.output == "-" {
 		_, err := cmd.OutOrStdout().Write(text)
@@ -78,7 +79,7 @@ func runConfigInit(cmd *cobra.Command, f *initFlags) error {
 	}
 	out, err := os.OpenFile(f.output, how, readable)
 	if errors.Is(err, os.ErrExist) {
-		return usageErrorf("%s: is there already; --force replaces it", f.output)
+		return cli.Usagef("%s: is there already; --force replaces it", f.output)
 	}
 	if err != nil {
 		return err

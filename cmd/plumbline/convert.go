@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/onnx"
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/offline"
 )
 
@@ -34,7 +35,7 @@ func newConvertCommand() *cobra.Command {
 		Example: "  plumbline convert cal.json -o cal.onnx\n" +
 			"  curl -s http://host:8080/api/v1/models/digits/calibrator > now.json && " +
 			"plumbline convert now.json -o now.onnx",
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return runConvert(cmd, args[0], out, force) },
 	}
 	flags := cmd.Flags()
@@ -45,7 +46,7 @@ func newConvertCommand() *cobra.Command {
 
 func runConvert(cmd *cobra.Command, file, out string, force bool) error {
 	if ext := filepath.Ext(out); ext != ".onnx" {
-		return usageErrorf("-o: %q, allowed is a file with the extension .onnx", out)
+		return cli.Usagef("-o: %q, allowed is a file with the extension .onnx", out)
 	}
 	c, err := offline.ReadCalibrator(file)
 	if err != nil {

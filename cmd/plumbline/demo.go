@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/demo"
 	"github.com/plumbline/plumbline/internal/printable"
 )
@@ -24,7 +25,7 @@ func newDemoCommand() *cobra.Command {
 		Short: "Show the whole loop in one minute: a shift, the alarm, the refit, a new head, " +
 			"with a broker and a model of its own",
 		Long: help("demo"),
-		Args: usageArgs(cobra.NoArgs),
+		Args: cli.Args(cobra.NoArgs),
 	}
 	flags := cmd.Flags()
 	flags.DurationVar(&o.Length, "for", time.Minute, "`length` of the run, 20s to 1h")
@@ -35,13 +36,13 @@ func newDemoCommand() *cobra.Command {
 		"empty `directory` for broker, checkpoints and log; it is kept (default: a temporary one)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("config") {
-			return usageErrorf("--config: the demo has a configuration of its own")
+			return cli.Usagef("--config: the demo has a configuration of its own")
 		}
 		if o.Length < demo.ForMin || o.Length > demo.ForMax {
-			return usageErrorf("--for %v: must be %v to %v", o.Length, demo.ForMin, demo.ForMax)
+			return cli.Usagef("--for %v: must be %v to %v", o.Length, demo.ForMin, demo.ForMax)
 		}
 		if _, _, err := net.SplitHostPort(o.Listen); err != nil {
-			return usageErrorf("--listen %q: must be host:port, such as 127.0.0.1:8080", o.Listen)
+			return cli.Usagef("--listen %q: must be host:port, such as 127.0.0.1:8080", o.Listen)
 		}
 		o.Length = o.Length.Truncate(time.Second)
 		o.Linger = !o.Headless && !cmd.Flags().Changed("for") && terminal(printable.Raw(cmd.OutOrStdout()))
@@ -69,7 +70,7 @@ func runDemo(cmd *cobra.Command, o demo.Options) error {
 	case err != nil && ctx.Err() != nil:
 		return errors.New("interrupted")
 	case errors.As(err, &demo.UsageError{}):
-		return usageError{err}
+		return cli.UsageError{Err: err}
 	case err != nil:
 		return err
 	case !result.LoopClosed:

@@ -7,5 +7,5 @@
 //   - newRootCommand: the flags -c, --json, --log-level and the list of subcommands;
 //   - setup, loadConfig, newLogger, jsonOutput: what those flags say, for a subcommand;
 //   - printJSON, printReport: a result as --json says;
-//   - usageErrorf: an error that exits with 2.
+//   - cli.Usagef: an error that exits with 2.
 package main

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/control"
 	"github.com/plumbline/plumbline/internal/doctor"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
@@ -21,7 +22,7 @@ func newDoctorCommand() *cobra.Command {
 		Short:   "Check a deployment, and say what to do about what is wrong",
 		Long:    help("doctor"),
 		Example: "  plumbline doctor -c plumbline.yaml",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, &f, records) },
 	}
 	f.add(cmd)
@@ -31,7 +32,7 @@ func newDoctorCommand() *cobra.Command {
 
 func runDoctor(cmd *cobra.Command, f *controlFlags, records int) error {
 	if records < 1 {
-		return usageErrorf("--records %d: must be 1 or more", records)
+		return cli.Usagef("--records %d: must be 1 or more", records)
 	}
 	cfg, log, err := setup(cmd)
 	if err != nil {
@@ -64,7 +65,7 @@ func newDeadLettersCommand() *cobra.Command {
 		Short:   "Show refused messages, and why they were refused",
 		Long:    help("deadletters"),
 		Example: "  plumbline deadletters -c plumbline.yaml --follow",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runDeadLetters(cmd, limit, follow) },
 	}
 	cmd.Flags().IntVar(&limit, "limit", limit, "latest messages to show")
@@ -74,7 +75,7 @@ func newDeadLettersCommand() *cobra.Command {
 
 func runDeadLetters(cmd *cobra.Command, limit int, follow bool) error {
 	if limit < 0 {
-		return usageErrorf("--limit %d: must not be negative", limit)
+		return cli.Usagef("--limit %d: must not be negative", limit)
 	}
 	cfg, log, err := setup(cmd)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/offline"
 	"github.com/plumbline/plumbline/internal/progress"
 )
@@ -31,7 +32,7 @@ func newEvalCommand() *cobra.Command {
 			"  plumbline eval monday.parquet tuesday.parquet --bins 10 --json\n" +
 			"  plumbline eval churn.csv --by plan --plot churn.svg\n" +
 			"  plumbline eval answers.parquet --prob score --label was_fraud --classes no,yes",
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: cli.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, files []string) error { return runEval(cmd, files, f) },
 	}
 	f.add(cmd)
@@ -143,23 +144,23 @@ func (f *evalFlags) check(cmd *cobra.Command) error {
 		"resamples":        opt.Resamples == 0,
 	} {
 		if zero {
-			return usageErrorf("--%s 0: must be positive", flag)
+			return cli.Usagef("--%s 0: must be positive", flag)
 		}
 	}
 	changed := cmd.Flags().Changed
 	switch {
 	case opt.Detail && !jsonOutput(cmd):
-		return usageErrorf("--detail: needs --json")
+		return cli.Usagef("--detail: needs --json")
 	case changed("by") && f.by == "":
-		return usageErrorf("--by \"\": must name a column")
+		return cli.Usagef("--by \"\": must name a column")
 	case changed("calibrator") && f.calibrator == "":
-		return usageErrorf("--calibrator \"\": must name a file")
+		return cli.Usagef("--calibrator \"\": must name a file")
 	case changed("plot") && !offline.Plottable(f.plot):
-		return usageErrorf("--plot %q: allowed are files that end in .png or .svg", f.plot)
+		return cli.Usagef("--plot %q: allowed are files that end in .png or .svg", f.plot)
 	}
 	if _, err := metric.Evaluate(metric.Rows{K: 2}, opt); err != nil {
 		setting, rest, _ := strings.Cut(err.Error(), ": ")
-		return usageErrorf("--%s: %s", strings.ReplaceAll(setting, " ", "-"), rest)
+		return cli.Usagef("--%s: %s", strings.ReplaceAll(setting, " ", "-"), rest)
 	}
 	return nil
 }

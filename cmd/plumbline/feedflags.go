@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/plumbline/plumbline/arrowio/table"
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/feed"
 )
@@ -106,28 +107,28 @@ func (f *feedFlags) check() error {
 	var err error
 	if f.start != "" {
 		if f.startTime, err = time.Parse(time.RFC3339Nano, f.start); err != nil {
-			return usageErrorf("--start %q: must be a time such as 2026-01-31T12:00:00Z", f.start)
+			return cli.Usagef("--start %q: must be a time such as 2026-01-31T12:00:00Z", f.start)
 		}
 	}
 	var ok bool
 	if f.delayMin, f.delayMax, ok = feed.ParseDelay(f.labelDelay); !ok {
-		return usageErrorf("--label-delay %q: must be MIN-MAX such as 0s-5m, 0 <= MIN <= MAX", f.labelDelay)
+		return cli.Usagef("--label-delay %q: must be MIN-MAX such as 0s-5m, 0 <= MIN <= MAX", f.labelDelay)
 	}
 	switch {
 	case !(f.eventRate >= 0) || f.eventRate > 1e9:
-		return usageErrorf("--event-rate %v: must be 0 to 1e9 rows per second", f.eventRate)
+		return cli.Usagef("--event-rate %v: must be 0 to 1e9 rows per second", f.eventRate)
 	case f.batch < 1:
-		return usageErrorf("--batch %d: must be at least 1 row", f.batch)
+		return cli.Usagef("--batch %d: must be at least 1 row", f.batch)
 	case f.repeat < 1:
-		return usageErrorf("--repeat %d: must be at least 1", f.repeat)
+		return cli.Usagef("--repeat %d: must be at least 1", f.repeat)
 	case f.skip < 0:
-		return usageErrorf("--skip %d: must not be negative", f.skip)
+		return cli.Usagef("--skip %d: must not be negative", f.skip)
 	case f.limit < 0:
-		return usageErrorf("--limit %d: must not be negative", f.limit)
+		return cli.Usagef("--limit %d: must not be negative", f.limit)
 	case f.eventRate == 0 && (f.shuffle || f.repeat > 1):
-		return usageErrorf("--event-rate 0: the files' own times exclude --shuffle and --repeat")
+		return cli.Usagef("--event-rate 0: the files' own times exclude --shuffle and --repeat")
 	case f.noLabels && f.inlineLabels:
-		return usageErrorf("--no-labels and --inline-labels: only one of them")
+		return cli.Usagef("--no-labels and --inline-labels: only one of them")
 	}
 	return nil
 }

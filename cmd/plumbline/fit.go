@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/compare"
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/offline"
 	"github.com/plumbline/plumbline/internal/progress"
 )
@@ -39,7 +40,7 @@ func newFitCommand() *cobra.Command {
 		Example: "  plumbline fit validation.npz --method temperature -o cal.json\n" +
 			"  plumbline fit validation.npz --method all --holdout test.npz -o best.json\n" +
 			"  plumbline fit validation.npz --method all --loss-scaling both --folds 5 --json",
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return runFit(cmd, args[0], f) },
 	}
 	f.add(cmd)
@@ -140,7 +141,7 @@ func (f *fitFlags) candidates(cmd *cobra.Command) ([]compare.Candidate, error) {
 		err = offline.CheckSettings(cmd.Flags().Changed, f.opt, names)
 	}
 	if err != nil {
-		return nil, usageError{err}
+		return nil, cli.UsageError{Err: err}
 	}
 	out := make([]compare.Candidate, len(names))
 	for i, name := range names {
@@ -154,7 +155,7 @@ func unknownMethod(e offline.UnknownMethodError) error {
 	names := offline.MethodNames()
 	base, scaled := strings.CutSuffix(e.Name, calibrator.Suffix)
 	if scaled && slices.Contains(names, base) {
-		return usageErrorf("--%s %s: class-wise loss scaling is for %s", e.Flag, e.Name,
+		return cli.Usagef("--%s %s: class-wise loss scaling is for %s", e.Flag, e.Name,
 			strings.Join(offline.ScalableNames(), ", "))
 	}
 	near := &cobra.Command{SuggestionsMinimumDistance: max(1, len(base)/3)}
@@ -168,32 +169,32 @@ func unknownMethod(e offline.UnknownMethodError) error {
 		}
 	}
 	if len(suggestions) > 0 {
-		return usageErrorf("%w; did you mean %s?", e, strings.Join(suggestions, ", "))
+		return cli.Usagef("%w; did you mean %s?", e, strings.Join(suggestions, ", "))
 	}
-	return usageErrorf("%w, allowed are all, %s", e, strings.Join(names, ", "))
+	return cli.Usagef("%w, allowed are all, %s", e, strings.Join(names, ", "))
 }
 
 // check validates how rows are held out; share is that of --holdout, 0 where it names a file or is not set.
 func (f *fitFlags) check(candidates int) (share float64, err error) {
 	if x, err := strconv.ParseFloat(f.holdout, 64); err == nil {
 		if !(x > 0 && x < 1) {
-			return 0, usageErrorf("--holdout %s: a share must be between 0 and 1; a file of that name is ./%s",
+			return 0, cli.Usagef("--holdout %s: a share must be between 0 and 1; a file of that name is ./%s",
 				f.holdout, f.holdout)
 		}
 		share = x
 	}
 	switch {
 	case f.folds != 0 && f.folds < 2:
-		return 0, usageErrorf("--folds %d: must be 2 or more", f.folds)
+		return 0, cli.Usagef("--folds %d: must be 2 or more", f.folds)
 	case f.folds != 0 && f.holdout != "":
-		return 0, usageErrorf("--folds: not with --holdout")
+		return 0, cli.Usagef("--folds: not with --holdout")
 	case f.metricBins == 0:
-		return 0, usageErrorf("--metric-bins 0: must be positive")
+		return 0, cli.Usagef("--metric-bins 0: must be positive")
 	case f.holdoutLabels != "" && (f.holdout == "" || share != 0):
-		return 0, usageErrorf("--holdout-labels: needs a file in --holdout")
+		return 0, cli.Usagef("--holdout-labels: needs a file in --holdout")
 	}
 	if _, err := metric.Basic(metric.Rows{K: 2}, f.metricOptions()); err != nil {
-		return 0, usageErrorf("--metric-%w", err) // "bins: …, allowed …"
+		return 0, cli.Usagef("--metric-%w", err) // "bins: …, allowed …"
 	}
 	if candidates > 1 && f.holdout == "" && f.folds == 0 {
 		const half = 0.5

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/texttable"
@@ -19,20 +20,20 @@ func newHeadsCommand() *cobra.Command {
 		Short: "See the heads that were trained, and decide which is served",
 		Long:  help("heads"),
 	}
-	group(cmd)
+	cli.Group(cmd)
 	pin := newOrderCommand(record.OrderPin, "Serve this head, whatever the verdict on it", record.HeadOrder)
 	pin.Aliases = []string{"publish"}
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:   "list",
 			Short: "List all heads with their state",
-			Args:  usageArgs(cobra.NoArgs),
+			Args:  cli.Args(cobra.NoArgs),
 			RunE:  func(cmd *cobra.Command, _ []string) error { return runHeadsList(cmd) },
 		},
 		&cobra.Command{
 			Use:   "show ID",
 			Short: "Tell all that is known of one head: request, training, verdict, orders, files",
-			Args:  usageArgs(cobra.ExactArgs(1)),
+			Args:  cli.Args(cobra.ExactArgs(1)),
 			RunE:  func(cmd *cobra.Command, args []string) error { return runHeadsShow(cmd, args[0]) },
 		},
 		pin,
@@ -49,7 +50,7 @@ func newHeadsExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export ID",
 		Short: "Write a head as head.safetensors and head.onnx",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := readHeads(cmd)
 			if err != nil {
@@ -68,7 +69,7 @@ func newOrderCommand(action, short, kind string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   action + " ID",
 		Short: short,
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runOrder(cmd, record.Order{Schema: 1, Kind: kind, ID: args[0], Action: action,
 				By: cmp.Or(by, userName()), Why: why})

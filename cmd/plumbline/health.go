@@ -2,6 +2,8 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/internal/cli"
 )
 
 func newHealthCommand() *cobra.Command {
@@ -10,7 +12,7 @@ func newHealthCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Ask a process whether it is ready; exit code 1 if not. For images and load balancers",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			urls, err := f.bases(cmd)
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/control"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
@@ -36,7 +37,7 @@ func newHistoryCommand() *cobra.Command {
 		Long:  help("history"),
 		Example: "  plumbline history digits --kind calibrator --since 2026-03-01T00:00:00Z\n" +
 			"  plumbline history digits --limit 0 --json > digits.json",
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cli.Args(cobra.ExactArgs(1)),
 	}
 	f.add(cmd)
 	flags := cmd.Flags()
@@ -87,7 +88,7 @@ func (f *historyFlags) run(cmd *cobra.Command, model string) error {
 func (f *historyFlags) query(model string, records bool) (registry.Search, error) {
 	q := registry.Search{Model: model, Version: f.version, Records: f.record || records}
 	if f.limit < 0 {
-		return q, usageErrorf("--limit %d: must be 0 or more", f.limit)
+		return q, cli.Usagef("--limit %d: must be 0 or more", f.limit)
 	}
 	if f.kind != "" {
 		q.Kinds = strings.Split(f.kind, ",")
@@ -107,7 +108,7 @@ func flagTime(flag, text string) (*int64, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return nil, usageErrorf("--%s %q: must be a time such as 2026-01-31T12:00:00Z", flag, text)
+		return nil, cli.Usagef("--%s %q: must be a time such as 2026-01-31T12:00:00Z", flag, text)
 	}
 	ns := at.UnixNano()
 	return &ns, nil

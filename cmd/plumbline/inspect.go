@@ -8,23 +8,24 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/inspect"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
 func newInspectCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "inspect", Short: "Print what a checkpoint or a pane message holds"}
-	group(cmd)
+	cli.Group(cmd)
 	cmd.AddCommand(&cobra.Command{
 		Use:   "checkpoint FILE",
 		Short: "Print sections, offsets, watermark, counts and waiting pane messages of a checkpoint",
 		Long:  help("inspect-checkpoint"),
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  cli.Args(cobra.ExactArgs(1)),
 		RunE:  func(cmd *cobra.Command, args []string) error { return inspectCheckpoint(cmd, args[0]) },
 	}, &cobra.Command{
 		Use:   "pane FILE",
 		Short: "Print the cells of a pane message, the value of a record of the panes topic",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  cli.Args(cobra.ExactArgs(1)),
 		RunE:  func(cmd *cobra.Command, args []string) error { return inspectPane(cmd, args[0]) },
 	})
 	return cmd

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/printable"
 )
@@ -43,7 +44,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err.Error() != "" {
 		fmt.Fprintf(errs, "plumbline: %s\n", strings.TrimPrefix(err.Error(), "plumbline: "))
 	}
-	var usage usageError
+	var usage cli.UsageError
 	if errors.As(err, &usage) {
 		fmt.Fprintf(errs, "usage: %s\n%s --help tells more\n", cmd.UseLine(), cmd.CommandPath())
 	}
@@ -52,7 +53,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // exitCode is 2 for wrong usage and invalid configurations, else 1.
 func exitCode(err error) int {
-	var usage usageError
+	var usage cli.UsageError
 	var problems config.Problems
 	switch {
 	case err == nil:

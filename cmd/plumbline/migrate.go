@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/standalone"
 )
 
@@ -16,7 +17,7 @@ func newMigrateCommand() *cobra.Command {
 		Short:   "Move what plumbline serve --embedded holds to a Kafka; the process stopped",
 		Long:    help("migrate"),
 		Example: "  plumbline migrate --embedded /var/lib/plumbline --to kafka://broker:9092",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 	}
 	cmd.Flags().StringVar(&m.Dir, "embedded", "", "`directory` that plumbline serve had")
 	cmd.Flags().StringVar(&to, "to", "", "kafka://`HOST:PORT`[,HOST:PORT…]; with TLS or users, -c FILE instead")
@@ -25,11 +26,11 @@ func newMigrateCommand() *cobra.Command {
 		byFile := cmd.Flags().Changed("config")
 		switch {
 		case m.Dir == "":
-			return usageErrorf("--embedded: must be the directory that plumbline serve had")
+			return cli.Usagef("--embedded: must be the directory that plumbline serve had")
 		case byFile == (to != ""):
-			return usageErrorf("either --to kafka://HOST:PORT or -c FILE must say where the brokers are")
+			return cli.Usagef("either --to kafka://HOST:PORT or -c FILE must say where the brokers are")
 		case to != "" && (!isKafka || brokers == ""):
-			return usageErrorf("--to %q: must be kafka://HOST:PORT, with commas between several", to)
+			return cli.Usagef("--to %q: must be kafka://HOST:PORT, with commas between several", to)
 		}
 		m.Brokers = strings.Split(brokers, ",")
 		if byFile {

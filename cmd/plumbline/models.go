@@ -11,13 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/control"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
 func newModelsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "models", Short: "List model versions; settle the number of classes of one"}
-	group(cmd)
+	cli.Group(cmd)
 	cmd.AddCommand(newModelsList(), newSetClasses())
 	return cmd
 }
@@ -46,10 +47,10 @@ func newModelsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Model versions of a process, with their numbers of classes",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 {
-				return usageErrorf("--limit %d: must be 1 or more", limit)
+				return cli.Usagef("--limit %d: must be 1 or more", limit)
 			}
 			q := url.Values{"limit": {strconv.Itoa(limit)}}
 			if search != "" {
@@ -102,11 +103,11 @@ func newSetClasses() *cobra.Command {
 		Use:   "set-classes MODEL VERSION K",
 		Short: "Let a model version have K classes: statistics of another number end, and all shards follow",
 		Long:  help("models-set-classes"),
-		Args:  usageArgs(cobra.ExactArgs(3)),
+		Args:  cli.Args(cobra.ExactArgs(3)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := strconv.Atoi(args[2])
 			if err != nil || k < 2 {
-				return usageErrorf("K %q: must be a whole number from 2", args[2])
+				return cli.Usagef("K %q: must be a whole number from 2", args[2])
 			}
 			f.version, f.classes = args[1], k
 			return runDecision(cmd, pipeline.ActionClasses, args[:1], f)

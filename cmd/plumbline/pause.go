@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/control"
 	"github.com/plumbline/plumbline/internal/engine"
 )
@@ -38,7 +39,7 @@ func newPauseCommand() *cobra.Command {
 		Long:  help("pause"),
 		Example: "  plumbline pause --url http://10.0.0.7:8080 --url http://10.0.0.8:8080 --why 'broker upgrade' " +
 			"--wait 1m",
-		Args: usageArgs(cobra.NoArgs),
+		Args: cli.Args(cobra.NoArgs),
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&why, "why", "", "`reason`, kept with the decision")
@@ -56,7 +57,7 @@ func newResumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "Make paused processes read again",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  cli.Args(cobra.NoArgs),
 	}
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.each(cmd, "resume", nil) }
@@ -124,7 +125,7 @@ func (f *controlFlags) bases(cmd *cobra.Command) ([]string, error) {
 			return nil, err
 		}
 		if cfg.HTTP.Listen == "" {
-			return nil, usageErrorf("--url: must name a process such as http://host:8080, for http.listen is empty")
+			return nil, cli.Usagef("--url: must name a process such as http://host:8080, for http.listen is empty")
 		}
 		return []string{"http://" + cfg.HTTP.Listen}, nil
 	}
@@ -132,7 +133,7 @@ func (f *controlFlags) bases(cmd *cobra.Command) ([]string, error) {
 	for i, text := range f.urls {
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, usageErrorf("--url %q: must be http://host:port or https://host:port", text)
+			return nil, cli.Usagef("--url %q: must be http://host:port or https://host:port", text)
 		}
 		bases[i] = strings.TrimSuffix(text, "/")
 	}
@@ -142,7 +143,7 @@ func (f *controlFlags) bases(cmd *cobra.Command) ([]string, error) {
 // client is what asks, as the user of the flags.
 func (f *controlFlags) client() (*control.Client, error) {
 	if (f.user == "") != (f.passwordFile == "") {
-		return nil, usageErrorf("--user %q, --password-file %q: both or neither must be given", f.user,
+		return nil, cli.Usagef("--user %q, --password-file %q: both or neither must be given", f.user,
 			f.passwordFile)
 	}
 	return control.New(f.ca, f.user, f.passwordFile)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/producer"
 	"github.com/plumbline/plumbline/internal/progress"
@@ -17,13 +18,13 @@ func newProduceCommand() *cobra.Command {
 		Long:  help("produce"),
 		Example: "  plumbline produce test.npz:resnet20 --label test_labels --shuffle --label-delay 0s-5m\n" +
 			"  plumbline produce clean.parquet drifted.parquet --rate 500",
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: cli.Args(cobra.MinimumNArgs(1)),
 	}
 	feeds := addFeedFlags(cmd)
 	rate := cmd.Flags().Float64("rate", 0, "rows per second of wall clock; 0: as fast as possible")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		if !(*rate >= 0) {
-			return usageErrorf("--rate %v: must be 0 or more rows per second", *rate)
+			return cli.Usagef("--rate %v: must be 0 or more rows per second", *rate)
 		}
 		return runProduce(cmd, files, feeds, *rate)
 	}

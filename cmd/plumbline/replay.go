@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/progress"
 )
@@ -36,10 +37,10 @@ func newReplayCommand() *cobra.Command {
 
 func runReplay(cmd *cobra.Command, files []string, f replayFlags) error {
 	if f.topic == (len(files) > 0) {
-		return usageErrorf("replay needs files or --topic, and not both")
+		return cli.Usagef("replay needs files or --topic, and not both")
 	}
 	if f.shards < 1 {
-		return usageErrorf("--shards %d: must be at least 1", f.shards)
+		return cli.Usagef("--shards %d: must be at least 1", f.shards)
 	}
 	cfg, log, err := setup(cmd)
 	if err != nil {
@@ -81,10 +82,10 @@ func (f replayFlags) readTopics(cmd *cobra.Command, r *engine.Replay) error {
 	var of engine.TopicRange
 	var err error
 	if of.From, err = engine.ParsePosition(f.from); err != nil {
-		return usageErrorf("--from %q: %w", f.from, err)
+		return cli.Usagef("--from %q: %w", f.from, err)
 	}
 	if of.To, err = engine.ParsePosition(f.to); err != nil {
-		return usageErrorf("--to %q: %w", f.to, err)
+		return cli.Usagef("--to %q: %w", f.to, err)
 	}
 	var bar *progress.Bar
 	of.Begin = func(messages int64) { bar = progress.New(cmd.ErrOrStderr(), messages, "replay", "messages") }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/buildinfo"
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/internal/heap"
@@ -35,7 +36,7 @@ var sections = []section{
 		newHistoryCommand}},
 	{"On files:", []func() *cobra.Command{newEvalCommand, newFitCommand, newApplyCommand, newConvertCommand,
 		newTrainCommand, newReplayCommand, newTestCommand, newInspectCommand}},
-	{"Other:", []func() *cobra.Command{newCompletionCommand, newHelpCommand, newVersionCommand}},
+	{"Other:", []func() *cobra.Command{cli.CompletionCommand, cli.HelpCommand, newVersionCommand}},
 }
 
 // newRootCommand returns the command plumbline with all its subcommands.
@@ -47,9 +48,9 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	group(root)
+	cli.Group(root)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(cli.FlagError)
 	root.Version = versionLine(buildinfo.Read())
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version")
@@ -99,7 +100,7 @@ func bounded(cmd *cobra.Command) {
 		if most != "" {
 			var err error
 			if limit, err = setting.ParseBytes(most); err != nil {
-				return usageErrorf("--max-memory %q: %v", most, err)
+				return cli.Usagef("--max-memory %q: %v", most, err)
 			}
 		}
 		err := heap.Within(cmd.Context(), limit, func() error { return run(cmd, args) })
@@ -123,7 +124,7 @@ func loadConfigFile(path string) (config.Config, error) {
 	c, err := config.Load(path)
 	var problems config.Problems
 	if err != nil && !errors.As(err, &problems) {
-		return c, usageError{err}
+		return c, cli.UsageError{Err: err}
 	}
 	return c, err
 }
@@ -176,7 +177,7 @@ func newLogger(cmd *cobra.Command) (*slog.Logger, error) {
 		"error": slog.LevelError,
 	}[strings.ToLower(name)]
 	if !ok {
-		return nil, usageErrorf("--log-level %q: must be debug, info, warn or error", name)
+		return nil, cli.Usagef("--log-level %q: must be debug, info, warn or error", name)
 	}
 	text := slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})
 	return slog.New(faultlog.New(text)), nil
@@ -204,7 +205,7 @@ func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this binary",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := buildinfo.Read()
 			if jsonOutput(cmd) {

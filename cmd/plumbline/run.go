@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/heap"
 )
@@ -14,7 +15,7 @@ func newRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the pipeline on Kafka until a signal ends it",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, log, err := setup(cmd)
 			if err != nil {
@@ -48,7 +49,7 @@ func parseStages(s string) (engine.Stages, error) {
 		case "repartition":
 			out.Repartition = true
 		default:
-			return engine.Stages{}, usageErrorf("--stages %q: must be all, or some of shards, models and repartition "+
+			return engine.Stages{}, cli.Usagef("--stages %q: must be all, or some of shards, models and repartition "+
 				"with commas", s)
 		}
 	}

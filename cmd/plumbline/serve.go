@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/standalone"
 )
 
@@ -15,16 +16,16 @@ func newServeCommand() *cobra.Command {
 		Short:   "Run everything in one process without Kafka: rows over HTTP in, page and alerts out",
 		Long:    help("serve"),
 		Example: "  plumbline serve --embedded /var/lib/plumbline",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 	}
 	cmd.Flags().StringVar(&o.Dir, "embedded", "", "`directory` of configuration, records and state; made if it is new")
 	cmd.Flags().StringVar(&o.Listen, "listen", "", "`address` of page and API (default: as the configuration says)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if o.Dir == "" {
-			return usageErrorf("--embedded: must be a directory; on Kafka it is plumbline run -c FILE")
+			return cli.Usagef("--embedded: must be a directory; on Kafka it is plumbline run -c FILE")
 		}
 		if cmd.Flags().Changed("config") {
-			return usageErrorf("--config: the configuration is %s in the directory of --embedded",
+			return cli.Usagef("--config: the configuration is %s in the directory of --embedded",
 				standalone.ConfigFile)
 		}
 		var err error
@@ -39,7 +40,7 @@ func newServeCommand() *cobra.Command {
 
 func standaloneError(err error) error {
 	if errors.Is(err, standalone.ErrUsage) {
-		return usageError{err}
+		return cli.UsageError{Err: err}
 	}
 	return err
 }

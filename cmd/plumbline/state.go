@@ -9,13 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/engine/reset"
 )
 
 func newStateCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "state", Short: "Let tasks whose state is lost begin anew"}
-	group(cmd)
+	cli.Group(cmd)
 	var o reset.Order
 	var accept bool
 	again := &cobra.Command{
@@ -24,7 +25,7 @@ func newStateCommand() *cobra.Command {
 		Long:  help("state-reset"),
 		Example: "  plumbline state reset -c plumbline.yaml --task shards/3 --by ann --why 'volume lost'\n" +
 			"  plumbline state reset -c plumbline.yaml --task shards/3 --by ann --why 'volume lost' --accept-loss",
-		Args: usageArgs(cobra.NoArgs),
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runStateReset(cmd, o, accept) },
 	}
 	flags := again.Flags()
@@ -45,13 +46,13 @@ func runStateReset(cmd *cobra.Command, o reset.Order, accept bool) error {
 	}
 	switch {
 	case o.Task == "":
-		return usageErrorf("--task: must be shards/N, models/N or all")
+		return cli.Usagef("--task: must be shards/N, models/N or all")
 	case o.From != reset.FromCommitted && o.From != reset.FromEarliest:
-		return usageErrorf("--from %q: must be committed or earliest", o.From)
+		return cli.Usagef("--from %q: must be committed or earliest", o.From)
 	case strings.TrimSpace(o.Why) == "":
-		return usageErrorf("--why: must say why")
+		return cli.Usagef("--why: must say why")
 	case strings.TrimSpace(o.By) == "":
-		return usageErrorf("--by: must name who decides")
+		return cli.Usagef("--by: must name who decides")
 	}
 	plan, err := engine.ResetState(cmd.Context(), cfg, log, o, accept)
 	if err != nil {

@@ -7,13 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/printable"
 	"github.com/plumbline/plumbline/internal/ruletest"
 )
 
 func newTestCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "test", Short: "Try rules on rows of your own, without a broker"}
-	group(cmd)
+	cli.Group(cmd)
 	cmd.AddCommand(newTestRulesCommand())
 	return cmd
 }
@@ -25,7 +26,7 @@ func newTestRulesCommand() *cobra.Command {
 		Long:  help("test-rules"),
 		Example: "  plumbline test rules rules-test.yaml\n" +
 			"  plumbline test rules -c plumbline.yaml --json cases/*.yaml",
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: cli.Args(cobra.MinimumNArgs(1)),
 		RunE: runTestRules,
 	}
 }
@@ -40,7 +41,7 @@ func runTestRules(cmd *cobra.Command, files []string) error {
 	for _, file := range files {
 		suite, err := ruletest.Read(file, configFile)
 		if errors.As(err, new(ruletest.InvalidError)) {
-			return usageError{err}
+			return cli.UsageError{Err: err}
 		}
 		if err != nil {
 			return err

@@ -5,17 +5,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 )
 
 func newTopicsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "topics", Short: "Make the Kafka topics"}
-	group(cmd)
+	cli.Group(cmd)
 	cmd.AddCommand(&cobra.Command{
 		Use:   "create",
 		Short: "Make all topics of the configuration; those that exist are checked and left as they are",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  cli.Args(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runTopicsCreate(cmd) },
 	})
 	return cmd
@@ -73,7 +74,7 @@ func newScaleCommand() *cobra.Command {
 		Short:   "Have more shards, and more partitions, while the stream goes on",
 		Long:    help("scale"),
 		Example: "  plumbline scale -c plumbline.yaml --partitions 12 --by ann --why 'twice the traffic'",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runScale(cmd, o) },
 	}
 	flags := cmd.Flags()
@@ -90,11 +91,11 @@ func runScale(cmd *cobra.Command, o engine.ScaleOrder) error {
 	}
 	switch {
 	case o.Partitions < 1:
-		return usageErrorf("--partitions %d: must be how many there are to be", o.Partitions)
+		return cli.Usagef("--partitions %d: must be how many there are to be", o.Partitions)
 	case strings.TrimSpace(o.Why) == "":
-		return usageErrorf("--why: must say why")
+		return cli.Usagef("--why: must say why")
 	case strings.TrimSpace(o.By) == "":
-		return usageErrorf("--by: must name who decides")
+		return cli.Usagef("--by: must name who decides")
 	}
 	tell := func(text string) { printf(cmd, "%s\n", text) }
 	if jsonOutput(cmd) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/heap"
 	"github.com/plumbline/plumbline/internal/training"
 	"github.com/plumbline/plumbline/trainer/backends"
@@ -36,7 +37,7 @@ func newTrainCommand() *cobra.Command {
 			"  plumbline train features.npz:shifted --labels y --head net.npz --recipe au --holdout 0.5 --json\n" +
 			"  plumbline train monday.arrow --head head.safetensors --loss 'focal{gamma:2} + 0.5*savuc' --epochs 60 " +
 			"--checkpoint run.ckpt",
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return runTrain(cmd, args[0], f) },
 	}
 	f.add(cmd)
@@ -105,9 +106,9 @@ func (f *trainFlags) checkHead() error {
 	switch ext := filepath.Ext(file); {
 	case file == "":
 	case ext != ".safetensors" && ext != ".npz":
-		return usageErrorf("--head %s: allowed are files .safetensors and .npz", file)
+		return cli.Usagef("--head %s: allowed are files .safetensors and .npz", file)
 	case ext == ".npz" && (!two || strings.Contains(bias, ",")):
-		return usageErrorf("--head-arrays %q: allowed are two names with a comma between", f.headArrays)
+		return cli.Usagef("--head-arrays %q: allowed are two names with a comma between", f.headArrays)
 	}
 	return nil
 }
@@ -168,7 +169,7 @@ func shareOrFile(flag, text string) (dataset.Part, error) {
 		return dataset.Part{File: text}, nil
 	}
 	if !(v > 0 && v < 1) {
-		return dataset.Part{}, usageErrorf("%s %s: a share must be between 0 and 1", flag, text)
+		return dataset.Part{}, cli.Usagef("%s %s: a share must be between 0 and 1", flag, text)
 	}
 	return dataset.Part{Share: v}, nil
 }
@@ -183,19 +184,19 @@ func (s trainSplitFlags) check() error {
 	}
 	switch {
 	case s.order != "time" && s.order != "random":
-		return usageErrorf("--split %q: allowed are time and random", s.order)
+		return cli.Usagef("--split %q: allowed are time and random", s.order)
 	case s.validation == "":
-		return usageErrorf("--validation: a share or a file is needed")
+		return cli.Usagef("--validation: a share or a file is needed")
 	case validation.File != "" && (s.maxRows != 0 || s.balance != 0):
-		return usageErrorf("--validation %s: not with --max-rows or --balance", validation.File)
+		return cli.Usagef("--validation %s: not with --max-rows or --balance", validation.File)
 	case s.classes < 0 || s.classes == 1:
-		return usageErrorf("--classes %d: allowed are 0 and from 2", s.classes)
+		return cli.Usagef("--classes %d: allowed are 0 and from 2", s.classes)
 	}
 	if _, err := parseBytes(s.memory); err != nil {
-		return usageErrorf("--memory %s: %v", s.memory, err)
+		return cli.Usagef("--memory %s: %v", s.memory, err)
 	}
 	if err := (data.SplitConfig{MaxRows: s.maxRows, Balance: s.balance}).Validate(); err != nil {
-		return usageError{err}
+		return cli.UsageError{Err: err}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/heap"
 	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -19,7 +20,7 @@ func newTrainerCommand() *cobra.Command {
 		Use:   "trainer",
 		Short: "Train the heads that the pipeline requests, until a signal ends it",
 		Long:  help("trainer"),
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, log, err := setup(cmd)
 			if err != nil {
@@ -27,7 +28,7 @@ func newTrainerCommand() *cobra.Command {
 			}
 			o.Bound = heap.Bound
 			if err = trainerd.Run(cmd.Context(), cfg, o, log); errors.Is(err, trainerd.ErrNothing) {
-				return usageError{err}
+				return cli.UsageError{Err: err}
 			}
 			return err
 		},
@@ -38,7 +39,7 @@ func newTrainerCommand() *cobra.Command {
 		&cobra.Command{
 			Use:   "list",
 			Short: "List requests and what became of them",
-			Args:  usageArgs(cobra.NoArgs),
+			Args:  cli.Args(cobra.NoArgs),
 			RunE:  func(cmd *cobra.Command, _ []string) error { return runHeadsList(cmd) },
 		},
 		newOrderCommand("cancel", "Cancel a request, or the job that works on it", record.HeadCancel),
@@ -58,11 +59,11 @@ func newTrainerGuardCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			const least = 2
 			if len(args) < least {
-				return usageErrorf("trainer guard: GRACE and PROGRAM are needed")
+				return cli.Usagef("trainer guard: GRACE and PROGRAM are needed")
 			}
 			grace, err := time.ParseDuration(args[0])
 			if err != nil {
-				return usageErrorf("trainer guard: GRACE: %v", err)
+				return cli.Usagef("trainer guard: GRACE: %v", err)
 			}
 			os.Exit(service.Guard(args[1:], grace))
 			return nil

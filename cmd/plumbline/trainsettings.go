@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/training"
 	"github.com/plumbline/plumbline/trainer/backends"
 	"github.com/plumbline/plumbline/trainer/recipe"
@@ -131,20 +132,20 @@ func (f *trainFlags) plan(cmd *cobra.Command) (training.Plan, error) {
 			continue
 		}
 		if o.one && p.Auto() {
-			return p, usageErrorf("--%s: not with --recipe auto, which sets it by recipe", o.flag)
+			return p, cli.Usagef("--%s: not with --recipe auto, which sets it by recipe", o.flag)
 		}
 		for i := range p.Recipes {
 			if err := o.set(&f.set, &p.Recipes[i].Config); err != nil {
-				return p, usageError{err}
+				return p, cli.UsageError{Err: err}
 			}
 		}
 	}
 	for _, r := range p.Recipes {
 		if err := r.Config.Validate(); err != nil {
-			return p, usageErrorf("--recipe %s: %w", p.Name, err)
+			return p, cli.Usagef("--recipe %s: %w", p.Name, err)
 		}
 		if r.Config.Head == recipe.HeadCurrent && f.o.Data.Head == "" {
-			return p, usageErrorf("--recipe %s starts from the current head: --head FILE is needed, "+
+			return p, cli.Usagef("--recipe %s starts from the current head: --head FILE is needed, "+
 				"or --from linear with a single recipe", p.Name)
 		}
 	}
@@ -155,18 +156,18 @@ func (f *trainFlags) plan(cmd *cobra.Command) (training.Plan, error) {
 func (f *trainFlags) checkChoices(p training.Plan) error {
 	switch {
 	case f.o.BLAS != "auto" && f.o.BLAS != "openblas" && f.o.BLAS != "gonum":
-		return usageErrorf("--blas %q: allowed are auto, openblas and gonum", f.o.BLAS)
+		return cli.Usagef("--blas %q: allowed are auto, openblas and gonum", f.o.BLAS)
 	case f.o.Threads < 0:
-		return usageErrorf("--threads %d: allowed are 0 and more", f.o.Threads)
+		return cli.Usagef("--threads %d: allowed are 0 and more", f.o.Threads)
 	case f.o.MetricBins < 1:
-		return usageErrorf("--metric-bins %d: must be positive", f.o.MetricBins)
+		return cli.Usagef("--metric-bins %d: must be positive", f.o.MetricBins)
 	case f.o.Checkpoint != "" && p.Auto():
-		return usageErrorf("--checkpoint %s: not with --recipe auto, which is several trainings", f.o.Checkpoint)
+		return cli.Usagef("--checkpoint %s: not with --recipe auto, which is several trainings", f.o.Checkpoint)
 	case f.o.Resume && f.o.Checkpoint == "":
-		return usageErrorf("--resume: needs --checkpoint")
+		return cli.Usagef("--resume: needs --checkpoint")
 	}
 	if err := backends.Check(f.o.Backend); err != nil {
-		return usageErrorf("--backend %q: %w", f.o.Backend, err)
+		return cli.Usagef("--backend %q: %w", f.o.Backend, err)
 	}
 	return f.split.check()
 }
@@ -177,7 +178,7 @@ func (f *trainFlags) named(byLoss bool) (training.Plan, error) {
 	}
 	recipes, err := recipe.Lookup(f.recipe, f.set.Seed)
 	if err != nil {
-		return training.Plan{}, usageErrorf("--recipe %q: %w", f.recipe, err)
+		return training.Plan{}, cli.Usagef("--recipe %q: %w", f.recipe, err)
 	}
 	return training.Plan{Name: f.recipe, Recipes: recipes}, nil
 }

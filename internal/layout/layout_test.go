@@ -74,6 +74,8 @@ var rules = []struct {
 	{pkg: "internal/binenc", third: []string{}},
 	{pkg: "internal/faultlog", third: []string{}},
 	{pkg: "internal/nearest", third: []string{}},
+	{pkg: "internal/cli", may: []string{"internal/nearest"},
+		third: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	{pkg: "internal/backup", third: []string{"go.etcd.io/bbolt"}},
 	{pkg: "internal/printable", third: []string{}},
 	{pkg: "internal/batchtest", may: []string{"arrowio", "arrowio/table", "calib/calibrator", "pipeline"}},

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -12,17 +12,19 @@ import (
 	"github.com/plumbline/plumbline/internal/nearest"
 )
 
-// usageError is an error of whoever called the command; it exits with 2.
-type usageError struct{ err error }
+// UsageError is an error of whoever called the command, or of its configuration.
+type UsageError struct{ Err error }
 
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
+func (e UsageError) Error() string { return e.Err.Error() }
 
-// usageErrorf is fmt.Errorf for wrong usage: an argument or flag that cannot be.
-func usageErrorf(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// Unwrap returns what the error is about.
+func (e UsageError) Unwrap() error { return e.Err }
 
-// flagError says in our words what pflag has against a flag.
-func flagError(cmd *cobra.Command, err error) error {
+// Usagef is fmt.Errorf for wrong usage: an argument or flag that cannot be.
+func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+
+// FlagError says in our words what pflag has against a flag.
+func FlagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var without *pflag.ValueRequiredError
 	var wrong *pflag.InvalidValueError
@@ -31,16 +33,16 @@ func flagError(cmd *cobra.Command, err error) error {
 		return unknownFlag(cmd, unknown)
 	case errors.As(err, &without):
 		name, _ := pflag.UnquoteUsage(without.GetFlag())
-		return usageErrorf("--%s: needs a value: %s", without.GetFlag().Name, name)
+		return Usagef("--%s: needs a value: %s", without.GetFlag().Name, name)
 	case errors.As(err, &wrong):
-		return usageErrorf("--%s %q: must be %s", wrong.GetFlag().Name, wrong.GetValue(), kindOfFlag(wrong.GetFlag()))
+		return Usagef("--%s %q: must be %s", wrong.GetFlag().Name, wrong.GetValue(), kindOfFlag(wrong.GetFlag()))
 	}
-	return usageError{err}
+	return UsageError{err}
 }
 
 func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
 	if letters := err.GetSpecifiedShortnames(); letters != "" {
-		return usageErrorf("-%s: unknown flag", err.GetSpecifiedName())
+		return Usagef("-%s: unknown flag", err.GetSpecifiedName())
 	}
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -50,9 +52,9 @@ func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
 	})
 	name := err.GetSpecifiedName()
 	if near := nearest.Of(name, known); near != "" {
-		return usageErrorf("--%s: unknown flag; nearest is --%s", name, near)
+		return Usagef("--%s: unknown flag; nearest is --%s", name, near)
 	}
-	return usageErrorf("--%s: unknown flag", name)
+	return Usagef("--%s: unknown flag", name)
 }
 
 // kindOfFlag says what the value of a flag must be.
@@ -73,8 +75,8 @@ func kindOfFlag(f *pflag.Flag) string {
 	}
 }
 
-// usageArgs makes an argument check exit with 2, and say what the command takes.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+// Args makes an argument check exit with 2, and say what the command takes.
+func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check(cmd, args) == nil {
 			return nil
@@ -85,9 +87,9 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			got = fmt.Sprintf("%q", args)
 		}
 		if takes := arguments(cmd); takes != "" {
-			return usageErrorf("%s: takes %s; got %s", name, takes, got)
+			return Usagef("%s: takes %s; got %s", name, takes, got)
 		}
-		return usageErrorf("%s: takes no argument; got %s", name, got)
+		return Usagef("%s: takes no argument; got %s", name, got)
 	}
 }
 
@@ -103,11 +105,11 @@ func arguments(cmd *cobra.Command) string {
 	return strings.Join(out, " ")
 }
 
-// group makes cmd one that only has subcommands: without one of them it is wrong usage.
-func group(cmd *cobra.Command) {
+// Group makes cmd one that only has subcommands: without one of them it is wrong usage.
+func Group(cmd *cobra.Command) {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return usageErrorf("%s: a subcommand is needed: %s", cmd.Name(), strings.Join(names(cmd), ", "))
+			return Usagef("%s: a subcommand is needed: %s", cmd.Name(), strings.Join(names(cmd), ", "))
 		}
 		return unknownCommand(cmd, args[0])
 	}
@@ -116,9 +118,9 @@ func group(cmd *cobra.Command) {
 
 func unknownCommand(cmd *cobra.Command, name string) error {
 	if near := nearest.Of(name, names(cmd)); near != "" {
-		return usageErrorf("unknown command %q; nearest is %s", name, near)
+		return Usagef("unknown command %q; nearest is %s", name, near)
 	}
-	return usageErrorf("unknown command %q; allowed are %s", name, strings.Join(names(cmd), ", "))
+	return Usagef("unknown command %q; allowed are %s", name, strings.Join(names(cmd), ", "))
 }
 
 func names(cmd *cobra.Command) []string {
@@ -132,8 +134,8 @@ func names(cmd *cobra.Command) []string {
 	return out
 }
 
-// newHelpCommand is cobra's help, for which an unknown command is wrong usage.
-func newHelpCommand() *cobra.Command {
+// HelpCommand is cobra's help, for which an unknown command is wrong usage.
+func HelpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Help about a command",
@@ -160,15 +162,15 @@ func find(cmd *cobra.Command, name string) *cobra.Command {
 	return nil
 }
 
-// newCompletionCommand prints what a shell loads to complete command lines.
-func newCompletionCommand() *cobra.Command {
+// CompletionCommand prints what a shell loads to complete command lines.
+func CompletionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print what a shell loads to complete commands: bash, zsh, fish or powershell",
 		Example: "  plumbline completion bash > /etc/bash_completion.d/plumbline\n" +
 			"  source <(plumbline completion zsh)",
-		Args:      usageArgs(cobra.ExactArgs(1)),
+		Args:      Args(cobra.ExactArgs(1)),
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, out := cmd.Root(), cmd.OutOrStdout()
@@ -182,7 +184,7 @@ func newCompletionCommand() *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(out)
 			}
-			return usageErrorf("completion %q: must be one of %s", args[0], strings.Join(shells, ", "))
+			return Usagef("completion %q: must be one of %s", args[0], strings.Join(shells, ", "))
 		},
 	}
 }
