@@ -98,7 +98,8 @@ func fields(b []byte, each func(f field) error) error {
 	for len(b) > 0 {
 		number, kind, head := protowire.ConsumeTag(b)
 		if head < 0 {
-			return fmt.Errorf("Protobuf, %d bytes before the end of a message: %w", len(b), protowire.ParseError(head))
+			return fmt.Errorf("%d bytes before the end of a message in Protobuf: %w", len(b),
+				protowire.ParseError(head))
 		}
 		f, length := field{number: number}, 0
 		switch b = b[head:]; kind {
@@ -112,7 +113,7 @@ func fields(b []byte, each func(f field) error) error {
 			length = protowire.ConsumeFieldValue(number, kind, b)
 		}
 		if length < 0 {
-			return fmt.Errorf("Protobuf, byte %d of a message, field %d: %w", size-len(b), number,
+			return fmt.Errorf("byte %d of a message in Protobuf, field %d: %w", size-len(b), number,
 				protowire.ParseError(length))
 		}
 		b = b[length:]
