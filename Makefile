@@ -318,7 +318,7 @@ CUDA_TEST :=
 MUTANTS := 97
 FAKECUDA := trainer/backend/cuda/testdata/fakecuda/fakecuda.cpp
 CUDA_FAKE := PLUMBLINE_LIBCUDA=$(CURDIR)/.cache/libfakecuda.so PLUMBLINE_LIBCUBLAS=$(CURDIR)/.cache/libfakecuda.so CGO_ENABLED=0 \
-	go test -count=1
+	go test -count=1 -timeout 30m
 
 .cache/libfakecuda.so: $(PTX_DIR)/kernels.ptx $(wildcard trainer/backend/cuda/ptx/*.go trainer/backend/cuda/testdata/fakecuda/*)
 	mkdir -p .cache

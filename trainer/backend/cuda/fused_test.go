@@ -50,6 +50,9 @@ func agree(b *Backend, p backend.Problem, epochs ...backend.EpochPlan) (err erro
 	if err != nil {
 		return err
 	}
+	if err := sameMeasure(got, want); err != nil {
+		return err
+	}
 	for _, e := range epochs {
 		a, err := got.Epoch(e)
 		if err != nil {
@@ -64,6 +67,22 @@ func agree(b *Backend, p backend.Problem, epochs ...backend.EpochPlan) (err erro
 		}
 	}
 	return sameState(got, want)
+}
+
+func sameMeasure(got, want backend.Session) error {
+	g, err := got.Measure(backend.TrainSet, backend.Weights{})
+	if err != nil {
+		return err
+	}
+	w, err := want.Measure(backend.TrainSet, backend.Weights{})
+	if err != nil {
+		return err
+	}
+	near := func(a, b float64) bool { return math.Abs(a-b) <= LossBound*max(1, math.Abs(b)) }
+	if g.N != w.N || g.Accuracy != w.Accuracy || !near(g.NLL, w.NLL) || !near(g.Confidence, w.Confidence) {
+		return fmt.Errorf("measured %+v, want %+v", g, w)
+	}
+	return nil
 }
 
 func sameState(got, want backend.Session) error {
@@ -121,6 +140,8 @@ var lossTexts = []string{
 	"dual_focal{variant:released}",
 	"dual_focal{variant:eq25_26}",
 	"dual_focal + squared + 0.3*entropy + smoothing",
+	"dual_focal + focal + flsd53 + ce", // what each term does to the rival class
+	"inverse_focal + dual_focal",
 	"au{kappa:1}",
 	"au{kappa:0}",
 	"au{normalise:true}",
@@ -159,7 +180,7 @@ func tied(text string) backend.Problem {
 		for j := range d {
 			set.X = append(set.X, float32((i*7+j*5)%4-1))
 		}
-		set.Y = append(set.Y, int32(i*53%k))
+		set.Y = append(set.Y, int32(i*53%k/(1+49*(i%2)))) // every other label is small, as the first of equal ones is
 	}
 	for i := range w {
 		w[i] = float32(i * 11 % 3)

@@ -132,7 +132,7 @@ static inline void touch(int line, Word *w, Access now, bool writes, bool same) 
 		if (apart || (a.atomic && now.atomic) || ordered(a, now.launch, now.block)) return;
 		block.fail(line, "race with %s of thread %d of block %d", what, a.thread, a.block);
 	};
-	if (!same) race(w->write, "a write");
+	if (!same || w->write.block == now.block) race(w->write, "a write");
 	if (writes) {
 		race(w->read, "a read");
 		w->write = now, w->set = true;
