@@ -198,7 +198,8 @@ func table(t *testing.T, tried, caught map[string]int, missed []string, took tim
 		}
 	}
 	fmt.Fprintf(&b, "| All | %d | %d (%.1f %%) |\n", all, found, 100*float64(found)/float64(all))
-	fmt.Fprintf(&b, "| Without boundaries | %d | %d (%.1f %%) |\n", must, noticed, 100*float64(noticed)/float64(must))
+	part := 100 * float64(noticed) / float64(must)
+	fmt.Fprintf(&b, "| Without boundaries | %d | %d (%.1f %%) |\n", must, noticed, part)
 	t.Logf("%d changes in %.0f s\n%s", all, took.Seconds(), &b)
 	if float64(noticed) < least*float64(must) {
 		t.Errorf("%d of %d changes caught, want %g %%", noticed, must, 100*least)
