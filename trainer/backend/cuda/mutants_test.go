@@ -177,8 +177,9 @@ func (s *stand) catches(t *testing.T, checks []reach, m mutant) string {
 	return ""
 }
 
-// least is the part of the instructions, changed or removed, that must be noticed. Boundaries of comparisons are counted
-// beside them: where equal is the largest that can be, or an index that nothing reads, a moved one is the same program.
+// least is the part of the instructions, changed or removed, that must be noticed. Boundaries of comparisons are
+// counted beside them: where equal is the largest that can be, or an index that nothing reads, a moved one is the same
+// program.
 const least = 0.95
 
 func table(t *testing.T, tried, caught map[string]int, missed []string, took time.Duration) {
