@@ -13,18 +13,20 @@ import (
 type options struct {
 	data, set, only string
 	few, workers    int
-	verbose         bool
+	verbose, alone  bool
 	cache           cache
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.data, "data", "../shared/data", "`directory` of the shared data")
-	flag.StringVar(&o.set, "set", "both", "streams: tuned, runs, held, blocks, blocks-held or both (all of them)")
+	flag.StringVar(&o.set, "set", "both",
+		"streams: tuned, runs, held, blocks, heal or first, these three with -held too; kinds; both: all")
 	flag.StringVar(&o.only, "only", "", "streams whose name has this `text`")
 	flag.IntVar(&o.few, "few", 1000, "streams of a set")
 	flag.IntVar(&o.workers, "workers", 2, "streams at a time")
 	flag.BoolVar(&o.verbose, "v", false, "every publication")
+	flag.BoolVar(&o.alone, "alone", false, "leave out the other policies")
 	folder := flag.String("cache", ".cache/bench/refit", "`directory` of what was measured of other policies")
 	fresh := flag.Bool("fresh", false, "measure the other policies anew")
 	flag.Parse()
@@ -85,11 +87,48 @@ func run(o options) error {
 			text += renderBlocks(title, all)
 		}
 	}
-	fmt.Print(text)
+	kinds := ""
+	for held, title := range []string{"tuned on", "held out"} {
+		t, err := measureKinds(o, held, title)
+		if err != nil {
+			return err
+		}
+		kinds += t
+	}
+	fmt.Print(text + kinds)
 	if os.Getenv("PLUMBLINE_DOCS") == "" {
 		return nil
 	}
-	return section.Replace("bench/results/refit.md", "refit", text)
+	const results = "bench/results/refit.md"
+	if text != "" {
+		if err := section.Replace(results, "refit", text); err != nil {
+			return err
+		}
+	}
+	if kinds == "" {
+		return nil
+	}
+	return section.Replace(results, "kinds", kinds)
+}
+
+// measureKinds are the sets heal and first, "kinds" both.
+func measureKinds(o options, held int, title string) (text string, err error) {
+	suffix := [2]string{"", "-held"}[held]
+	if o.set == "both" || o.set == "kinds" || o.set == "heal"+suffix {
+		all, err := measureHealing(o, held == 1)
+		if err != nil {
+			return "", err
+		}
+		text += renderHealing(title, all)
+	}
+	if o.set == "both" || o.set == "kinds" || o.set == "first"+suffix {
+		all, err := measureFirst(o, held == 1)
+		if err != nil {
+			return "", err
+		}
+		text += renderFirst(title, all)
+	}
+	return text, nil
 }
 
 func (s *setOf) measure(o options) error {
@@ -100,7 +139,7 @@ func (s *setOf) measure(o options) error {
 	for i, r := range s.recipes {
 		wg.Go(func() {
 			places <- struct{}{}
-			s.results[i], errs[i] = measure(r, o.cache)
+			s.results[i], errs[i] = measure(r, o)
 			<-places
 			if o.verbose {
 				fmt.Fprint(os.Stderr, s.results[i].lines())
@@ -132,7 +171,7 @@ type policy struct {
 	scored
 }
 
-func measure(r recipe, c cache) (result, error) {
+func measure(r recipe, o options) (result, error) {
 	s, err := r.make()
 	if err != nil {
 		return result{}, err
@@ -145,6 +184,11 @@ func measure(r recipe, c cache) (result, error) {
 	if out.top, err = online(s, out.ours); err != nil {
 		return out, err
 	}
+	if o.alone {
+		out.policies = []policy{{"plumbline", score(s, out.ours)}}
+		return out, nil
+	}
+	c := o.cache
 	p, ok, err := c.get(s)
 	if err == nil && !ok {
 		if p, err = measurePeers(s); err == nil {

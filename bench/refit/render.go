@@ -158,6 +158,9 @@ func mean(all []result, policy int) (m scored) {
 // bars says which of the bars are met on a set.
 func bars(b *strings.Builder, set *setOf) {
 	all := set.results
+	if len(all[0].policies) < 2 {
+		return
+	}
 	t := tallyOf(all)
 	drift := of(all, "drifting")
 	ours, sched := mean(drift, 0).Excess, mean(drift, 1).Excess

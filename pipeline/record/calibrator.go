@@ -16,7 +16,7 @@ type Calibrator struct {
 	Stage string `json:"stage,omitempty"`
 	// Share is the share of the ids that get a canary; 0 ends it.
 	Share   float64 `json:"share,omitempty"`
-	Reason  string  `json:"reason"`  // period | alarm | rollback | manual | canary | label_shift | classes
+	Reason  string  `json:"reason"`  // period | alarm | quick | rollback | manual | canary | label_shift | classes
 	Outcome string  `json:"outcome"` // why published or why not, in words
 	// DecidedAt is the end of the deciding label pane; EffectiveFrom equals it.
 	DecidedAt     Time `json:"decided_at"`

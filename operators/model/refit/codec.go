@@ -21,7 +21,10 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(s.revision))
 	last := &s.version.Decision
 	dst = binenc.AppendUvarint(binenc.AppendVarint(dst, last.At), uint64(last.Revision))
-	dst = binenc.AppendFloat64(last.Append(dst), s.unit)
+	dst = binenc.AppendUvarint(binenc.AppendFloat64(last.Append(dst), s.unit), uint64(len(s.changes)))
+	for _, since := range s.changes {
+		dst = binenc.AppendVarint(dst, since)
+	}
 	dst = append(dst, binenc.Flags(s.pin != nil))
 	if s.pin != nil {
 		dst = binenc.AppendVarint(binenc.AppendString(binenc.AppendString(dst, s.pin.by), s.pin.why), s.pin.at)
@@ -41,6 +44,10 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
+	dst = append(dst, binenc.Flags(s.quick != nil))
+	if s.quick != nil {
+		dst = s.quick.append(dst)
+	}
 	dst = append(dst, binenc.Flags(s.online != nil || s.packedOnline != nil))
 	if s.packedOnline != nil {
 		return append(dst, onlines.Unpack(s.packedOnline)...), nil
@@ -58,6 +65,9 @@ func (s *State) Restore(in *binenc.Reader) error {
 	s.version.Decision = stage.Decision{At: in.Varint(), Revision: int(in.Int("revision", 0, 1<<40))}
 	s.version.Decision.Restore(in)
 	s.unit = in.Float64()
+	for range in.Count(1, keptChanges) {
+		s.changes.note(in.Varint())
+	}
 	if in.Byte() == 1 {
 		s.pin = &pin{by: in.String(binenc.MaxName), why: in.String(binenc.MaxName), at: in.Varint()}
 	}
@@ -75,6 +85,10 @@ func (s *State) Restore(in *binenc.Reader) error {
 		if err := s.run.restore(in); err != nil {
 			return err
 		}
+	}
+	if in.Byte() == 1 {
+		s.quick = newQuick()
+		s.quick.restore(in)
 	}
 	if in.Byte() == 1 {
 		s.online = &online{}
@@ -111,6 +125,38 @@ func (s *State) check(k int) error {
 		}
 	}
 	return nil
+}
+
+func (q *quick) append(dst []byte) []byte {
+	dst = binenc.AppendFloat64(binenc.AppendUvarint(dst, uint64(q.base)), q.weight)
+	dst = binenc.AppendUvarint(binenc.AppendVarint(binenc.AppendVarint(dst, q.rows), int64(q.up)), uint64(len(q.turns)))
+	for _, row := range q.turns {
+		dst = binenc.AppendVarint(dst, row)
+	}
+	for i := range q.trackers {
+		t := &q.trackers[i]
+		dst = appendFloats(dst, t.t, t.logR, t.gain)
+		dst = binenc.AppendVarint(binenc.AppendVarint(binenc.AppendVarint(dst, int64(t.due)), t.from), t.rows)
+	}
+	return dst
+}
+
+func (q *quick) restore(in *binenc.Reader) {
+	q.base, q.weight = int(in.Int("revision", 0, 1<<40)), in.Float64()
+	q.rows, q.up = in.Varint(), int(in.Varint())
+	for range in.Count(1, keptTurns) {
+		q.turns = append(q.turns, in.Varint())
+	}
+	for i := range q.trackers {
+		t := &q.trackers[i]
+		if t.t = in.Float64(); t.t != 0 && !(t.t >= calibrator.MinTemperature && t.t <= calibrator.MaxTemperature) {
+			in.Failf("temperature %v, want %v to %v", t.t, calibrator.MinTemperature, calibrator.MaxTemperature)
+		}
+		if readFloats(in, &t.logR, &t.gain); math.IsNaN(t.logR) || math.IsNaN(t.gain) {
+			in.Failf("log R is %v, its gain %v", t.logR, t.gain)
+		}
+		t.due, t.from, t.rows = int(in.Varint()), in.Varint(), in.Varint()
+	}
 }
 
 func (m *monitor) append(dst []byte) []byte {

@@ -105,6 +105,7 @@ const (
 const (
 	reasonPeriod   = "period"
 	reasonAlarm    = "alarm"
+	reasonQuick    = "quick"
 	reasonRollback = "rollback"
 	reasonManual   = "manual"
 	reasonClasses  = "classes"

@@ -188,7 +188,7 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	low, err := o.of(best.cal, &best.known, gained{(best.inForce - best.itself) / best.w, best.w, best.from})
+	low, err := o.of(best.cal, &best.known, gained{(best.inForce - best.itself) / best.w, best.w, best.from, nil})
 	if err != nil || low <= 0 {
 		return false, err
 	}

@@ -115,6 +115,29 @@ func (p *publisher) newOutlook() (*outlook, error) {
 type gained struct {
 	mean, w float64
 	since   int64
+	// changes are the times of earlier changes of the stream, ascending, where the answer is to one that is known to
+	// the row; nil = fresh_rows before since may belong to either side.
+	changes []int64
+}
+
+// parts cuts the gains of the sample at the known changes of the stream, and where the gain began.
+func (o *outlook) parts(now []float64, g gained) (out [][]gainSum) {
+	from := 0
+	cut := func(since int64, gap int) {
+		if before, after := apart(o.key.Sample, since, gap); after > from {
+			out = append(out, o.gains(now, from, max(from, before)))
+			from = after
+		}
+	}
+	gap := o.fresh
+	for _, since := range g.changes {
+		gap = leastTracked
+		if since < g.since {
+			cut(since, gap)
+		}
+	}
+	cut(g.since, gap)
+	return append(out, o.gains(now, from, len(now)))
 }
 
 // ofCandidate returns the outlook of a run's candidate. Rows from before the alarm or shift that the run answers are
@@ -125,7 +148,7 @@ func (o *outlook) ofCandidate(r *run, c *candidate) (float64, error) {
 		since = r.fitFrom
 	}
 	mean, _ := c.diff()
-	return o.of(c.cal, &c.known, gained{-mean, c.score.w, since})
+	return o.of(c.cal, &c.known, gained{-mean, c.score.w, since, nil})
 }
 
 // of returns a lower bound of a calibrator's expected gain over the one in force on the next rows, in nats, after it
@@ -135,8 +158,7 @@ func (o *outlook) of(other calibrator.Calibrator, known *sampleLosses, g gained)
 	if err != nil {
 		return 0, err
 	}
-	before, after := apart(o.key.Sample, g.since, o.fresh)
-	short, long := longRun([][]gainSum{o.gains(now, 0, before), o.gains(now, after, len(now))})
+	short, long := longRun(o.parts(now, g))
 	return g.mean - outlookZ*math.Sqrt(long/g.w+(long-short)/o.next), nil
 }
 

@@ -136,7 +136,7 @@ func TestOutlook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		low, err := o.of(inForceAs(t, 1, 2.5, "").Cal, &sampleLosses{}, gained{.15, 1500, starts[c.since]})
+		low, err := o.of(inForceAs(t, 1, 2.5, "").Cal, &sampleLosses{}, gained{.15, 1500, starts[c.since], nil})
 		if err != nil || low > 0 != c.lasts {
 			t.Errorf("%s: a gain of 0.15 is at least %v on the next rows, %v; want it to last: %v", c.name, low, err,
 				c.lasts)
@@ -188,7 +188,7 @@ func BenchmarkOutlook(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := o.of(cal, &known, gained{.1, rows, math.MinInt64}); err != nil {
+				if _, err := o.of(cal, &known, gained{.1, rows, math.MinInt64, nil}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -20,6 +20,7 @@ type State struct {
 	alarmAt int64      // end of the pane of the last refit on alarm; 0 = none
 	run     *run       // the current run
 	orders  [][16]byte // the latest orders that were carried out
+	quick   *quick     // the first answer; nil = no rows yet
 	online  *online
 	// packedOnline is the online scaling while the version is new; online is nil then.
 	packedOnline []byte
@@ -30,6 +31,7 @@ type publisher struct {
 	stage    *Stage
 	version  *stage.Version
 	revision int                              // the latest published revision
+	changes  changes                          // known changes of the stream
 	unit     float64                          // largest row weight at the latest publication by a refit
 	pin      *pin                             // while set, only a person changes the calibrator in force
 	monitor  *monitor                         // of the calibrator in force
@@ -43,6 +45,25 @@ func (g *Stage) NewState(v *stage.Version) *State {
 
 // whole returns the key of all rows of the version.
 func (p *publisher) whole() *stage.Key { return p.stage.env.Whole(p.version) }
+
+// changes are prediction times from which rows were unlike those before, ascending.
+type changes []int64
+
+// keptChanges is the number of changes that are remembered.
+const keptChanges = 8
+
+// latest returns the prediction time from which rows are like those of now; 0 = not known.
+func (c changes) latest() int64 {
+	if len(c) == 0 {
+		return 0
+	}
+	return c[len(c)-1]
+}
+
+func (c *changes) note(since int64) {
+	*c = append(*c, max(since, c.latest()))
+	*c = (*c)[max(0, len(*c)-keptChanges):]
+}
 
 // Revision returns the latest published revision; 0 = none.
 func (p *publisher) Revision() int { return p.revision }
@@ -66,6 +87,9 @@ func (s *State) Step(in *stage.Pane) error {
 		return err
 	}
 	if rolled, err := s.stepMonitor(in); err != nil || rolled {
+		return err
+	}
+	if answered, err := stepQuick(s, in); err != nil || answered {
 		return err
 	}
 	if s.run != nil {
@@ -96,7 +120,7 @@ func (s *State) byPeriod(in *stage.Pane) error {
 	if period == s.period || s.run.busy() || s.run.promises() {
 		return nil
 	}
-	rows := k.Sample
+	rows := rowsSince(k.Sample, s.changes.latest())
 	if f := s.version.Newest(); f != nil && f.Reason == reasonRollback {
 		// The stream changed. On rows from before the change, the calibrator that was rolled back would win again.
 		rows = rowsSince(rows, f.From)
@@ -119,6 +143,7 @@ func (s *State) onAlarm(in *stage.Pane, since int64) error {
 	if f := s.version.Newest(); f != nil && f.Reason == reasonAlarm {
 		since = max(since, f.From)
 	}
+	since = max(since, s.changes.latest())
 	rows := rowsSince(s.whole().Sample, since)
 	if len(rows) < cfg.FreshRows {
 		return nil
@@ -254,6 +279,6 @@ func (s *State) Forget(why string, now int64) error {
 			return err
 		}
 	}
-	s.monitor, s.online, s.packedOnline, s.losses = nil, nil, nil, nil
+	s.quick, s.monitor, s.online, s.packedOnline, s.losses = nil, nil, nil, nil, nil
 	return nil
 }

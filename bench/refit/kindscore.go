@@ -1,0 +1,344 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/metric"
+)
+
+// healed is what a policy serves after a fault has gone.
+type healed struct {
+	fault    string
+	raw, ece float64 // on the rows from healWithin after the fault to 2,000 later
+}
+
+func (h healed) met() bool { return h.ece < healedECE }
+
+func measureHealing(o options, unseen bool) ([]healed, error) {
+	all, err := healings(&library{dir: o.data}, unseen)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(h healing) bool { return !strings.Contains(h.name, o.only) })
+	return eachOf(o, all, func(h healing) (healed, error) {
+		s, err := h.make()
+		if err != nil {
+			return healed{}, err
+		}
+		changes, err := plumbline(s, taskConfig())
+		if err != nil {
+			return healed{}, err
+		}
+		from := healBefore + h.rows + healWithin
+		out := healed{h.fault, eceOf(s, nil, from, from+2*healWithin), eceOf(s, changes, from, from+2*healWithin)}
+		if o.verbose {
+			fmt.Fprintf(os.Stderr, "%s: raw %.4f, served %.4f %s\n", h.name, out.raw, out.ece, met(out.met()))
+			for _, c := range changes {
+				fmt.Fprintf(os.Stderr, "  row %d (%+d) %s %s\n", c.row, c.row-healBefore-h.rows, c.reason, c.method)
+			}
+		}
+		return out, nil
+	})
+}
+
+// eachOf measures some streams at a time.
+func eachOf[S, R any](o options, all []S, one func(S) (R, error)) ([]R, error) {
+	all = all[:min(len(all), o.few)]
+	out, errs := make([]R, len(all)), make([]error, len(all))
+	var wg sync.WaitGroup
+	places := make(chan struct{}, max(o.workers, 1))
+	for i, s := range all {
+		wg.Go(func() {
+			places <- struct{}{}
+			out[i], errs[i] = one(s)
+			<-places
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// eceOf is the ECE of some rows under a policy.
+func eceOf(s *stream, changes []change, from, to int) float64 {
+	conf, hit, _ := servedRows(s, changes)
+	return metric.ECE(metric.EqualWidth(conf[from:to], hit[from:to], nil, bins))
+}
+
+// servedRows is what a policy serves: top confidence, whether it is right, and NLL.
+func servedRows(s *stream, changes []change) (conf []float64, hit []bool, nll []float64) {
+	z, p := make([]float64, s.k), make([]float64, s.k)
+	var cal calibrator.Calibrator
+	for i := range s.rows() {
+		for len(changes) > 0 && changes[0].row <= i {
+			cal, changes = changes[0].cal, changes[1:]
+		}
+		l, c, h := apply(s, i, cal, z, p)
+		conf, hit, nll = append(conf, c), append(hit, h), append(nll, l)
+	}
+	return conf, hit, nll
+}
+
+func renderHealing(title string, all []healed) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n| faults that heal, %s | streams | served ECE below %g | worst | raw ECE |\n"+
+		"|---|---|---|---|---|\n", title, healedECE)
+	count := func(name string, all []healed) {
+		good, worst, raw := 0, 0.0, 0.0
+		for _, h := range all {
+			good, worst, raw = good+step(h.met()), max(worst, h.ece), raw+h.raw/float64(len(all))
+		}
+		fmt.Fprintf(&b, "| %s | %d | %d (%.0f %%) | %.3f | %.3f |\n", name, len(all), good,
+			100*float64(good)/float64(max(len(all), 1)), worst, raw)
+	}
+	for _, f := range faulty {
+		var of []healed
+		for _, h := range all {
+			if h.fault == f.name {
+				of = append(of, h)
+			}
+		}
+		count(f.name, of)
+	}
+	count("all", all)
+	return b.String()
+}
+
+// kindScore is how one policy did on a stream of the set first.
+type kindScore struct{ ece, nll, half float64 }
+
+// The policies of the set first, in order.
+var firstPolicies = []string{"plumbline", "temperature every 1,000 rows", "temperature every 2,000 rows",
+	"online Platt", "temperature every week", "the best temperature of each 1,000 rows, in hindsight",
+	"the model as it is"}
+
+const rivals = 3 // of firstPolicies, after plumbline
+
+type firstResult struct {
+	kind   string
+	scores []kindScore
+}
+
+// windowOfFirst is the length of the windows of the mean ECE.
+const windowOfFirst = 1000
+
+func measureFirst(o options, unseen bool) ([]firstResult, error) {
+	all, err := firsts(&library{dir: o.data}, unseen)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(f first) bool { return !strings.Contains(f.name, o.only) })
+	return eachOf(o, all, func(f first) (firstResult, error) {
+		s, err := f.make()
+		if err != nil {
+			return firstResult{}, err
+		}
+		return f.measure(s, o.verbose)
+	})
+}
+
+func (f *first) measure(s *stream, verbose bool) (firstResult, error) {
+	out := firstResult{kind: f.kind}
+	ours, err := plumbline(s, taskConfig())
+	if err != nil {
+		return out, err
+	}
+	add := func(changes []change) {
+		conf, hit, nll := servedRows(s, changes)
+		out.scores = append(out.scores, kindScore{windowedECE(conf, hit), mean1(nll), f.half(s, changes)})
+	}
+	add(ours)
+	for _, every := range []int{1000, 2000, weekRows} {
+		c, err := everyRows(s, every)
+		if err != nil {
+			return out, err
+		}
+		add(c)
+		if every == 2000 {
+			told, hit, err := platt(s)
+			if err != nil {
+				return out, err
+			}
+			out.scores = append(out.scores, kindScore{windowedECE(told, hit), math.NaN(), math.NaN()})
+		}
+	}
+	best, err := hindsightTemperatures(s)
+	if err != nil {
+		return out, err
+	}
+	add(best)
+	add(nil)
+	if verbose {
+		fmt.Fprintf(os.Stderr, "%s: %.4f\n", s.name, out.scores)
+		for _, c := range ours {
+			fmt.Fprintf(os.Stderr, "  row %d %s %s\n", c.row, c.reason, c.cal.Describe())
+		}
+	}
+	return out, nil
+}
+
+func mean1(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+func windowedECE(conf []float64, hit []bool) (sum float64) {
+	n := 0.0
+	for from := 0; from+windowOfFirst <= len(conf); from += windowOfFirst {
+		to := from + windowOfFirst
+		sum += metric.ECE(metric.EqualWidth(conf[from:to], hit[from:to], nil, bins))
+		n++
+	}
+	return sum / n
+}
+
+// everyRows is the simple rival: a temperature of the latest rows, as many as there are between two fits.
+func everyRows(s *stream, rows int) (out []change, err error) {
+	for end := rows; end < s.rows(); end += rows {
+		c, err := fitted("temperature", s, end-min(rows, maxRows), end)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, change{end, c, "temperature", "schedule"})
+	}
+	return out, nil
+}
+
+// hindsightTemperatures have the best temperature of each window, from its first row on.
+func hindsightTemperatures(s *stream) (out []change, err error) {
+	for from := 0; from+windowOfFirst <= s.rows(); from += windowOfFirst {
+		c, err := fitted("temperature", s, from, from+windowOfFirst)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, change{from, c, "temperature", "hindsight"})
+	}
+	return out, nil
+}
+
+// platt is online Platt scaling of the scores as they are, without calibeating: each row is forecast before its label.
+func platt(s *stream) (told []float64, hit []bool, err error) {
+	o, err := calibrator.NewOnlinePlatt(calibrator.OnlineSettings{Clip: onlineClip, Calibeating: calibrator.Plain})
+	if err != nil {
+		return nil, nil, err
+	}
+	conf, hit, _ := servedRows(s, nil)
+	for i, c := range conf {
+		c = min(c, 1)
+		told = append(told, o.Predict(c))
+		if err := o.Update(c, hit[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	return told, hit, nil
+}
+
+// half is the number of rows from the change until what is in force has at most half the ECE of the raw scores on the
+// 2,000 rows that follow; NaN where nothing changes at one row, +Inf where it never has.
+func (f *first) half(s *stream, changes []change) float64 {
+	if f.change < 0 {
+		return math.NaN()
+	}
+	const ahead = 2000
+	raw := map[int]float64{}
+	var cal calibrator.Calibrator
+	was := -1.0
+	for row := f.change; row+ahead <= s.rows(); row += paneRows {
+		moved := false
+		for len(changes) > 0 && changes[0].row <= row {
+			cal, changes, moved = changes[0].cal, changes[1:], true
+		}
+		if was >= 0 && !moved {
+			continue
+		}
+		from, to := row, row+ahead
+		raw[row] = eceOf(s, nil, from, to)
+		was = eceOf(s, []change{{row: 0, cal: orIdentity(cal)}}, from, to)
+		if was <= raw[row]/2 {
+			return float64(row - f.change)
+		}
+	}
+	return math.Inf(1)
+}
+
+func orIdentity(c calibrator.Calibrator) calibrator.Calibrator {
+	if c == nil {
+		return calibrator.Identity{}
+	}
+	return c
+}
+
+func renderFirst(title string, all []firstResult) string {
+	var b strings.Builder
+	var kinds []string
+	byKind := map[string][]firstResult{}
+	for _, r := range all {
+		if byKind[r.kind] == nil {
+			kinds = append(kinds, r.kind)
+		}
+		byKind[r.kind] = append(byKind[r.kind], r)
+	}
+	fmt.Fprintf(&b, "\n| mean ECE of windows of %d rows, %s |", windowOfFirst, title)
+	for _, k := range kinds {
+		fmt.Fprintf(&b, " %s |", k)
+	}
+	fmt.Fprintf(&b, "\n|---|%s\n", strings.Repeat("---|", len(kinds)))
+	table := func(suffix, format string, of func(kindScore) float64, pick func([]float64) float64) {
+		for i, name := range firstPolicies {
+			fmt.Fprintf(&b, "| %s%s |", name, suffix)
+			for _, k := range kinds {
+				var x []float64
+				for _, r := range byKind[k] {
+					x = append(x, of(r.scores[i]))
+				}
+				if v := pick(x); math.IsNaN(v) {
+					fmt.Fprint(&b, " – |")
+				} else {
+					fmt.Fprintf(&b, " "+format+" |", v)
+				}
+			}
+			fmt.Fprintln(&b)
+		}
+	}
+	table("", "%.4f", func(s kindScore) float64 { return s.ece }, mean1)
+	table(": NLL", "%.4f", func(s kindScore) float64 { return s.nll }, mean1)
+	table(": median rows to half of the raw ECE", "%.0f", func(s kindScore) float64 { return s.half }, median)
+	best, near := 0, 0
+	for _, k := range kinds {
+		var m [len(firstColumns)]float64
+		for i := range m {
+			for _, r := range byKind[k] {
+				m[i] += r.scores[firstColumns[i]].ece / float64(len(byKind[k]))
+			}
+		}
+		best += step(m[0] <= slices.Min(m[1:1+rivals]))
+		near += step(m[0] <= m[1+rivals]+.006)
+	}
+	fmt.Fprintf(&b, "\nBars, %s: windowed ECE at most that of the best rival in all kinds: %d of %d (%s); at most "+
+		".006 above the best temperature in hindsight in five: %d (%s).\n", title, best, len(kinds),
+		met(best == len(kinds)), near, met(near >= 5))
+	return b.String()
+}
+
+// firstColumns are plumbline, its rivals, and hindsight.
+var firstColumns = [...]int{0, 1, 2, 3, 5}
+
+func median(x []float64) float64 {
+	x = slices.Clone(x)
+	slices.Sort(x)
+	n := len(x)
+	return (x[(n-1)/2] + x[n/2]) / 2
+}

@@ -1,0 +1,407 @@
+package refit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// The first answer to a change is a temperature. It needs few rows, it never changes the predicted class, and it is
+// fitted anew at every pane, so every row is first a test and then part of the fit. Refit runs with richer methods
+// follow.
+//
+// A tracker has the temperature T of its latest rows, and forecasts every row before it learns from it. Its evidence
+// against the calibrator in force is the ratio of their likelihoods,
+//
+//	R ← (R + n/h)·Π_{the n rows of a pane} p_T(y_i)/p_in force(y_i)
+//
+// with h = fresh_rows. T is published when the mean of the trackers' R reaches 1/α; then every R is 0 again. The null
+// hypothesis is that the calibrator in force is right: P(y_i = y | past, scores) = p_in force(y). Under it the mean of
+// a ratio is Σ_y p_T(y) = 1, whatever T learnt from the past, so R - (rows so far)/h is a martingale whose mean starts
+// at 0 after each publication, and
+//
+//	E[publications among n rows] ≤ α·n/h,  for every n, at any number of looks
+//
+// (Shin, Ramdas, Rinaldo, E-detectors; docs/math.md, Theorem 1). Where the calibrator in force is wrong, so that this
+// says nothing, a temperature takes force only after its forecasts had log(1/α) nats less loss in total, and what it
+// may then cost against the calibrator before it and the identity is bounded at any time by the monitor (see baseline).
+
+const (
+	// trackers is the number of temperatures, of the latest trackedRows[i] rows.
+	trackers = 3
+	// leastTracked is the least number of rows of a temperature.
+	leastTracked = 100
+	// trackedScores limits the scores that a fit reads.
+	trackedScores = 1 << 22
+	// richRows is how many rows the evidence against a calibrator with more parameters must last; that against a
+	// temperature or the identity, leastTracked. Every turn of the latest turnRows rows multiplies it by turnFactor. To
+	// give up more parameters counts as richTurns turns. mostPatience is the most against a temperature: a wrong one
+	// must not stay.
+	richRows     = 350
+	turnRows     = 40_000
+	keptTurns    = 12
+	turnFactor   = 1.5
+	richTurns    = 3
+	mostPatience = 1000
+)
+
+var trackedRows = [trackers]int{300, 1000, 4000}
+
+// quick is the first answer of a version.
+type quick struct {
+	base     int     // revision that the trackers are tested against
+	weight   float64 // largest row weight of earlier panes
+	trackers [trackers]tracker
+	// A turn is a publication that takes back what the one before it did. Where a stream turns often, what is better
+	// now will soon be worse: with every turn the evidence for a temperature must last longer.
+	rows  int64   // so far
+	turns []int64 // numbers of the rows of the latest turns
+	up    int     // whether the latest temperature was above that before it (1), or below (-1); 0 = not known
+}
+
+// turn notes n turns.
+func (q *quick) turn(n int) {
+	for range n {
+		q.turns = append(q.turns, q.rows)
+	}
+	q.turns = q.turns[max(0, len(q.turns)-keptTurns):]
+}
+
+// replaced begins anew with f in force.
+func (q *quick) replaced(f *stage.InForce, revision int) {
+	if f != nil && f.Reason == reasonRollback {
+		q.turn(1)
+	}
+	if q.base = revision; f == nil || f.Reason != reasonQuick {
+		q.up = 0
+	}
+	q.restart()
+}
+
+// patience returns the number of rows that the evidence for temperature t instead of the calibrator in force must last,
+// the direction of the change, and for how many turns it counts.
+func (q *quick) patience(current calibrator.Calibrator, t float64) (rows int64, up, turns int) {
+	q.turns = slices.DeleteFunc(q.turns, func(row int64) bool { return row < q.rows-turnRows })
+	old, rich := 1.0, current != nil && !isIdentity(current)
+	if c, ok := current.(calibrator.Temperature); ok {
+		old, rich = c.T(), false
+	}
+	up = 1
+	if t < old {
+		up = -1
+	}
+	factor := math.Pow(turnFactor, float64(len(q.turns)))
+	switch {
+	case rich:
+		return int64(richRows * factor), up, richTurns
+	case q.up*up < 0:
+		factor, turns = factor*turnFactor, 1
+	}
+	return int64(min(leastTracked*factor, mostPatience)), up, turns
+}
+
+// tracker is the temperature of the latest rows, and its evidence.
+type tracker struct {
+	t    float64 // 0 = none yet
+	due  int     // rows until the next fit
+	logR float64
+	// gain is the gain since its last minimum (a CUSUM), over the rows since the prediction time from: the estimated
+	// time of the change.
+	gain       float64
+	from, rows int64
+}
+
+func newQuick() *quick {
+	q := &quick{}
+	q.restart()
+	return q
+}
+
+// restart forgets the evidence.
+func (q *quick) restart() {
+	for i := range q.trackers {
+		t := &q.trackers[i]
+		t.logR, t.gain, t.rows = math.Inf(-1), 0, 0
+	}
+}
+
+// evidence returns the logarithm of the mean R.
+func (q *quick) evidence() float64 {
+	sum := math.Inf(-1)
+	for i := range q.trackers {
+		sum = logAdd(sum, q.trackers[i].logR)
+	}
+	return sum - math.Log(trackers)
+}
+
+// logAdd returns log(e^a + e^b).
+func logAdd(a, b float64) float64 {
+	if a < b {
+		a, b = b, a
+	}
+	if math.IsInf(b, -1) {
+		return a
+	}
+	return a + math.Log1p(math.Exp(b-a))
+}
+
+// best returns the tracker with the most evidence among those whose evidence has lasted long enough; -1 if there is
+// none.
+func (q *quick) best(current calibrator.Calibrator) int {
+	best := -1
+	for i := range q.trackers {
+		t := &q.trackers[i]
+		if n, _, _ := q.patience(current, t.t); t.rows >= n && (best < 0 || t.logR > q.trackers[best].logR) {
+			best = i
+		}
+	}
+	return best
+}
+
+// answersFirst reports whether the configuration lets a temperature take force by itself: not where a calibrator must
+// first be served to nobody, or to few.
+func (c *Config) answersFirst() bool {
+	return (c.Method == methodAuto || c.Method == "temperature") && c.CanaryShare == 0 && c.ShadowFor == 0
+}
+
+// stepQuick tests the trackers on a pane's rows, fits them anew, and publishes a temperature if the evidence is there.
+func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
+	cfg := &s.stage.cfg
+	if !cfg.answersFirst() || s.pin != nil || s.run.busy() || len(in.Rows) == 0 {
+		return false, nil
+	}
+	if s.quick == nil {
+		s.quick = newQuick()
+	}
+	q := s.quick
+	if rev := s.version.InForceRevision(); q.base != rev {
+		q.replaced(s.version.Newest(), rev)
+	}
+	if err := q.bet(s.version, in.Rows, float64(max(cfg.FreshRows, leastTracked))); err != nil {
+		return false, err
+	}
+	q.weight, q.rows = max(q.weight, maxWeight(in.Rows)), q.rows+int64(len(in.Rows))
+	if err := q.learn(s.whole(), len(in.Rows)); err != nil {
+		return false, err
+	}
+	if q.evidence() < math.Log(1/cfg.Alpha) {
+		return false, nil
+	}
+	return answer(s, in)
+}
+
+// bet tests the trackers on rows that they have not learnt from. The NLL of the calibrator in force is capped, which
+// only lowers a ratio, so that no single row decides.
+func (q *quick) bet(v *stage.Version, rows []acc.SampleRow, h float64) error {
+	current, sc := inForce(v), stage.NewScorer(v.K)
+	var cals [trackers]calibrator.Calibrator
+	for i := range q.trackers {
+		t := &q.trackers[i]
+		if t.t == 0 {
+			continue
+		}
+		cal, err := calibrator.NewTemperature(t.t)
+		if err != nil {
+			return err
+		}
+		cals[i] = cal
+		t.logR = logAdd(t.logR, math.Log(float64(len(rows))/h))
+		if t.gain <= 0 {
+			t.gain, t.rows = 0, 0
+		}
+	}
+	for i := range rows {
+		row := &rows[i]
+		was, err := sc.Row(current, row, nllBound(v.K))
+		if err != nil {
+			return err
+		}
+		unit := float64(row.W)
+		if q.weight > 0 {
+			unit /= q.weight
+		}
+		for n, cal := range cals {
+			if cal == nil {
+				continue
+			}
+			now, err := sc.Row(cal, row, math.Inf(1))
+			if err != nil {
+				return err
+			}
+			q.trackers[n].bet(row.TS, min(unit, 1)*(was.NLL-now.NLL))
+		}
+	}
+	return nil
+}
+
+func (t *tracker) bet(ts int64, gain float64) {
+	if t.rows == 0 {
+		t.from = ts
+	}
+	t.rows++
+	t.from = min(t.from, ts)
+	t.gain += gain
+	t.logR += gain
+}
+
+// learn fits the trackers anew for which a tenth of their rows has come since the last time.
+func (q *quick) learn(k *stage.Key, rows int) error {
+	for i := range q.trackers {
+		t := &q.trackers[i]
+		latest := tracked(k, i)
+		if t.due -= rows; t.due > 0 || len(latest) < leastTracked {
+			continue
+		}
+		cal, err := temperatureOf(latest, k.K)
+		if err != nil {
+			return err
+		}
+		t.t, t.due = cal.T(), len(latest)/10
+	}
+	return nil
+}
+
+// tracked returns the rows of tracker i.
+func tracked(k *stage.Key, i int) []acc.SampleRow {
+	return k.Sample[len(k.Sample)-min(trackedRows[i], len(k.Sample), trackedScores/k.K):]
+}
+
+func temperatureOf(rows []acc.SampleRow, k int) (calibrator.Temperature, error) {
+	z, y, w := make([]float32, 0, len(rows)*k), make([]int32, 0, len(rows)), make([]float64, 0, len(rows))
+	for i := range rows {
+		z, y, w = append(z, rows[i].Z...), append(y, rows[i].Y), append(w, float64(rows[i].W))
+	}
+	cal, _, err := calibrator.FitTemperature(calibrator.NewData(z, k, y, w), calibrator.Options{})
+	if err != nil {
+		return cal, fmt.Errorf("temperature of the latest %d rows: %w", len(rows), err)
+	}
+	return cal, nil
+}
+
+// answer publishes the temperature with the most evidence, if it keeps the bounds of the configuration on the rows
+// since the change.
+func answer(s *State, in *stage.Pane) (published bool, err error) {
+	cfg, k, q := &s.stage.cfg, s.whole(), s.quick
+	best := q.best(inForce(s.version))
+	if best < 0 || q.trackers[best].logR < math.Log(1/cfg.Alpha) {
+		return false, nil
+	}
+	fit := slices.Clone(tracked(k, best))
+	slices.SortFunc(fit, stage.CompareRows)
+	t, err := temperatureOf(fit, k.K)
+	if err != nil {
+		return false, err
+	}
+	encoded, err := calibrator.Encode(t)
+	if err != nil {
+		return false, err
+	}
+	cal, err := calibrator.Decode(encoded)
+	if err != nil {
+		return false, err
+	}
+	since := q.trackers[best].from
+	c, err := compare(s, cal, rowsSince(k.Sample, since))
+	if err != nil || !c.allowed(cfg) {
+		return false, err
+	}
+	_, up, turns := q.patience(inForce(s.version), t.T())
+	if turns > 0 {
+		if lasts, err := lasts(s, cal, c, since); err != nil || !lasts {
+			return false, err
+		}
+	}
+	if s.run != nil {
+		if err := s.end("a temperature took force meanwhile", in.End); err != nil {
+			return false, err
+		}
+	}
+	d := record.Calibrator{Reason: reasonQuick, Method: cal.Method(), Evidence: quickEvidence(s, fit, c)}
+	e := &d.Evidence
+	e.Temperature, e.FitBegan, e.TestTo = t.T(), record.At(in.End), record.At(in.End)
+	d.Outcome = fmt.Sprintf("published: temperature %.4g of the latest %d rows, NLL %.5f → %.5f, ECE %.4f → %.4f on "+
+		"the %d since the change", t.T(), e.FitRows, e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows)
+	q.up = up
+	q.turn(turns)
+	q.restart()
+	s.changes.note(since)
+	s.unit = q.weight
+	return true, s.putInForce(&d, cal, encoded, in.End)
+}
+
+// lasts reports whether the outlook of a turn is positive. The sample is cut at the changes that are known, so that a
+// fault that came once and is gone is not taken for a stream that turns to and fro.
+func lasts(s *State, cal calibrator.Calibrator, c comparison, since int64) (bool, error) {
+	o, err := s.newOutlook()
+	if err != nil {
+		return false, err
+	}
+	low, err := o.of(cal, &sampleLosses{}, gained{c.inForce.mean() - c.itself.mean(), c.inForce.w, since,
+		append(slices.Clip(s.changes), since)})
+	return low > 0, err
+}
+
+// comparison is what the calibrator in force and another make of some rows. newest is the gain of the other on the
+// newest of them.
+type comparison struct {
+	rows            int
+	inForce, itself score
+	newest          float64
+}
+
+func compare(s *State, cal calibrator.Calibrator, rows []acc.SampleRow) (c comparison, err error) {
+	sc, bound, current := stage.NewScorer(s.version.K), nllBound(s.version.K), inForce(s.version)
+	c.rows = len(rows)
+	for i := range rows {
+		row, w := &rows[i], float64(rows[i].W)
+		was, err := sc.Row(current, row, bound)
+		if err != nil {
+			return c, err
+		}
+		now, err := sc.Row(cal, row, bound)
+		if err != nil {
+			return c, err
+		}
+		c.inForce.add(was, w)
+		c.itself.add(now, w)
+		if i >= len(rows)-newestRows {
+			c.newest += w * (was.NLL - now.NLL)
+		}
+	}
+	return c, nil
+}
+
+// allowed reports whether the other calibrator keeps the bounds of the configuration, and is not worse on the newest
+// rows.
+func (c *comparison) allowed(cfg *Config) bool {
+	return c.rows >= leastTracked && c.newest >= 0 && c.inForce.mean()-c.itself.mean() >= cfg.MinNLLGain &&
+		c.itself.ece() <= c.inForce.ece()+cfg.MaxECERise && c.itself.acc() >= c.inForce.acc()-cfg.MaxAccuracyDrop
+}
+
+// quickEvidence is the evidence of a temperature that was fitted on rows.
+func quickEvidence(s *State, fit []acc.SampleRow, c comparison) record.Evidence {
+	cfg := &s.stage.cfg
+	return record.Evidence{
+		FitRows:    len(fit),
+		FitFrom:    record.At(fit[0].TS),
+		FitTo:      record.At(fit[len(fit)-1].TS),
+		FitDigest:  digestRows(fit),
+		TestRows:   c.rows,
+		NLLInForce: c.inForce.mean(),
+		NLLNew:     c.itself.mean(),
+		NLLDiff:    c.itself.mean() - c.inForce.mean(),
+		ECEInForce: c.inForce.ece(),
+		ECENew:     c.itself.ece(),
+		AccInForce: c.inForce.acc(),
+		AccNew:     c.itself.acc(),
+		LogE:       s.quick.evidence(),
+		LogENeeded: math.Log(1 / cfg.Alpha),
+		Alpha:      cfg.Alpha,
+		NLLBound:   nllBound(s.version.K),
+	}
+}
