@@ -27,9 +27,9 @@ import (
 //
 //	E[publications among n rows] ≤ α·n/h,  for every n, at any number of looks
 //
-// (Shin, Ramdas, Rinaldo, E-detectors; docs/math.md, Theorem 1). Where the calibrator in force is wrong, so that this
-// says nothing, a temperature takes force only after its forecasts had log(1/α) nats less loss in total, and what it
-// may then cost against the calibrator before it and the identity is bounded at any time by the monitor (see baseline).
+// (Shin, Ramdas, Rinaldo, E-detectors; docs/math.md, Theorem 1). Where the calibrator in force is wrong, this says
+// nothing: a temperature then takes force only after its forecasts had log(1/α) nats less loss in total. There is no
+// bound on its regret to the identity at any time. The rollback monitor tests it, but a rollback needs an outlook.
 
 const (
 	// trackers is the number of temperatures, of the latest trackedRows[i] rows.
