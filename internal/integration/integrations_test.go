@@ -51,6 +51,9 @@ func followPage(t *testing.T, name string) {
 	}
 	a := newAlone(t)
 	port := freePort(t)
+	if !strings.Contains(string(text), "--port 8000") { // a server that has one port
+		port = "localhost:8000"
+	}
 	page := strings.NewReplacer("localhost:8080", a.listen, "localhost:8000", port, "--port 8000",
 		"--port "+port[strings.LastIndex(port, ":")+1:]).Replace(string(text))
 	install := strings.ReplaceAll(block(t, page, "sh", 1), "./clients/python", root+"/clients/python")
