@@ -101,9 +101,6 @@ func (s *Server) openAll() (err error) {
 	return s.openLogs()
 }
 
-// Addr is where the server listens.
-func (s *Server) Addr() string { return s.outer.Addr().String() }
-
 // Close ends all connections and closes the files.
 func (s *Server) Close() {
 	s.stop()
