@@ -76,6 +76,8 @@ type EpochPlan struct {
 	Mask *Mask
 	// Mix, where not nil, mixes features.
 	Mix *Mix
+	// Trained is how many layers, from the first, a step changes; 0 is all. Only [Go] knows it.
+	Trained int
 	// Stop, where it is closed, ends the epoch with ErrStopped before its next mini-batch.
 	Stop <-chan struct{}
 }
@@ -200,6 +202,8 @@ func (e EpochPlan) Check(p Problem) error {
 		return fmt.Errorf("epoch: batch %d, allowed 1..%d", e.Batch, p.Batch)
 	case e.Loss < 0 || e.Loss >= len(p.Losses):
 		return fmt.Errorf("epoch: loss %d, allowed 0..%d", e.Loss, len(p.Losses)-1)
+	case e.Trained < 0 || e.Trained > len(p.Head.Layers):
+		return fmt.Errorf("epoch: %d trained layers, allowed 0 (all) to %d", e.Trained, len(p.Head.Layers))
 	case e.Mask != nil && !(e.Mask.Keep >= 0 && e.Mask.Keep <= 1):
 		return fmt.Errorf("epoch: keep %v, allowed 0..1", e.Mask.Keep)
 	}

@@ -69,6 +69,9 @@ func (s *goSession) Epoch(e EpochPlan) (EpochResult, error) {
 		sum += v * float64(n)
 		grads := s.grad.Params()
 		for i, w := range s.head.Params() {
+			if e.Trained > 0 && i >= 2*e.Trained { // a weight and a bias each
+				break
+			}
 			Step(opt, s.threads, w, grads[i], s.velocity[i])
 		}
 	}

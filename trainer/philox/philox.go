@@ -27,6 +27,7 @@ const (
 	Mask                     // masks on weights
 	Mixup                    // partners and shares of mixup
 	Split                    // which rows are used
+	Latent                   // noise of latent values, and fixed classifiers
 )
 
 // Stream is one sequence of a seed: word i is word i mod 4 of Block((i/4, A, B, Purpose), seed), the low half of the

@@ -21,7 +21,7 @@ var ErrCheckpoint = errors.New("checkpoint")
 //
 //	magic "PLTRAIN1" │ u32 length of header │ header, JSON │ slabs │ u32 CRC-32C of all before
 //
-// with the slabs of the parameters, velocities and best parameters as float32 in the order of head.Head.Params, then
+// with the slabs of the parameters, velocities and best parameters as float32 in the order of backend.TrainingState, then
 // Right and Seen as int32. Their lengths are those of the training that reads it, never of the bytes.
 const checkpointMagic = "PLTRAIN1"
 
@@ -156,7 +156,7 @@ func (t *Training) Restore(b []byte) error {
 // readState reads what a checkpoint has behind its header: parameters, velocities, the best parameters, the history.
 func (t *Training) readState(b []byte) (st *backend.TrainingState, best [][]float32, err error) {
 	words := 2 * t.in.Train.N()
-	for _, p := range t.problem.Head.Params() {
+	for _, p := range t.best {
 		words += 3 * len(p)
 	}
 	if len(b) != 4*words {
@@ -164,7 +164,7 @@ func (t *Training) readState(b []byte) (st *backend.TrainingState, best [][]floa
 	}
 	st = &backend.TrainingState{}
 	for _, group := range []*[][]float32{&st.Params, &st.Velocity, &best} {
-		for _, p := range t.problem.Head.Params() {
+		for _, p := range t.best {
 			v := make([]float32, len(p))
 			for i := range v {
 				v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/trainer/loss"
 	"github.com/plumbline/plumbline/trainer/optim"
+	"github.com/plumbline/plumbline/trainer/variant"
 )
 
 // Heads that a training starts from.
@@ -47,6 +48,14 @@ type Config struct {
 	// CDF says whose scores the loss au counts: batch (also where empty), those of each mini-batch, as its paper does;
 	// or rows, those of the current head on all training rows, counted once: the stream's own.
 	CDF string `json:"cdf,omitempty"`
+
+	// Peel is γ of progressively layer-peeled training (PLP), 0 where that is off: of L layers, those above layer L − j
+	// are frozen from epoch (j/L)^γ·Epochs on. Reference: Wang and Zhang, Calibration Bottleneck, ICML 2024.
+	Peel float64 `json:"peel,omitempty"`
+	// Method is empty, or variational or balanced (package variant), with its settings.
+	Method string  `json:"method,omitempty"`
+	KL     float64 `json:"kl,omitempty"`
+	Delta  float64 `json:"delta,omitempty"`
 
 	Interleave *Interleave `json:"interleave,omitempty"`
 	MaCCal     *MaCCal     `json:"maccal,omitempty"`
@@ -98,6 +107,35 @@ func AU() Config {
 	return c
 }
 
+// TST is two-stage training: the classifier anew, on the features that the network has learnt. Reference: Jordahn and
+// Olmos, Decoupling Feature Extraction and Classification Layers for Calibrated Neural Networks, ICML 2024.
+func TST() Config {
+	c := CrossEntropy()
+	c.Head = HeadBottleneck
+	return c
+}
+
+// VTST is TST with Gaussian values in the hidden layer.
+func VTST() Config {
+	c := TST()
+	c.Method = variant.Variational
+	return c
+}
+
+// BalCAL balances a fresh linear head with a fixed simplex.
+func BalCAL() Config {
+	c := CrossEntropy()
+	c.Head, c.Method = HeadLinear, variant.Balanced
+	return c
+}
+
+// PLP freezes a fresh bottleneck's last layer half-way, and takes the last epoch.
+func PLP() Config {
+	c := TST()
+	c.Peel, c.KeepLast = 1, true
+	return c
+}
+
 const (
 	maxEpochs = 1_000_000
 	maxBatch  = 1 << 20
@@ -126,6 +164,9 @@ func (c Config) Validate() error {
 	if err := c.validateCDF(); err != nil {
 		return err
 	}
+	if err := c.validateMethod(); err != nil {
+		return err
+	}
 	if v := c.Interleave; v != nil {
 		if err := v.validate(); err != nil {
 			return fmt.Errorf("interleave: %w", err)
@@ -135,6 +176,23 @@ func (c Config) Validate() error {
 		if err := c.MaCCal.validate(); err != nil {
 			return fmt.Errorf("maccal: %w", err)
 		}
+	}
+	return nil
+}
+
+// validateMethod refuses what a method does not go with.
+func (c Config) validateMethod() error {
+	fixed := c.MaCCal != nil || c.Mixup > 0
+	switch {
+	case c.Method == "":
+	case c.Method != variant.Variational && c.Method != variant.Balanced:
+		return fmt.Errorf("method %q, allowed %s, %s", c.Method, variant.Variational, variant.Balanced)
+	case fixed || c.Peel > 0:
+		return fmt.Errorf("method %s with maccal, mixup or peel, allowed alone", c.Method)
+	case c.Method == variant.Variational && c.Head != HeadBottleneck:
+		return fmt.Errorf("method %s from head %s, allowed %s", c.Method, c.Head, HeadBottleneck)
+	case c.Method == variant.Balanced && c.Head == HeadBottleneck:
+		return fmt.Errorf("method %s from head %s, allowed %s, %s", c.Method, c.Head, HeadCurrent, HeadLinear)
 	}
 	return nil
 }
@@ -152,6 +210,9 @@ func (c Config) validateRanges() error {
 		{"weight_decay", c.WeightDecay, 0, 1e3},
 		{"patience", float64(c.Patience), 0, maxEpochs},
 		{"mixup", c.Mixup, 0, 1},
+		{"peel", c.Peel, 0, 100},
+		{"kl", c.KL, 0, 1e6},
+		{"delta", c.Delta, 0, 10},
 	} {
 		if !(r.v >= r.lo && r.v <= r.hi) {
 			return fmt.Errorf("%s %s, allowed %s..%s", r.key, plain(r.v), plain(r.lo), plain(r.hi))

@@ -25,6 +25,10 @@ var Presets = []Preset{
 	{"au", "AU: risk reweighted by confidence, from the current head", AU},
 	{"maccal", "MaC-Cal, the stable preset: a fresh bottleneck under adaptive masks", MaCCalStable},
 	{"maccal_printed", "MaC-Cal as its paper prints it", MaCCalPrinted},
+	{"tst", "two-stage training: a fresh bottleneck, its best epoch", TST},
+	{"vtst", "the same with Gaussian values between its layers", VTST},
+	{"balcal", "BalCAL: a fresh linear head balanced with a fixed simplex", BalCAL},
+	{"plp", "progressively layer-peeled training of a fresh bottleneck", PLP},
 	{"bottleneck", "cross-entropy on a fresh bottleneck", func() Config {
 		c := MaCCalPrinted()
 		c.MaCCal = nil

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/trainer/backend"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
 	"github.com/plumbline/plumbline/trainer/philox"
+	"github.com/plumbline/plumbline/trainer/variant"
 )
 
 // Input is what a training is run on.
@@ -29,6 +31,7 @@ type Training struct {
 	in      Input
 	problem backend.Problem
 	session backend.Session
+	variant *variant.Session // the session where the recipe has a method
 	report  Report
 
 	main, held []int32 // training rows of the first and of the interleaved loss
@@ -73,13 +76,48 @@ func New(cfg Config, in Input, b backend.Backend) (*Training, error) {
 			return nil, err
 		}
 	}
-	if t.session, err = b.Open(t.problem); err != nil {
+	if b, err = t.open(b); err != nil {
 		return nil, err
 	}
 	if err := t.begin(b.Name()); err != nil {
 		return nil, errors.Join(err, t.session.Close())
 	}
 	return t, nil
+}
+
+// open begins the session and returns the backend that has it: the processor where only that can.
+func (t *Training) open(b backend.Backend) (_ backend.Backend, err error) {
+	if t.cfg.Method != "" || t.cfg.Peel > 0 {
+		host, ok := b.(backend.Go)
+		if b = host; !ok {
+			b = backend.Go{}
+		}
+		if t.cfg.Method != "" {
+			t.variant, err = variant.Open(t.problem, variant.Config{
+				Method: t.cfg.Method,
+				KL:     t.cfg.KL,
+				Width:  t.cfg.Width,
+				Delta:  t.cfg.Delta,
+				Seed:   t.cfg.Seed,
+			}, host.GEMM)
+			t.session = t.variant
+			return b, err
+		}
+	}
+	t.session, err = b.Open(t.problem)
+	return b, err
+}
+
+// trained is how many layers an epoch, from 0, changes; 0 is all.
+func (t *Training) trained(epoch int) int {
+	layers := len(t.problem.Head.Layers)
+	left := layers
+	for j := 1; t.cfg.Peel > 0 && j < layers; j++ {
+		if float64(epoch) >= math.Floor(math.Pow(float64(j)/float64(layers), t.cfg.Peel)*float64(t.cfg.Epochs)) {
+			left = layers - j
+		}
+	}
+	return left % layers
 }
 
 func startHead(cfg Config, in Input) (*head.Head, error) {
@@ -248,6 +286,9 @@ func (t *Training) pass(e, part int, rows []int32, lr float64, batch int) (backe
 	if t.cfg.Mixup > 0 && part == 0 {
 		b.Mix = t.cfg.mixup(e, order, batch)
 	}
+	if part == 0 {
+		b.Trained = t.trained(e)
+	}
 	res, err := t.session.Epoch(b)
 	t.step += uint32(data.Batches(len(rows), batch))
 	return res, err
@@ -279,6 +320,9 @@ func (t *Training) control(r *EpochReport) error {
 
 // Head is the resulting head, with the scaling at inference in its weights.
 func (t *Training) Head() *head.Head {
+	if t.variant != nil {
+		return t.variant.Served(t.best)
+	}
 	h := t.problem.Head.Clone()
 	for i, p := range h.Params() {
 		copy(p, t.best[i])
