@@ -141,7 +141,7 @@ bench-refit:
 # PLUMBLINE_DOCS=1 rewrites bench/results/train.md and train-speed.md.
 TRAIN :=
 TRAIN_OUT := .cache/bench/train
-# One set of tables alone: auto (drifting streams, a minute).
+# One set of tables alone: auto (drifting streams), methods (beside unknown rows), a minute each.
 TRAIN_SET :=
 
 ifeq ($(TRAIN_SET),)
@@ -151,6 +151,7 @@ bench-train: bench-peers
 	$(BENCH_VENV)/bin/python -B bench/train/speed.py $(TRAIN_OUT)/speed
 	$(call benchmark,train) -stage report -out $(TRAIN_OUT)
 	$(call benchmark,train) -set auto
+	$(call benchmark,train) -set methods
 else
 bench-train:
 	$(call benchmark,train) -set $(TRAIN_SET)

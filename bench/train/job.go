@@ -49,6 +49,7 @@ type outcome struct {
 	ECE         float64 `json:"ece"`
 	Floor       float64 `json:"ece_null"`
 	ACE         float64 `json:"ace"`
+	MCE         float64 `json:"mce"`
 	CWECE       float64 `json:"cwece"`
 	NLL         float64 `json:"nll"`
 	AURC        float64 `json:"aurc"`
@@ -179,7 +180,7 @@ func rate(z []float32, y []int32) (outcome, error) {
 
 func rateRows(rows metric.Rows) (outcome, error) {
 	r, err := metric.Evaluate(rows, metric.Options{Resamples: 200})
-	return outcome{Temperature: 1, Accuracy: r.Accuracy, ECE: r.ECE, Floor: r.ECENull, ACE: r.ACE, CWECE: r.CWECE,
+	return outcome{Temperature: 1, Accuracy: r.Accuracy, ECE: r.ECE, Floor: r.ECENull, ACE: r.ACE, MCE: r.MCE, CWECE: r.CWECE,
 		NLL: r.NLL, AURC: r.AURC}, err
 }
 

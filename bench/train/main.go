@@ -22,7 +22,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.folder, "data", "../shared/data", "folder of the features")
 	flag.StringVar(&o.out, "out", ".cache/bench/train", "folder of the raw results")
-	flag.StringVar(&o.set, "set", "recipes", "recipes, or auto: what auto does on drifting streams")
+	flag.StringVar(&o.set, "set", "recipes", "recipes; auto, on drifting streams; or methods, with unknown rows")
 	flag.BoolVar(&o.fresh, "fresh", false, "forget the results that are there")
 	flag.StringVar(&o.stage, "stage", "all", "trials, report or all")
 	flag.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "trials at a time")
@@ -51,9 +51,11 @@ func (o options) run() error {
 	switch o.set {
 	case "auto":
 		return o.autoSet()
+	case "methods":
+		return o.methodsSet()
 	case "recipes":
 	default:
-		return fmt.Errorf("-set %s, allowed recipes, auto", o.set)
+		return fmt.Errorf("-set %s, allowed recipes, auto, methods", o.set)
 	}
 	if o.stage != "trials" && o.stage != "report" && o.stage != "all" {
 		return fmt.Errorf("-stage %s, allowed trials, report, all", o.stage)

@@ -118,7 +118,7 @@ func (f *trainFlags) setRows() error {
 	s, d := &f.split, &f.o.Data
 	d.Array, d.Labels, d.HoldoutLabels, d.Seed = f.array, f.labels, s.holdoutLabels, f.set.Seed
 	d.Random, d.Balance, d.MaxRows = s.order == "random", s.balance, s.maxRows
-	d.Classes, d.Model, d.Version = s.classes, s.model, s.version
+	d.Classes, d.Model, d.Version, d.Unknown = s.classes, s.model, s.version, s.unknown
 	var err error
 	if d.Validation, err = shareOrFile("--validation", s.validation); err != nil {
 		return err
@@ -135,6 +135,7 @@ type trainSplitFlags struct {
 	order               string
 	validation, holdout string
 	holdoutLabels       string
+	unknown             string
 	balance             float64
 	maxRows, classes    int
 	memory              string
@@ -149,6 +150,8 @@ func (s *trainSplitFlags) add(cmd *cobra.Command) {
 		"share of the rows that validates, or a `file`")
 	flags.StringVar(&s.holdout, "holdout", "",
 		"score on this `file`, or on this share of FILE, such as 0.3, which nothing else sees")
+	flags.StringVar(&s.unknown, "ood", "",
+		"compare the confidence of held-out (else validation) rows with those of this `file`, of unknown classes")
 	flags.StringVar(&s.holdoutLabels, "holdout-labels", "",
 		"labels `array` of the npz files of --holdout and --validation; else that of --labels")
 	flags.IntVar(&s.maxRows, "max-rows", 0, "most rows to train on, the newest; 0: all")

@@ -418,6 +418,36 @@ func TestTrainUnchanged(t *testing.T) {
 	}
 }
 
+// TestTrainUnknown: rows of no known class are told from the others by the confidence of the heads.
+func TestTrainUnknown(t *testing.T) {
+	table, current := trainTable(240)
+	file, headFile := writeTable(t, "a.npz", table), writeHead(t, current)
+	for i := range table.Features {
+		table.Features[i] = 0 // every class alike
+	}
+	for i := range table.Label {
+		table.Label[i] = int32(table.K + i%2)
+	}
+	unknown := writeTable(t, "unknown.npz", table)
+	var got struct {
+		Unknown struct {
+			Rows          int
+			Before, After struct{ AUROC, FPR95 float64 }
+		}
+	}
+	out := run(t, "train", file, "--head", headFile, "--recipe", "ce", "--epochs", "30", "--ood", unknown, "--json")
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	if u := got.Unknown; u.Rows != 240 || u.After.AUROC < 0.6 || u.After.AUROC > 1 || u.Before.AUROC == 0 {
+		t.Errorf("got %+v", u)
+	}
+	if text := run(t, "train", file, "--head", headFile, "--recipe", "ce", "--epochs", "1", "--ood",
+		unknown); !strings.Contains(text, "auroc, unknown rows") {
+		t.Errorf("got %q", text)
+	}
+}
+
 // TestTrainRecipeFile: the settings in a report are a recipe.
 func TestTrainRecipeFile(t *testing.T) {
 	table, current := trainTable(100)
@@ -488,7 +518,7 @@ func TestTrainRefuses(t *testing.T) {
 		{nil, exitUsage, "takes FILE[:array]; got nothing"},
 		{[]string{file}, exitUsage, "--recipe auto starts from the current head: --head FILE is needed"},
 		{[]string{file, "--recipe", "mccal"}, exitUsage,
-			`--recipe "mccal": allowed are auto, ce, au, maccal, maccal_printed, bottleneck and a .json file`},
+			`--recipe "mccal": allowed are auto, ce, au, maccal, maccal_printed, tst, vtst, balcal, plp, bottleneck and a .json file`},
 		{[]string{file, "--recipe", writeFile(t, "r.json", `{"los":"ce"}`)}, exitUsage, `unknown field "los"`},
 		{[]string{file, "--recipe", writeFile(t, "r.json", `{"loss":"ce"} 1`)}, exitUsage, "text after the object"},
 		{[]string{file, "--recipe", "nowhere.json"}, exitUsage, "nowhere.json: no such file"},

@@ -41,7 +41,9 @@ type Result struct {
 	Tempered    bool                `json:"tempered"`
 	Validation  offline.HeadScores  `json:"validation"`
 	Holdout     *offline.HeadScores `json:"holdout,omitempty"`
-	Output      string              `json:"output,omitempty"`
+	// Unknown compares the held-out rows, or else the validation rows, with those of --ood.
+	Unknown *offline.Unknown `json:"unknown,omitempty"`
+	Output  string           `json:"output,omitempty"`
 
 	trained *head.Head
 }
@@ -64,8 +66,18 @@ func (r *Result) score(o *Options, d *dataset.Data, gemm head.GEMM, h heads) err
 	}
 	opt := metric.Options{Bins: o.MetricBins, Seed: o.Data.Seed}
 	var err error
-	if r.Validation, err = offline.ScoreHeads(h.current, r.trained, d.Valid, gemm, opt); err != nil || d.Hold == nil {
+	if r.Validation, err = offline.ScoreHeads(h.current, r.trained, d.Valid, gemm, opt); err != nil {
 		return err
+	}
+	if d.Unknown != nil {
+		known := d.Valid
+		if d.Hold != nil {
+			known = d.Hold
+		}
+		r.Unknown = offline.ScoreUnknown(h.current, r.trained, known, d.Unknown, gemm)
+	}
+	if d.Hold == nil {
+		return nil
 	}
 	held, err := offline.ScoreHeads(h.current, r.trained, d.Hold, gemm, opt)
 	r.Holdout = &held
@@ -140,6 +152,9 @@ func (r *Result) Print(w io.Writer) error {
 	lines = append(lines, r.Validation.Lines("validation")...)
 	if r.Holdout != nil {
 		lines = append(lines, r.Holdout.Lines("held out")...)
+	}
+	if r.Unknown != nil {
+		lines = append(lines, r.Unknown.Lines()...)
 	}
 	if err := texttable.Print(w, lines, 1); err != nil {
 		return err

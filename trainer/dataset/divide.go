@@ -24,6 +24,7 @@ type Options struct {
 	HoldoutLabels       string // that of the files below, where it is another
 	Random              bool   // divide at random, not by time
 	Validation, Holdout Part
+	Unknown             string  // file of rows of other classes; "": none
 	Balance             float64 // keep of a class at most so many times the training rows of the rarest; 0: all
 	MaxRows             int     // train on so many rows at most, the newest; 0: all
 	Classes             int     // 0: the head, the file or the labels say it
@@ -36,6 +37,7 @@ type Options struct {
 // Data is the rows of all files.
 type Data struct {
 	Train, Valid, Hold *data.Set // hold may be nil
+	Unknown            *data.Set // nil where there are none; its labels mean nothing
 	Rows               Rows
 	source             *Source // of FILE
 	validFrom          *Source // of --validation and --holdout, where those are files
@@ -132,6 +134,20 @@ func (f Options) divideRows(d *Data, all *data.Set, file string, current *head.H
 			err = fmt.Errorf("%s: %d features a row, %s has %d", name, s.D, file, all.D)
 		}
 		return s, source, err
+	}
+	if f.Unknown != "" {
+		var used Rows
+		s, source, err := f.openRows(f.Unknown, f.Labels, MostClasses, &used)
+		if source != nil {
+			d.sources = append(d.sources, source)
+		}
+		if err == nil && s.D != all.D {
+			err = fmt.Errorf("%s: %d features a row, %s has %d", f.Unknown, s.D, file, all.D)
+		}
+		if err != nil {
+			return fmt.Errorf("--ood: %w", err)
+		}
+		d.Unknown = Placed(s)
 	}
 	d.validFrom, d.holdFrom = d.source, d.source
 	if err := f.hold(d, all, file, other); err != nil {
