@@ -180,8 +180,8 @@ func rate(z []float32, y []int32) (outcome, error) {
 
 func rateRows(rows metric.Rows) (outcome, error) {
 	r, err := metric.Evaluate(rows, metric.Options{Resamples: 200})
-	return outcome{Temperature: 1, Accuracy: r.Accuracy, ECE: r.ECE, Floor: r.ECENull, ACE: r.ACE, MCE: r.MCE, CWECE: r.CWECE,
-		NLL: r.NLL, AURC: r.AURC}, err
+	return outcome{Temperature: 1, Accuracy: r.Accuracy, ECE: r.ECE, Floor: r.ECENull, ACE: r.ACE, MCE: r.MCE,
+		CWECE: r.CWECE, NLL: r.NLL, AURC: r.AURC}, err
 }
 
 // logitRows is how many rows logitsOf takes at a time.

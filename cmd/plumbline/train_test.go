@@ -518,7 +518,8 @@ func TestTrainRefuses(t *testing.T) {
 		{nil, exitUsage, "takes FILE[:array]; got nothing"},
 		{[]string{file}, exitUsage, "--recipe auto starts from the current head: --head FILE is needed"},
 		{[]string{file, "--recipe", "mccal"}, exitUsage,
-			`--recipe "mccal": allowed are auto, ce, au, maccal, maccal_printed, tst, vtst, balcal, plp, bottleneck and a .json file`},
+			`--recipe "mccal": allowed are auto, ce, au, maccal, maccal_printed, tst, vtst, balcal, plp, ` +
+				`bottleneck and a .json file`},
 		{[]string{file, "--recipe", writeFile(t, "r.json", `{"los":"ce"}`)}, exitUsage, `unknown field "los"`},
 		{[]string{file, "--recipe", writeFile(t, "r.json", `{"loss":"ce"} 1`)}, exitUsage, "text after the object"},
 		{[]string{file, "--recipe", "nowhere.json"}, exitUsage, "nowhere.json: no such file"},

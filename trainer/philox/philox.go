@@ -22,12 +22,12 @@ type Purpose uint32
 
 // The purposes. Their numbers are part of what a seed means: new ones are appended.
 const (
-	Init  Purpose = iota + 1 // initial weights
-	Order                    // mini-batch orders
-	Mask                     // masks on weights
-	Mixup                    // partners and shares of mixup
-	Split                    // which rows are used
-	Latent                   // noise of latent values, and fixed classifiers
+	Init   Purpose = iota + 1 // initial weights
+	Order                     // mini-batch orders
+	Mask                      // masks on weights
+	Mixup                     // partners and shares of mixup
+	Split                     // which rows are used
+	Latent                    // noise of latent values, and fixed classifiers
 )
 
 // Stream is one sequence of a seed: word i is word i mod 4 of Block((i/4, A, B, Purpose), seed), the low half of the

@@ -21,8 +21,8 @@ var ErrCheckpoint = errors.New("checkpoint")
 //
 //	magic "PLTRAIN1" │ u32 length of header │ header, JSON │ slabs │ u32 CRC-32C of all before
 //
-// with the slabs of the parameters, velocities and best parameters as float32 in the order of backend.TrainingState, then
-// Right and Seen as int32. Their lengths are those of the training that reads it, never of the bytes.
+// with the slabs of the parameters, velocities and best parameters as float32 in the order of backend.TrainingState,
+// then Right and Seen as int32. Their lengths are those of the training that reads it, never of the bytes.
 const checkpointMagic = "PLTRAIN1"
 
 type checkpointHeader struct {

@@ -70,7 +70,8 @@ func TestPeel(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := tr.Head()
-		frozen := slices.Equal(before.Layers[1].W, after.Layers[1].W) && slices.Equal(before.Layers[1].B, after.Layers[1].B)
+		was, is := before.Layers[1], after.Layers[1]
+		frozen := slices.Equal(was.W, is.W) && slices.Equal(was.B, is.B)
 		if slices.Equal(before.Layers[0].W, after.Layers[0].W) || frozen != (epoch >= 3) {
 			t.Errorf("epoch %d: the last layer is frozen: %v", epoch+1, frozen)
 		}

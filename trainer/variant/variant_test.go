@@ -194,8 +194,8 @@ func TestSimplex(t *testing.T) {
 	}
 }
 
-// TestServed: what is served is layers with ReLU that say what the definition says at the mean of the noise, or with the
-// mean norm; λ makes the confidence the accuracy.
+// TestServed: what is served is layers with ReLU that say what the definition says at the mean of the noise, or with
+// the mean norm; λ makes the confidence the accuracy.
 func TestServed(t *testing.T) {
 	for _, method := range []string{Variational, Balanced} {
 		s := open(t, method)
@@ -228,11 +228,11 @@ func TestServed(t *testing.T) {
 			want = affine(p[4], p[5], z)
 		} else {
 			want = affine(p[0], p[1], row)
-			u, lambda := affine(p[2], p[3], row), p[4][0]
+			u, lambda, m := affine(p[2], p[3], row), p[4][0], s.net.(*balance).simplex
 			for k := range want {
 				want[k] *= lambda
 				for j, v := range u {
-					want[k] += (1 - lambda) * math.Max(0, v) / p[4][1] * float64(s.net.(*balance).simplex[k*testWidth+j])
+					want[k] += (1 - lambda) * math.Max(0, v) / p[4][1] * float64(m[k*testWidth+j])
 				}
 			}
 			on, err := s.Measure(backend.TrainSet, backend.Weights{})
