@@ -89,9 +89,6 @@ func Open(p backend.Problem, cfg Config, gemm head.GEMM) (*Session, error) {
 	return s, nil
 }
 
-// Head is what is served with these parameters.
-func (s *Session) Head(params [][]float32) *head.Head { return s.net.head(params) }
-
 // Epoch implements [backend.Session].
 func (s *Session) Epoch(e backend.EpochPlan) (backend.EpochResult, error) {
 	if err := e.Check(s.p); err != nil {
