@@ -249,6 +249,7 @@ func TestFollow(t *testing.T) {
 		_, _ = io.WriteString(w, now)
 	}))
 	defer s.Close()
+	defer s.CloseClientConnections() // Close waits 5 s for one that is new
 	c := Follow(s.URL, "m", FollowOptions{Wait: 2 * time.Second, Log: slog.New(slog.DiscardHandler)})
 	defer c.Close()
 	z, p := []float64{0, math.Log(3)}, make([]float64, 2)

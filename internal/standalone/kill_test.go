@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // childDir names the directory that a process of this test serves.
@@ -175,11 +177,8 @@ func rows(from, n int) (predictions, labels string) {
 // TestKillLosesNothing: a process is killed at any moment, again and again, while rows come in over HTTP. Every row
 // that was acknowledged is counted, and counted once, although those without an answer are sent again.
 func TestKillLosesNothing(t *testing.T) {
-	kills := 20
-	if testing.Short() {
-		kills = 3
-	}
-	const per = 20
+	testsize.Slow(t)
+	const kills, per = 20, 20
 	p := newProcess(t, filepath.Join(t.TempDir(), "plumbline"))
 	p.start()
 	var next, acknowledged, repeated atomic.Int64
