@@ -527,12 +527,7 @@ func (m *model) nextBusy(barrier int64) int64 {
 // emit publishes one output of a key. It also chains the output into the key's ledger, which is part of the state hash.
 func (t *Task) emit(k *stage.Key, m pipeline.Message) {
 	if k != nil {
-		h := sha256.New()
-		h.Write(k.Ledger[:])
-		h.Write([]byte(m.Stream))
-		h.Write(m.Key)
-		h.Write(m.Value)
-		h.Sum(k.Ledger[:0])
+		k.Chain(m)
 	}
 	m.Partition = -1
 	t.out = append(t.out, m)

@@ -85,7 +85,7 @@ func (p *publisher) putInForce(d *record.Calibrator, cal calibrator.Calibrator, 
 // emit publishes a decision and keeps it as the latest.
 func (p *publisher) emit(d *record.Calibrator, stream pipeline.Stream, now int64) error {
 	v := p.version
-	d.Schema, d.Model, d.Version, d.Build = 1, v.Model, v.Name, p.stage.deps.Build
+	d.Schema, d.Model, d.Version = 1, v.Model, v.Name
 	d.DecidedAt = record.At(now)
 	if d.EffectiveFrom.IsZero() {
 		d.EffectiveFrom = d.DecidedAt
@@ -112,7 +112,16 @@ func (p *publisher) emit(d *record.Calibrator, stream pipeline.Stream, now int64
 		v.Decision = stage.Decision{At: now, Revision: p.revision,
 			Published: stage.Published[record.Calibrator]{Record: d, Encoded: m.Value}}
 	}
-	p.stage.env.Emit(p.whole(), m)
+	p.whole().Chain(m)
+	// State and ledger are without the build, so that a rolling upgrade and a replay by another build end with the hash
+	// of one build alone. What is published has it.
+	signed := *d
+	signed.Build = p.stage.deps.Build
+	out, err := pipeline.NewMessage(stream, key, now, &signed)
+	if err != nil {
+		return fmt.Errorf("record of a refit: %w", err)
+	}
+	p.stage.env.Emit(nil, out)
 	return nil
 }
 

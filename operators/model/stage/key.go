@@ -1,12 +1,14 @@
 package stage
 
 import (
+	"crypto/sha256"
 	"hash/fnv"
 	"slices"
 	"strconv"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -32,6 +34,16 @@ type Key struct {
 	Grown []func() error
 	// Ended are alerts that a restored checkpoint ended and that are not published yet.
 	Ended []Ended
+}
+
+// Chain adds an output to the ledger.
+func (k *Key) Chain(m pipeline.Message) {
+	h := sha256.New()
+	h.Write(k.Ledger[:])
+	h.Write([]byte(m.Stream))
+	h.Write(m.Key)
+	h.Write(m.Value)
+	h.Sum(k.Ledger[:0])
 }
 
 // Seed returns the seed of a resampling. It depends only on what is resampled, so a repeat gives the same numbers.
