@@ -4,6 +4,7 @@ package integration
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -56,7 +57,7 @@ func run(t *testing.T, s settings) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.cmd = exec.Command(binary, "run", "-c", s.file)
+	p.cmd = exec.Command(cmp.Or(s.binary, binary), "run", "-c", s.file)
 	p.cmd.Stdout, p.cmd.Stderr = f, f
 	err = p.cmd.Start()
 	f.Close()

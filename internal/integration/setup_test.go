@@ -23,6 +23,7 @@ type settings struct {
 	file   string // the YAML
 	state  string // checkpoint directory
 	listen string
+	binary string // of the process; "" = the one under test
 
 	registry *schemaRegistry // of schemas; nil = it needs none
 	python   func() string   // the interpreter with the producers of formats
