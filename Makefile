@@ -11,7 +11,7 @@ DEADCODE := $(BIN)/deadcode
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/config/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train bench-e2e external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check ptxas ptx-mutants cuda-fake trainer-chaos kafka-start kafka-stop clean
+.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train bench-e2e bench-guard external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check ptxas ptx-mutants cuda-fake trainer-chaos kafka-start kafka-stop clean
 
 # The program, and the same program with the gorgonia backend of training beside the others.
 plumbline:
@@ -221,6 +221,14 @@ $(DETECTION_VENV)/.ready: bench/requirements-detect.txt
 # Every Go benchmark of the hot packages.
 bench-go:
 	go test -run '^$$' -bench . -benchmem ./calib/... ./arrowio/... ./pipeline/...
+
+# Benchmarks of the kernels, the join, decode and a shard, of two commits in turns: fails with a table where this tree is slower
+# than BASE beyond noise. 40 s of processor time. GUARD="-only join -rounds 10"; see -help.
+BASE := HEAD~1
+GUARD :=
+
+bench-guard:
+	$(call benchmark,guard) -base $(BASE) $(GUARD)
 
 # Throughput of the whole path from a real broker; rewrites bench/results/throughput.md.
 bench-stream:
