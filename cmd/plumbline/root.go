@@ -28,7 +28,8 @@ type section struct {
 
 // sections are the constructors of all subcommands, in the order of help.
 var sections = []section{
-	{"Begin:", []func() *cobra.Command{newDemoCommand, newConfigCommand, newTopicsCommand, newProduceCommand}},
+	{"Begin:", []func() *cobra.Command{newDemoCommand, newPlanCommand, newConfigCommand, newTopicsCommand,
+		newProduceCommand}},
 	{"Run:", []func() *cobra.Command{newRunCommand, newServeCommand, newMigrateCommand, newTrainerCommand,
 		newHealthCommand, newPauseCommand, newResumeCommand, newScaleCommand, newStateCommand, newBackupCommand,
 		newRestoreCommand, newDoctorCommand, newDeadLettersCommand}},

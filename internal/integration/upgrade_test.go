@@ -210,10 +210,11 @@ const pauseBound = 6 * time.Second
 
 func (u *upgrade) table(t *testing.T, total int64, restarts int) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s; three processes, %d partitions, checkpoints every 0.5 s, %d rows/s, %d rows; the old build is "+
-		"of commit %s; tasks that ended with an error: %d.\n\n| | seconds | a row waits for its calibrated output: p50 "+
-		"| p99 | most |\n|---|---|---|---|---|\n", time.Now().UTC().Format(time.DateOnly), partitions,
-		int(time.Second/growthTick)*growthTicks, total, u.commit, restarts)
+	fmt.Fprintf(&b, "%s; three processes, %d partitions, checkpoints every 0.5 s, %d rows/s, %d rows; the old build "+
+		"is of commit %s; tasks that ended with an error: %d.\n\n"+
+		"| | seconds | a row waits for its calibrated output: p50 | p99 | most |\n|---|---|---|---|---|\n",
+		time.Now().UTC().Format(time.DateOnly), partitions, int(time.Second/growthTick)*growthTicks, total, u.commit,
+		restarts)
 	for i, name := range u.order {
 		w := u.waits[name]
 		slices.Sort(w)

@@ -64,8 +64,8 @@ func TestChart(t *testing.T) {
 	}{
 		"default": {nil, map[string]int{"StatefulSet": 2, "PodDisruptionBudget": 2, "Service": 2, "ConfigMap": 1}},
 		"all": {[]string{"-f", root + "/deploy/helm/plumbline/ci/full-values.yaml"}, map[string]int{"StatefulSet": 2,
-			"Deployment": 1, "HorizontalPodAutoscaler": 1, "ScaledObject": 1, "NetworkPolicy": 1, "ServiceMonitor": 1,
-			"PrometheusRule": 1, "KafkaTopic": 12, "KafkaUser": 1}},
+			"Deployment": 1, "Service": 3, "HorizontalPodAutoscaler": 1, "ScaledObject": 1, "NetworkPolicy": 1,
+			"ServiceMonitor": 1, "PrometheusRule": 1, "KafkaTopic": 12, "KafkaUser": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := render(t, c.args...)

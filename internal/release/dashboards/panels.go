@@ -104,6 +104,10 @@ var dashboards = []dashboard{
 				{title: "Fates a second", unit: "reqps", queries: []query{
 					{`sum by (event) (rate(plumbline_events_total{event=~"joined|inline|unlabelled|expired|orphans|` +
 						`evicted|late|duplicates|rejected"}[$__rate_interval]))`, "{{event}}"}}},
+				{title: "Predictions that got a label, of an hour", unit: "percentunit",
+					what: "Of those whose label came, or can come no more. The alerts compare it with an objective.",
+					queries: []query{{`1 - (sum(rate(plumbline_events_total{event="expired"}[1h])) or vector(0))
+  / sum(rate(plumbline_events_total{event=~"expired|joined|inline"}[1h]))`, "labelled"}}},
 				{title: "Refused", unit: "reqps", what: "Dead letters and rejected rows, by reason.", queries: []query{
 					{`sum by (event, reason) (rate(plumbline_events_total{event=~"dead_letters|rejected"}` +
 						`[$__rate_interval])) or vector(0)`, "{{event}} {{reason}}"}}},

@@ -1,0 +1,72 @@
+package plan
+
+// The constants of processor time, in ns. They were fitted on the points of testdata/points.csv that are marked so, and
+// are checked on the others. Command:
+//
+//	make bench-e2e E2E="-set full -clients plumbline -rounds 1 -only '^K(2|10|100|1000)-.*-keys1(00)?-batch1'"
+//
+// The machine was shared by 35 processes on two cores of an Intel Xeon with AVX-512: an idle one takes about a quarter
+// less.
+const (
+	inlineRow   = 571.0  // a prediction with its label
+	firstClass  = 12.6   // for each of the first hundred classes, beside otherClass
+	otherClass  = 4.33   // for each class
+	joinedRow   = 851.0  // a label that comes apart from its prediction
+	joinedClass = 4.52   // the same, for each class
+	pairTime    = 20.5e3 // a message of predictions and one of labels, however many rows they have
+
+	keyPane      = 24.2e6 // evaluating a key's pane: windows, alarm, snapshots
+	keyPaneClass = 0.13e6 // for each of the first hundred classes
+
+	// go test ./operators/join -run - -bench 'BenchmarkJoin/(memory|disk)$'
+	diskRow = 1200.0 // a row that waits on disk, more than in memory
+)
+
+// Bytes of a row in messages of 1,000 rows, from the volumes of the same points: 4 bytes a class, id, time.
+const (
+	predictionBytes = 30.0
+	labelBytes      = 28.0
+)
+
+// Bytes of memory: docs/operations.md, Sizing, with the tests that measure them.
+const (
+	processBytes  = 40e6 // without a task
+	garbage       = 2.0  // resident by in use, at GOGC=100
+	waitingMemory = 120.0
+	waitingIndex  = 26.0 // of a row on disk
+	waitingDisk   = 40.0
+	rememberBytes = 45.0
+	outputBytes   = 32 << 20 // of a shard, before a checkpoint
+	taskBytes     = 2.9e6    // of a model task
+	keyBytes      = 0.05e6
+	keyClass      = 500.0
+	squareBytes   = 45.0 // of a version, for each pair of classes
+	squareClasses = 128
+	sampledBytes  = 90.0
+	bucketBytes   = 300.0
+	newRows       = 1.2 // of a time window: rows since its buckets were packed
+	pageKeyBytes  = 1.7e6
+	pageKeys      = 256
+	snapshotBytes = 13e3
+	openPanes     = 3 // label panes that are open at a time
+)
+
+// cellBytes and cellMessage are of a cell of statistics by its rows, in memory and in a pane message, at K = 10.
+var (
+	cellBytes   = curve{{10, 12e3}, {41, 27e3}, {100, 45e3}, {820, 150e3}, {10_000, 1e6}}
+	cellMessage = curve{{10, 1.5e3}, {100, 5.7e3}, {10_000, 165e3}}
+)
+
+// buckets are KB of a bucket of a window by its rows, for some numbers of classes (TestBucketTable of operators/model).
+var buckets = []struct {
+	classes float64
+	kb      curve
+}{
+	{2, curve{{10, .6}, {100, 1.5}, {1000, 3.2}, {10_000, 7.2}, {100_000, 15}}},
+	{10, curve{{10, .9}, {100, 2.3}, {1000, 6.4}, {10_000, 15}, {100_000, 27}}},
+	{100, curve{{10, 1.8}, {100, 3.8}, {1000, 14}, {10_000, 33}, {100_000, 46}}},
+	{1000, curve{{10, 8.2}, {100, 10.8}, {1000, 22}, {10_000, 82}, {100_000, 180}}},
+}
+
+// spare is what a deployment needs beyond its load: to catch up with an hour's outage in an hour, and for peaks.
+const spare = 2.0

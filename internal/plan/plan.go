@@ -1,0 +1,187 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/operators/model/window"
+)
+
+// Load is what will come.
+type Load struct {
+	Rows    float64       `json:"rows_per_second"` // predictions
+	Classes int           `json:"classes"`
+	Keys    int           `json:"keys"` // values of all slice columns, beside the model versions
+	Models  int           `json:"model_versions"`
+	Delay   time.Duration `json:"label_delay"` // of nearly all labels; 0 and Inline: they come with the predictions
+	Inline  bool          `json:"inline_labels"`
+	Batch   int           `json:"rows_per_message"`
+}
+
+// Check refuses what no deployment has.
+func (l *Load) Check() error {
+	switch {
+	case !(l.Rows > 0) || l.Rows > 1e9:
+		return fmt.Errorf("--rows-per-second %v: must be above 0, and at most 1e9", l.Rows)
+	case l.Classes < 2 || l.Classes > 1<<20:
+		return fmt.Errorf("--classes %d: must be 2 to %d", l.Classes, 1<<20)
+	case l.Keys < 0 || l.Models < 1 || l.Batch < 1:
+		return errors.New("--keys must be 0 or more, --models and --batch 1 or more")
+	case l.Delay < 0:
+		return fmt.Errorf("--delay %v: must be 0 or more", l.Delay)
+	case l.Inline && l.Delay > 0:
+		return errors.New("--inline: labels come with their predictions; leave --delay out")
+	}
+	return nil
+}
+
+// Plan is what a deployment takes.
+type Plan struct {
+	Load Load `json:"load"`
+	// Cores are those that are busy at this load; Provision has room to catch up after an outage.
+	Cores      float64 `json:"cores_busy"`
+	Provision  int     `json:"cores_to_provide"`
+	Parts      Parts   `json:"cores_of"`
+	Partitions int     `json:"partitions"`
+	Processes  int     `json:"processes"`
+	// Memory is resident, of all processes together and of one of them, and the limit to set for it.
+	Memory  float64 `json:"memory_bytes"`
+	Process float64 `json:"memory_bytes_of_a_process"`
+	Shards  float64 `json:"memory_in_use_of_shards"`
+	Tasks   float64 `json:"memory_in_use_of_model_tasks"`
+	Disk    float64 `json:"disk_bytes"`
+	Waiting float64 `json:"waiting_rows"`
+	Topics  []Topic `json:"topics"`
+	Config  string  `json:"configuration"`
+}
+
+// Parts are the cores by what they do.
+type Parts struct {
+	Rows float64 `json:"rows"`
+	Keys float64 `json:"panes_of_keys"`
+	Disk float64 `json:"waiting_on_disk"`
+}
+
+// Topic is the volume of a topic.
+type Topic struct {
+	Name string  `json:"topic"`
+	Day  float64 `json:"bytes_a_day"` // before replication and compression
+}
+
+// coresPerProcess is the size of the processes that are advised: more of them restart faster.
+const coresPerProcess = 4
+
+// New plans a deployment with a configuration.
+func New(l Load, c *config.Config) (*Plan, error) {
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	p := &Plan{Load: l, Waiting: l.Rows * l.Delay.Seconds()}
+	keys := float64(l.Keys + l.Models)
+	p.Parts.Rows = l.Rows * RowTime(l) / 1e9
+	p.Parts.Keys = keys * KeyTime(l) / 1e9 / c.EventTime.Pane.Seconds()
+	// Shards, and with them partitions, are chosen for twice the cores: two to four a core.
+	p.Partitions = partitionsFor(p.Parts.Rows + p.Parts.Keys)
+	inMemory := float64(c.Join.MemoryBytes) / (waitingMemory + 4*float64(l.Classes)) * float64(p.Partitions)
+	onDisk := p.Waiting - inMemory
+	if c.Join.MemoryBytes == 0 || onDisk < 0 {
+		onDisk = 0
+	}
+	if onDisk > 0 {
+		p.Parts.Disk = l.Rows * diskRow / 1e9
+	}
+	p.Cores = p.Parts.Rows + p.Parts.Keys + p.Parts.Disk
+	p.Provision = int(math.Ceil(max(1, spare*p.Cores)))
+	p.Processes = max(1, (p.Provision+coresPerProcess-1)/coresPerProcess)
+	p.memory(c, onDisk)
+	p.volumes(c)
+	p.Config = p.configuration(c)
+	return p, nil
+}
+
+func partitionsFor(cores float64) int {
+	n := 4
+	for float64(n) < 2*spare*cores {
+		n += 4
+	}
+	return n
+}
+
+// RowTime is the processor time of a row in ns, the evaluation of panes apart.
+func RowTime(l Load) float64 {
+	k := float64(l.Classes)
+	t := inlineRow + firstClass*min(k, 100) + otherClass*k
+	if l.Inline {
+		return t + pairTime/2/float64(l.Batch)
+	}
+	return t + joinedRow + joinedClass*k + pairTime/float64(l.Batch)
+}
+
+// KeyTime is the processor time of a key's pane in ns.
+func KeyTime(l Load) float64 { return keyPane + keyPaneClass*min(float64(l.Classes), 100) }
+
+// memory follows docs/operations.md, Sizing.
+func (p *Plan) memory(c *config.Config, onDisk float64) {
+	l := &p.Load
+	k, shards, pane := float64(l.Classes), float64(p.Partitions), c.EventTime.Pane.Seconds()
+	keys, versions := float64(l.Keys+l.Models), float64(l.Models)
+	reached := 1 + math.Ceil(l.Delay.Seconds()/pane)
+	perShard := l.Rows / shards * pane / reached // rows of all cells of a (label pane, prediction pane)
+	cells := openPanes * reached * (versions*cellBytes.at(perShard/versions) +
+		float64(l.Keys)*cellBytes.at(perShard/max(1, float64(l.Keys))))
+	row := waitingMemory + 4*k
+	waiting := (p.Waiting-onDisk)*row + onDisk*waitingIndex
+	remembered := min(float64(c.Join.Remember)*shards, l.Rows*c.Join.Wait.Seconds())
+	if l.Inline {
+		remembered = 0
+	}
+	inputs := 2.0
+	if l.Inline {
+		inputs = 1
+	}
+	fetch := 2 * float64(c.Kafka.FetchMax) * inputs
+	p.Shards = shards*(cells+outputBytes+fetch) + waiting + remembered*rememberBytes
+
+	window := 0.0
+	for _, w := range c.Windows {
+		window += windowBytes(&w, c, l, keys)
+	}
+	samples := (versions*float64(c.Sample.Rows) + float64(l.Keys)*float64(c.Sample.SliceRows)) * (sampledBytes + 4*k)
+	square := min(k, squareClasses)
+	perKey := keys*(keyBytes+keyClass*k+window) + versions*(0.03e6+squareBytes*square*square)
+	tasks := shards*(taskBytes+2*float64(c.Kafka.FetchMax)) + samples + perKey
+	page := pageKeyBytes * min(pageKeys, keys*float64(len(c.Windows)))
+	p.Tasks = tasks + page
+	p.Memory = float64(p.Processes)*processBytes + garbage*(p.Shards+p.Tasks)
+	p.Process = p.Memory / float64(p.Processes)
+	// Rows that wait, a second time while their files are rewritten, and the checkpoints that are kept and the next.
+	state := waiting + remembered*waitingIndex + shards*cells + tasks
+	p.Disk = 2*onDisk*(waitingDisk+4*k) + float64(c.Checkpoints.Keep+1)*state
+}
+
+// windowBytes is a window of a key; keys have equal numbers of rows.
+func windowBytes(w *window.Config, c *config.Config, l *Load, keys float64) float64 {
+	slide := w.Slide
+	if slide == 0 {
+		slide = w.Size
+	}
+	rate := l.Rows / keys
+	if w.Kind != window.KindTime {
+		pane := rate * c.EventTime.Pane.Seconds()
+		return math.Ceil(float64(w.Rows)/max(1, pane)) * (bucket(l.Classes, min(pane, float64(w.Rows))) + bucketBytes)
+	}
+	n := float64(w.Size+time.Duration(c.Join.Wait)+time.Duration(c.EventTime.AllowedLateness)) / float64(slide)
+	return newRows * math.Ceil(n) * (bucket(l.Classes, rate*slide.Seconds()) + bucketBytes)
+}
+
+// bucket is the bytes of a bucket, between the classes of the table by the logarithm.
+func bucket(classes int, rows float64) float64 {
+	c := curve{}
+	for _, b := range buckets {
+		c = append(c, struct{ x, y float64 }{b.classes, 1000 * b.kb.at(min(rows, 1e6))})
+	}
+	return c.at(float64(classes))
+}

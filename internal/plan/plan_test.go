@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"encoding/csv"
+	"math"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/config"
+)
+
+// point is a measured stream: processor time of the whole process a row, start-up apart.
+type point struct {
+	load   Load
+	rows   float64
+	ns     float64
+	fitted bool
+}
+
+// eventRate is that of the streams: rows of all keys in a second of event time.
+const eventRate = 20_000
+
+func points(t *testing.T) []point {
+	t.Helper()
+	f, err := os.Open("testdata/points.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := csv.NewReader(f)
+	r.Comment = '#'
+	lines, err := r.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := func(s string) float64 {
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	var out []point
+	for _, l := range lines[1:] {
+		keys := int(number(l[2]))
+		if keys == 1 { // no slice column
+			keys = 0
+		}
+		out = append(out, point{Load{Rows: eventRate, Classes: int(number(l[0])), Inline: l[1] == "inline", Keys: keys,
+			Models: 1, Batch: int(number(l[3]))}, number(l[4]), number(l[5]), l[6] == "fitted"})
+	}
+	return out
+}
+
+// panes that end within a stream, whose labels come up to two seconds late.
+func (p *point) panes() float64 {
+	seconds := p.rows / eventRate
+	if !p.load.Inline {
+		seconds += 2
+	}
+	return math.Ceil(seconds / 10)
+}
+
+// TestMeasuredPoints: the formula gives the processor time of streams that it was not fitted on within 25 %.
+func TestMeasuredPoints(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for _, p := range points(t) {
+		keys := float64(p.load.Keys + 1)
+		got := RowTime(p.load) + KeyTime(p.load)*keys*p.panes()/p.rows
+		off, limit := got/p.ns-1, .25
+		if p.fitted {
+			limit = .1
+		} else {
+			checked++
+		}
+		if math.Abs(off) > limit {
+			t.Errorf("%+v: %.0f ns a row, measured %.0f: %+.0f %%", p.load, got, p.ns, 100*off)
+		}
+		t.Logf("| %d | %t | %d | %d | %.0f | %.0f | %+.0f %% | %t |", p.load.Classes, p.load.Inline, p.load.Keys,
+			p.load.Batch, p.ns, got, 100*off, p.fitted)
+	}
+	if checked < 6 {
+		t.Errorf("%d points are checked, want six", checked)
+	}
+}
+
+// TestMemoryOfTheExample: the rates of `make example-memory`, which takes 1.0 GB in use of cells, waiting rows, windows
+// and page; the plan has fetches, outputs and remembered ids beside them.
+func TestMemoryOfTheExample(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	p, err := New(Load{Rows: 20_000, Classes: 10, Keys: 20, Models: 1, Delay: 10 * time.Minute, Batch: 1000}, &c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside := 4*float64(outputBytes) + 4*4*float64(c.Kafka.FetchMax) + 4e6*rememberBytes + 4*2*float64(c.Kafka.FetchMax)
+	if in := p.Shards + p.Tasks - beside; math.Abs(in/1.0e9-1) > .25 {
+		t.Errorf("%.2f GB in use, the example takes 1.0 GB", in/1e9)
+	}
+	if p.Partitions != 4 || p.Waiting != 12e6 || p.Provision < 1 {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// TestPlansGrow: more of anything never takes less.
+func TestPlansGrow(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	base := Load{Rows: 5000, Classes: 20, Keys: 10, Models: 2, Delay: time.Minute, Batch: 100}
+	of := func(l Load) *Plan {
+		p, err := New(l, &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := config.Parse([]byte(p.Config), "plan"); err != nil {
+			t.Errorf("the configuration is not valid: %v\n%s", err, p.Config)
+		}
+		return p
+	}
+	was := of(base)
+	for name, change := range map[string]func(*Load){
+		"rows":    func(l *Load) { l.Rows *= 50 },
+		"classes": func(l *Load) { l.Classes *= 20 },
+		"keys":    func(l *Load) { l.Keys *= 1000 },
+		"models":  func(l *Load) { l.Models *= 10 },
+		"delay":   func(l *Load) { l.Delay *= 600 },
+	} {
+		more := base
+		change(&more)
+		p := of(more)
+		if p.Cores < was.Cores || p.Memory < was.Memory || p.Disk < was.Disk || p.Topics[0].Day < was.Topics[0].Day {
+			t.Errorf("more %s takes less: %+v, was %+v", name, p, was)
+		}
+	}
+}
+
+func TestImpossibleLoads(t *testing.T) {
+	t.Parallel()
+	for _, l := range []Load{
+		{Classes: 10, Models: 1, Batch: 1},
+		{Rows: math.NaN(), Classes: 10, Models: 1, Batch: 1},
+		{Rows: 1, Classes: 1, Models: 1, Batch: 1},
+		{Rows: 1, Classes: 10, Models: 1, Batch: 0},
+		{Rows: 1, Classes: 10, Models: 1, Batch: 1, Inline: true, Delay: 1},
+	} {
+		if l.Check() == nil {
+			t.Errorf("%+v is taken", l)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/operators/model/window"
+)
+
+// volumes are the bytes that go to each topic in a day.
+func (p *Plan) volumes(c *config.Config) {
+	const daySeconds = 24 * 3600
+	l := &p.Load
+	rows, pane := l.Rows*daySeconds, c.EventTime.Pane.Seconds()
+	header := 700.0 / float64(l.Batch) // of a message: schema and framing
+	p.add("logits", rows*(predictionBytes+4*float64(l.Classes)+header))
+	if !l.Inline {
+		p.add("labels", rows*(labelBytes+header))
+	}
+	reached := 1 + math.Ceil(l.Delay.Seconds()/pane)
+	keys, panes, shards := float64(l.Keys+l.Models), daySeconds/pane, float64(p.Partitions)
+	cell := l.Rows / shards / keys * pane / reached
+	p.add("panes", panes*shards*keys*reached*cellMessage.at(cell))
+	snapshots := 0.0
+	for _, w := range c.Windows {
+		slide := w.Slide
+		if slide == 0 {
+			slide = w.Size
+		}
+		if w.Kind != window.KindTime {
+			slide = c.EventTime.Pane
+		}
+		snapshots += daySeconds / slide.Seconds() * (1 + math.Min(4+l.Delay.Seconds()/slide.Seconds(), 60))
+	}
+	p.add("snapshots", keys*snapshots*snapshotBytes)
+	if c.Calibrated.Enabled {
+		p.add("calibrated", rows*(predictionBytes+4*float64(l.Classes)+header))
+	}
+}
+
+func (p *Plan) add(name string, bytes float64) { p.Topics = append(p.Topics, Topic{name, bytes}) }
+
+// configuration is what to begin with: the keys whose defaults do not fit.
+func (p *Plan) configuration(c *config.Config) string {
+	var b strings.Builder
+	l := &p.Load
+	fmt.Fprintf(&b, "kafka:\n  partitions: %d\n", p.Partitions)
+	if l.Inline {
+		b.WriteString("topics:\n  labels: \"\" # the label column travels with the logits\n")
+	} else if wait := l.Delay + l.Delay/2; wait > c.Join.Wait || wait > 0 && 4*wait < c.Join.Wait {
+		// Half as long again as nearly all labels take.
+		fmt.Fprintf(&b, "join:\n  wait: %s\n", max(time.Minute, wait.Round(time.Minute)))
+	}
+	if l.Keys > c.Slices.MaxKeys {
+		fmt.Fprintf(&b, "slices:\n  max_keys: %d\n", l.Keys)
+	}
+	const share = 1.0 / 0.9 // GOMEMLIMIT is nine tenths of the container's limit
+	limit := math.Ceil(p.Process/(1<<20)/64) * 64
+	fmt.Fprintf(&b, "# %d processes, each with GOMAXPROCS=%d, GOMEMLIMIT=%.0fMiB and a limit of %.0f MiB\n",
+		p.Processes, min(p.Provision, coresPerProcess), limit, math.Ceil(limit*share))
+	return b.String()
+}
+
+// bytesText is a number of bytes in three digits.
+func bytesText(v float64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB", "PB"}
+	i := 0
+	for ; v >= 999.5 && i < len(units)-1; i++ {
+		v /= 1000
+	}
+	if v < 9.995 && i > 0 {
+		return strconv.FormatFloat(v, 'f', 1, 64) + " " + units[i]
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64) + " " + units[i]
+}
