@@ -9,11 +9,11 @@ import (
 func newPlanCommand() *cobra.Command {
 	l := plan.Load{Models: 1, Batch: 1000}
 	cmd := &cobra.Command{
-		Use:   "plan",
-		Short: "Cores, memory, disk and topics that a deployment will take",
-		Long:  help("plan"),
+		Use:     "plan",
+		Short:   "Cores, memory, disk and topics that a deployment will take",
+		Long:    help("plan"),
 		Example: "  plumbline plan --rows-per-second 20000 --classes 10 --keys 20 --delay 10m",
-		Args: usageArgs(cobra.NoArgs),
+		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadConfig(cmd)
 			if err != nil {

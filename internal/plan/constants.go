@@ -16,7 +16,7 @@ const (
 	pairTime    = 20.5e3 // a message of predictions and one of labels, however many rows they have
 
 	keyPane      = 24.2e6 // evaluating a key's pane: windows, alarm, snapshots
-	keyPaneClass = 0.13e6 // for each of the first hundred classes
+	keyPaneClass = 0.13e6 // for each of the first hundred classes, where labels come apart
 
 	// go test ./operators/join -run - -bench 'BenchmarkJoin/(memory|disk)$'
 	diskRow = 1200.0 // a row that waits on disk, more than in memory

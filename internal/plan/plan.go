@@ -121,7 +121,12 @@ func RowTime(l Load) float64 {
 }
 
 // KeyTime is the processor time of a key's pane in ns.
-func KeyTime(l Load) float64 { return keyPane + keyPaneClass*min(float64(l.Classes), 100) }
+func KeyTime(l Load) float64 {
+	if l.Inline {
+		return keyPane
+	}
+	return keyPane + keyPaneClass*min(float64(l.Classes), 100)
+}
 
 // memory follows docs/operations.md, Sizing.
 func (p *Plan) memory(c *config.Config, onDisk float64) {
