@@ -91,6 +91,9 @@ func runDeadLetters(cmd *cobra.Command, limit int, follow bool) error {
 		return kafkaclient.Explain(cmd.Context(), cfg.Kafka, err)
 	}
 	letters = letters[max(0, len(letters)-limit):]
+	if jsonOutput(cmd) && !follow { // those to come have no end: each is an object then
+		return printJSON(cmd, map[string]any{"dead_letters": append([]doctor.Letter{}, letters...)})
+	}
 	if len(letters) == 0 && !jsonOutput(cmd) {
 		printf(cmd, "%s: no dead letters\n", cfg.Topics.DeadLetter)
 	}
