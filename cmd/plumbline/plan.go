@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/plan"
 )
 
@@ -13,7 +14,7 @@ func newPlanCommand() *cobra.Command {
 		Short:   "Cores, memory, disk and topics that a deployment will take",
 		Long:    help("plan"),
 		Example: "  plumbline plan --rows-per-second 20000 --classes 10 --keys 20 --delay 10m",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadConfig(cmd)
 			if err != nil {
@@ -21,7 +22,7 @@ func newPlanCommand() *cobra.Command {
 			}
 			p, err := plan.New(l, &cfg)
 			if err != nil {
-				return usageError{err}
+				return cli.Usagef("%v", err)
 			}
 			return printReport(cmd, cmd.OutOrStdout(), p)
 		},
