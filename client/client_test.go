@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // receiver is a plumbline process that keeps the rows that it takes.
@@ -234,6 +235,7 @@ func TestColumnsThatDoNotFit(t *testing.T) {
 
 // TestFollow: a newer calibrator replaces the one before as a whole; what is not sure is the plain softmax.
 func TestFollow(t *testing.T) {
+	testsize.Slow(t)
 	records := make(chan string, 1)
 	now := `{"revision":0,"calibrator":null}`
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -249,7 +251,6 @@ func TestFollow(t *testing.T) {
 		_, _ = io.WriteString(w, now)
 	}))
 	defer s.Close()
-	defer s.CloseClientConnections() // Close waits 5 s for one that is new
 	c := Follow(s.URL, "m", FollowOptions{Wait: 2 * time.Second, Log: slog.New(slog.DiscardHandler)})
 	defer c.Close()
 	z, p := []float64{0, math.Log(3)}, make([]float64, 2)

@@ -243,6 +243,7 @@ func refNull(c []float64) (mean, deviation float64) {
 
 // TestAwkwardRowsInEveryFunction holds that nothing panics, and that all is finite or NaN for the reason that is said.
 func TestAwkwardRowsInEveryFunction(t *testing.T) {
+	testsize.Slow(t)
 	finite := func(what string, values ...float64) {
 		t.Helper()
 		for _, v := range values {

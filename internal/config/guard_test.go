@@ -7,10 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // TestHostileYAML: what would take the parser gigabytes, its stack or minutes is refused before it is parsed.
 func TestHostileYAML(t *testing.T) {
+	testsize.Slow(t)
 	merges := "kafka:\n  tls: &a0 {enabled: true}\n"
 	for name, text := range map[string]string{
 		"sequences in each other":    strings.Repeat("[", 100_000),

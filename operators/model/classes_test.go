@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -148,6 +149,7 @@ const firstPane = 1_000_000
 // TestWrongClassesLeaveNoTrace: rows of another K that come first, or among the first, end with the state of the good
 // rows alone, in whatever order shards speak; what was dropped is counted, and the shards are told.
 func TestWrongClassesLeaveNoTrace(t *testing.T) {
+	testsize.Slow(t)
 	for _, c := range []struct {
 		name  string
 		wrong map[int64]int // rows by pane

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -76,6 +77,7 @@ func outputsOf(w *world, model string) map[string][]string {
 // shards: over 1, 2 and 4 of them, in other orders of the topics, and through crashes. Every model has the outputs that
 // it has alone, byte for byte, and no row is late.
 func TestNoModelMakesAnotherLate(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	s := defaultSetup()
 	s.lateness, s.apart = 20*second, 60*second

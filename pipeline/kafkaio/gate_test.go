@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -27,6 +28,7 @@ func nextWithin(t *testing.T, s *Source, d time.Duration) (pipeline.Record, bool
 
 // TestGate closes and opens the gate before two sources, one of which is made while it is closed.
 func TestGate(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, 1, "z", "y")

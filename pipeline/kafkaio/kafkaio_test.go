@@ -502,6 +502,7 @@ func (w *works) state() string {
 
 // TestGroupGivesEveryPartitionToOneMember: one member has all, a second takes some over, and what it leaves comes back.
 func TestGroupGivesEveryPartitionToOneMember(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, 4, "z", "y")

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/eventually"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // TestDeadWebhook: one that never answers is given up after a while, and from then on each change is tried once; what
 // it has not been notified of is not committed before.
 func TestDeadWebhook(t *testing.T) {
+	testsize.Slow(t)
 	hook, topic := newServer(t), newTopic()
 	dead := httptest.NewServer(nil)
 	dead.Close()

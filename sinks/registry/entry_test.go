@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -118,6 +119,7 @@ func TestHeadWithoutItsWeights(t *testing.T) {
 
 // TestNamesOfAnyLength: names that an index cannot hold, and text that PostgreSQL refuses.
 func TestNamesOfAnyLength(t *testing.T) {
+	testsize.Slow(t)
 	each(t, func(t *testing.T, cfg Options) {
 		s := open(t, cfg)
 		long := strings.Repeat("é", 2048)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio/half"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/trainer/data"
 )
 
@@ -74,6 +75,7 @@ func stored(t testing.TB, d int, cache int64) (*data.Stored, *data.Set, *countin
 
 // TestStoredGivesTheSame: gathers and chunks of any rows are those of features in memory, whatever the cache holds.
 func TestStoredGivesTheSame(t *testing.T) {
+	testsize.Slow(t)
 	for _, d := range []int{1, 3, 600} {
 		for _, cache := range []int64{1, 3 << 20, 0} {
 			s, want, _ := stored(t, d, cache)

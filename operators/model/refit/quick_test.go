@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -94,6 +95,7 @@ func TestNoFirstAnswer(t *testing.T) {
 // TestFirstAnswersOnCalibratedRows: while the calibrator in force is right, the evidence reaches 1/α at most α·n/h
 // times among n rows.
 func TestFirstAnswersOnCalibratedRows(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	const runs, n, h, alpha = 20, 5000, 100., .5
 	v := &stage.Version{Model: "m", Name: "v", K: 4}
