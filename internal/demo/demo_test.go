@@ -164,7 +164,7 @@ func checkStory(t *testing.T, story string) {
 		t.Errorf("got %d lines, want at most 28:\n%s", len(lines), story)
 	}
 	next, last := 0, ""
-	words := []string{"accuracy", "kafka at", "ECE", "SHIFT begins", "ALARM firing", "REFIT by alarm", "NEW HEAD",
+	words := []string{"accuracy", "kafka at", "ECE", "SHIFT begins", "ALARM firing", "REFIT by", "NEW HEAD",
 		"TRAINED", "HEAD ready", "the loop is closed"}
 	for _, line := range lines {
 		if next < len(words) && strings.Contains(line, words[next]) {

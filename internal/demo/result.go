@@ -119,7 +119,7 @@ func (s *story) open() (why []string) {
 	case s.alarmRows <= 0:
 		missing("the alarm came at %s, not after the shift at %s", s.alarm.At, s.plan.Shift.Format(time.RFC3339))
 	case s.refit == nil:
-		missing("no calibrator was published on the alarm")
+		missing("no calibrator was published after the alarm")
 	case s.refitted == nil:
 		missing("no labelled rows came after the refit")
 	default:

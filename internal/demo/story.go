@@ -32,7 +32,7 @@ type story struct {
 	alarmRows   int64                      // labelled from the shift to the alarm
 	alarm       *record.Alert              // the first that fired
 	resolved    *record.Alert              // the first that resolved it
-	refit       *record.Calibrator         // the first published because of the alarm
+	refit       *record.Calibrator         // the first published after the alarm
 	request     *record.Finetune           // the first for a new head
 	verdict     *record.Verdict            // on that head
 	heard       time.Time                  // event time up to which everything has come
@@ -113,7 +113,7 @@ func (s *story) ece(n *record.Snapshot, at time.Time) {
 			s.lines.at(at, "ECE %s, accuracy %s", eceText(&n.Raw), percent(n.Raw.Accuracy))
 		}
 		s.after = n
-	case n.InForce != nil && n.InForce.Version == s.refit.Revision && n.InForce.Raw.N > 0:
+	case n.InForce != nil && n.InForce.Version >= s.refit.Revision && n.InForce.Raw.N > 0:
 		s.refitted = n
 		if s.since < len(sinceRows) && n.InForce.Raw.N >= sinceRows[s.since] {
 			s.since++
@@ -157,7 +157,7 @@ func (s *story) calibrator(c record.Calibrator, at time.Time) {
 		return
 	}
 	s.calibrators = append(s.calibrators, c)
-	if c.Published && c.Reason == "alarm" && s.alarm != nil && s.refit == nil {
+	if c.Published && (c.Reason == "alarm" || c.Reason == "quick") && s.alarm != nil && s.refit == nil {
 		s.refit = &c
 	}
 	if !c.Published {

@@ -22,7 +22,7 @@ func TestAlarmComesWithTheShift(t *testing.T) {
 	rows = append(rows, batchtest.Rows(32, batchtest.Options{N: 4000, MaxLag: 5 * second, Sharpness: 3,
 		Start: shift})...)
 	s := defaultSetup()
-	s.model.Refit.Period = 0
+	s.model.Refit.Period, s.model.Refit.Method = 0, "ensemble_temperature" // which has no first answer
 	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 	var states []string
 	for _, a := range worldtest.DecodeAll[record.Alert](t, w.Outputs, pipeline.StreamAlerts) {

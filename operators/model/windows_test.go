@@ -131,7 +131,7 @@ func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 	rows := batchtest.Rows(13, batchtest.Options{N: 6000, MaxLag: 5 * second, Sharpness: 2.5})
 	s := defaultSetup()
 	s.model.Rules = nil
-	s.model.Refit.Period = 200 * time.Second
+	s.model.Refit.Period, s.model.Refit.OnAlarm = 200*time.Second, false
 	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 	cals := worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators)
 	if len(cals) == 0 {
