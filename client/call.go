@@ -161,7 +161,7 @@ func (c *call) part(rows []int) *call {
 func (c *call) encode(model, version string) ([]byte, error) {
 	ts := make([]arrowio.Time, len(c.Times))
 	for i, t := range c.Times {
-		ts[i] = arrowio.Time(t.UnixNano())
+		ts[i] = t.UnixNano()
 	}
 	if c.labels {
 		return arrowio.EncodeLabels(model, version, c.IDs, ts, c.Labels)

@@ -18,7 +18,7 @@ const (
 	keyPane      = 24.2e6 // evaluating a key's pane: windows, alarm, snapshots
 	keyPaneClass = 0.13e6 // for each of the first hundred classes, where labels come apart
 
-	// go test ./operators/join -run - -bench 'BenchmarkJoin/(memory|disk)$'
+	// By: go test ./operators/join -run - -bench 'BenchmarkJoin/(memory|disk)$'.
 	diskRow = 1200.0 // a row that waits on disk, more than in memory
 )
 

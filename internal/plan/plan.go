@@ -178,7 +178,7 @@ func windowBytes(w *window.Config, c *config.Config, l *Load, keys float64) floa
 		pane := rate * c.EventTime.Pane.Seconds()
 		return math.Ceil(float64(w.Rows)/max(1, pane)) * (bucket(l.Classes, min(pane, float64(w.Rows))) + bucketBytes)
 	}
-	n := float64(w.Size+time.Duration(c.Join.Wait)+time.Duration(c.EventTime.AllowedLateness)) / float64(slide)
+	n := float64(w.Size+c.Join.Wait+c.EventTime.AllowedLateness) / float64(slide)
 	return newRows * math.Ceil(n) * (bucket(l.Classes, rate*slide.Seconds()) + bucketBytes)
 }
 

@@ -19,7 +19,7 @@ const quickPane = 50 // rows of a pane in the tests of the first answer
 // stepQuickly passes rows to stepQuick, pane by pane, and returns after how many of them it published; 0 = never.
 func (f *fixture) stepQuickly(seed uint64, n int, sharpness float64) int {
 	f.t.Helper()
-	start := batchtest.Start + int64(f.key.Labelled)*second
+	start := batchtest.Start + f.key.Labelled*second
 	rows := sample(batchtest.Rows(seed, batchtest.Options{N: n, Sharpness: sharpness, Start: start}))
 	for i := 0; i < n; i += quickPane {
 		pane := rows[i : i+quickPane]
