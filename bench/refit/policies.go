@@ -33,9 +33,11 @@ type change struct {
 	reason string
 }
 
-// product is the default configuration of plumbline run, but for the period, which is a day of the stream's rows.
+// product is the default configuration of plumbline run, but with first answers, and for the period, which is a day of
+// the stream's rows.
 func product() config.Config {
 	c := config.Default()
+	c.Refit.FirstAnswer = true
 	c.Refit.Period = time.Duration(dayRows / paneRows * pane)
 	return c
 }

@@ -21,8 +21,10 @@ type Config struct {
 	Method string `yaml:"method" default:"auto"`
 	// Event time between refits; 0: not by period, otherwise at least event_time.pane.
 	Period time.Duration `yaml:"period" default:"1h"`
-	// Refit when the alarm or a rule fires; before that, a temperature may answer a change.
+	// Refit when the alarm or a rule fires.
 	OnAlarm bool `yaml:"on_alarm" default:"true"`
+	// Let a temperature answer a change before the alarm (docs/operations.md).
+	FirstAnswer bool `yaml:"first_answer"`
 	// A refit on alarm waits for this many sampled rows since the start of the alarm.
 	FreshRows int `yaml:"fresh_rows" default:"1000" min:"0" max:"10_000_000"`
 	// Smallest number of sampled rows for a refit.

@@ -26,7 +26,8 @@ const (
 )
 
 func testConfig() Config {
-	return Config{Method: "temperature", Period: 60 * time.Second, OnAlarm: true, FreshRows: 300, MinRows: 200,
+	return Config{Method: "temperature", Period: 60 * time.Second, OnAlarm: true, FirstAnswer: true,
+		FreshRows: 300, MinRows: 200,
 		MaxRows: 2000, TestShare: .3,
 		Delay: 1, Alpha: .05, ValidationRows: 1000, RollbackPanes: 10_000, MaxECERise: .01, MaxAccuracyDrop: .01,
 		Cooldown: 20 * time.Second}

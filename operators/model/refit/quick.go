@@ -163,10 +163,11 @@ func (q *quick) best(current calibrator.Calibrator) int {
 	return best
 }
 
-// answersFirst reports whether the configuration lets a temperature take force by itself: not where changes start no
-// refit, or a calibrator must first be served to nobody, or to few.
+// answersFirst reports whether the configuration lets a temperature take force by itself: not where a calibrator must
+// first be served to nobody, or to few.
 func (c *Config) answersFirst() bool {
-	return c.OnAlarm && (c.Method == methodAuto || c.Method == "temperature") && c.CanaryShare == 0 && c.ShadowFor == 0
+	return c.FirstAnswer && (c.Method == methodAuto || c.Method == "temperature") && c.CanaryShare == 0 &&
+		c.ShadowFor == 0
 }
 
 // stepQuick tests the trackers on a pane's rows, fits them anew, and publishes a temperature if the evidence is there.
