@@ -5,8 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
@@ -114,29 +114,10 @@ func measureBlocks(o options, unseen bool) ([]blockResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	var chosen []recipe
-	for _, r := range recipes {
-		if strings.Contains(r.name, o.only) && len(chosen) < o.few {
-			chosen = append(chosen, r)
-		}
-	}
-	out, errs := make([]blockResult, len(chosen)), make([]error, len(chosen))
-	var wg sync.WaitGroup
-	places := make(chan struct{}, max(o.workers, 1))
-	for i, r := range chosen {
-		wg.Go(func() {
-			places <- struct{}{}
-			out[i], errs[i] = measureBlock(r, r.name[strings.Index(r.name, ", ")+2:], o.verbose)
-			<-places
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	chosen := slices.DeleteFunc(recipes, func(r recipe) bool { return !strings.Contains(r.name, o.only) })
+	return eachOf(o, chosen, func(r recipe) (blockResult, error) {
+		return measureBlock(r, r.name[strings.Index(r.name, ", ")+2:], o.verbose)
+	})
 }
 
 func measureBlock(r recipe, kind string, verbose bool) (blockResult, error) {

@@ -12,7 +12,6 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/faultlog"
-	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
@@ -291,19 +290,7 @@ type ScaleOrder struct {
 // Scale gives an order, or takes up one that is open, and returns when it has been carried out. tell is called when
 // there is news of it. The processes of the deployment carry it out; it goes on where this one ends.
 func Scale(ctx context.Context, cfg config.Config, log *slog.Logger, o ScaleOrder, tell func(string)) error {
-	r := &KafkaRun{Engine: New(cfg, log)}
-	var err error
-	if r.Client, r.Dialer, err = kafkaclient.New(cfg.Kafka); err != nil {
-		return err
-	}
-	now, err := r.askTopology(ctx)
-	if err != nil {
-		return err
-	}
-	if r.store, err = r.openStore(ctx); err != nil {
-		return err
-	}
-	stored, err := r.store.Load(ctx, topologyKey(cfg.Group))
+	r, now, stored, err := topologies(ctx, cfg, log)
 	if err != nil {
 		return err
 	}

@@ -112,19 +112,7 @@ func ResetState(ctx context.Context, cfg config.Config, log *slog.Logger, o rese
 // TopicsMoved notes that the topics of a deployment, with the records and offsets that they had, are now those that its
 // configuration leads to.
 func TopicsMoved(ctx context.Context, cfg config.Config, log *slog.Logger) error {
-	r := &KafkaRun{Engine: New(cfg, log)}
-	var err error
-	if r.Client, r.Dialer, err = kafkaclient.New(cfg.Kafka); err != nil {
-		return err
-	}
-	now, err := r.askTopology(ctx)
-	if err != nil {
-		return err
-	}
-	if r.store, err = r.openStore(ctx); err != nil {
-		return err
-	}
-	stored, err := r.store.Load(ctx, topologyKey(cfg.Group))
+	r, now, stored, err := topologies(ctx, cfg, log)
 	if err != nil || len(stored) == 0 { // nothing has run yet
 		return err
 	}
@@ -133,4 +121,22 @@ func TopicsMoved(ctx context.Context, cfg config.Config, log *slog.Logger) error
 		now = now.known(was)
 	}
 	return saveTopology(ctx, r.store, topologyKey(cfg.Group), now, stored)
+}
+
+// topologies connects to a deployment from outside. now is how its topics are, stored what its processes noted of them;
+// none = none has run yet.
+func topologies(ctx context.Context, cfg config.Config, log *slog.Logger) (r *KafkaRun, now topology,
+	stored []pipeline.Stored, err error) {
+	r = &KafkaRun{Engine: New(cfg, log)}
+	if r.Client, r.Dialer, err = kafkaclient.New(cfg.Kafka); err != nil {
+		return nil, now, nil, err
+	}
+	if now, err = r.askTopology(ctx); err != nil {
+		return nil, now, nil, err
+	}
+	if r.store, err = r.openStore(ctx); err != nil {
+		return nil, now, nil, err
+	}
+	stored, err = r.store.Load(ctx, topologyKey(cfg.Group))
+	return r, now, stored, err
 }
