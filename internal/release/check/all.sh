@@ -36,9 +36,12 @@ step "drills, on a real broker"
 $here/drills.sh
 step "Prometheus and Alertmanager"
 promtool check config --syntax-only deploy/prometheus/prometheus.yml
-begin=$SECONDS
-promtool test rules deploy/prometheus/rules_test.yml
-((SECONDS - begin <= 20)) || { echo "promtool test rules took $((SECONDS - begin)) s, the most is 20"; exit 1; }
+# Processor time: what else runs on the machine does not count.
+log=$(mktemp)
+spent=$(TIMEFORMAT=%U; { time promtool test rules deploy/prometheus/rules_test.yml >"$log" 2>&1; } 2>&1) || { cat "$log"; exit 1; }
+rm "$log"
+echo "promtool test rules: $spent s of a processor"
+((${spent%.*} <= 20)) || { echo "the most is 20"; exit 1; }
 "$AMTOOL" check-config deploy/alertmanager/alertmanager.yml
 "$AMTOOL" check-config deploy/compose/alertmanager.yml >/dev/null
 route() { "$AMTOOL" config routes test --config.file deploy/alertmanager/alertmanager.yml "$@"; }

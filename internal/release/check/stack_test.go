@@ -239,7 +239,8 @@ func (s *stack) run(cmd *exec.Cmd) {
 
 func (s *stack) start(name string) { s.run(s.command(name)) }
 
-// produce is the producer with fewer rows, at four times the rate.
+// produce is the producer with fewer rows, at four times the rate: half a minute calibrated, then overconfident for
+// longer than anything waits. An alarm is raised by rows, and a stream that ends leaves its last windows open.
 func (s *stack) produce() {
 	s.t.Helper()
 	cmd := s.command("producer")
@@ -251,6 +252,9 @@ func (s *stack) produce() {
 			cmd.Args[i+1] = "8"
 		}
 	}
+	const drifted = "/stream/overconfident.csv"
+	i := slices.Index(cmd.Args, drifted)
+	cmd.Args = slices.Insert(cmd.Args, i, slices.Repeat([]string{drifted}, 4)...)
 	s.run(cmd)
 }
 
