@@ -192,3 +192,24 @@ func TestRecorded(t *testing.T) {
 		}
 	}
 }
+
+// TestCopiesOverlap: features that are streamed go to the device while it works on the mini-batch before, all but the
+// first, which has none, and the last two, which the end of the epoch waits for.
+func TestCopiesOverlap(t *testing.T) {
+	s := needStand(t)
+	const batches = 8
+	session, err := (&Backend{FeatureBytes: -1}).Open(smallProblem(16*batches, "ce"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := s.Get("overlapped")
+	if _, err := session.Epoch(epochOf(16*batches, 16)); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Get("overlapped") - before; n != batches-3 {
+		t.Errorf("%d of %d copies overlap with the work on another mini-batch, want %d", n, batches, batches-3)
+	}
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+}

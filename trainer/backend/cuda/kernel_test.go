@@ -143,6 +143,7 @@ func kernelChecks() []check {
 		{"bins and ranks", binsAndRanks},
 		{"parts of float32", parts},
 		{"masks", masks},
+		{"rows of logits", rowKernels},
 		{"rows", rowsAlone},
 		{"sums of columns", columns},
 		{"updates", updates},

@@ -123,7 +123,7 @@ func TestMutants(t *testing.T) {
 		}
 		key := m.class + " " + howNames[m.how]
 		tried[key]++
-		if by := s.catches(t, checks, m); by != "" {
+		if s.catches(t, checks, m) {
 			caught[key]++
 		} else {
 			missed = append(missed, fmt.Sprintf("%s line %d %s: %s", m.kernel, m.line, howNames[m.how], m.text))
@@ -153,11 +153,11 @@ func reached(t *testing.T, s *stand) []reach {
 	return out
 }
 
-// catches is the name of the check that fails for a mutant; empty: none does.
-func (s *stand) catches(t *testing.T, checks []reach, m mutant) string {
+// catches says whether a check fails for a mutant. The one that does comes first for the next mutant.
+func (s *stand) catches(t *testing.T, checks []reach, m mutant) bool {
 	t.Helper()
 	defer s.Set("mutant", 0)
-	for _, c := range checks {
+	for i, c := range checks {
 		if c.lines[m.line] == 0 {
 			continue
 		}
@@ -172,9 +172,11 @@ func (s *stand) catches(t *testing.T, checks []reach, m mutant) string {
 		if n := s.Get("allocations"); n != 0 {
 			t.Fatalf("%s: %d allocations left behind: %v", c.name, n, err)
 		}
-		return c.name
+		copy(checks[1:i+1], checks[:i])
+		checks[0] = c
+		return true
 	}
-	return ""
+	return false
 }
 
 // least is the part of the instructions, changed or removed, that must be noticed. Boundaries of comparisons are

@@ -32,13 +32,13 @@ KERNEL(AU_THREADS) au_ranks(const Plan *plan, int n, const double *scores, Aroun
 	if (rank == high) around->high = g;
 }
 
-// The bin [k/bins, (k+1)/bins) of a score, the last one closed; the product is rounded, so the guess may be one off.
+// The bin [k/bins, (k+1)/bins) of a score from 0 to 1, the last one closed; the product is rounded, so the guess may be
+// one off.
 DEVICE int bin_of(double g, int bins) {
 	int k = (int)(g * bins);
-	k = k < 0 ? 0 : k >= bins ? bins - 1 : k;
-	while (k > 0 && g < (double)k / bins) k--;
-	while (k < bins - 1 && g >= (double)(k + 1) / bins) k++;
-	return k;
+	if (k >= bins) return bins - 1;
+	if (g < (double)k / bins) return k - 1;
+	return k < bins - 1 && g >= (double)(k + 1) / bins ? k + 1 : k;
 }
 
 // One block counts the scores of n rows; 0 rows leave the counts as they are. It adds the counts up.

@@ -79,12 +79,10 @@ DEVICE float fast_exp(float x) {
 	return exp2_approx(t) * __builtin_fmaf(lost, 0.693147180559945309f, 1.0f);
 }
 
-// ln x to a few units in the last place of a double, for finite x > 0.
+// ln x to a few units in the last place of a double, for finite x that are not subnormal; of 0 it is -709.
 CALLED double ln(double x) {
-	int e = 0;
-	if (x < 0x1p-1022) x *= 0x1p54, e = -54;
 	u64 b = __builtin_bit_cast(u64, x);
-	e += (int)(b >> 52) - 1023;
+	int e = (int)(b >> 52) - 1023;
 	double m = __builtin_bit_cast(double, (b & 0xfffffffffffffull) | 0x3ff0000000000000ull);
 	if (m > 1.4142135623730951) m *= 0.5, e++;
 	double s = (m - 1) / (m + 1), q = s * s, sum = 0;
@@ -110,26 +108,24 @@ CALLED double exponential(double x) {
 	return sum * __builtin_bit_cast(double, (u64)(k + 1023) << 52);
 }
 
-// base^exponent for base >= 0; 0^0 is 1.
-CALLED double power(double base, double exponent) {
-	if (exponent == 0) return 1;
-	if (!(base > 0)) return 0;
-	return exponential(exponent * ln(base));
-}
+// base^exponent for base > 0; of 0 it is finite.
+CALLED double power(double base, double exponent) { return exponential(exponent * ln(base)); }
 
-// Sums over the threads of a block, a power of two of them, in a fixed order; everybody gets them.
+// Sums over the threads of a block, a power of two of them, in a fixed order; everybody gets them. There must be a
+// barrier before scratch is used again.
 template <int n>
 DEVICE void block_sums(double (&v)[n], double (*scratch)[n]) {
 	UNROLL for (int i = 0; i < n; i++) scratch[THREAD][i] = v[i];
 	BARRIER();
-	for (int half = THREADS / 2; half > 0; half /= 2) {
+	int half = THREADS;
+	do {
+		half /= 2;
 		if (THREAD < half) {
 			UNROLL for (int i = 0; i < n; i++) scratch[THREAD][i] += scratch[THREAD + half][i];
 		}
 		BARRIER();
-	}
+	} while (half > 1);
 	UNROLL for (int i = 0; i < n; i++) v[i] = scratch[0][i];
-	BARRIER();
 }
 
 DEVICE double block_sum(double v, double (*scratch)[1]) {

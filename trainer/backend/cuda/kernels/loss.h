@@ -13,7 +13,7 @@ struct Term {
 	double weight, gamma;
 };
 
-// A loss. The layout is that of lossPlan in the Go code.
+// A loss, of whose terms at most one is dual focal. The layout is that of lossPlan in the Go code.
 struct Plan {
 	int terms, csf, bins, normalise;
 	double kappa, nu;
@@ -46,10 +46,11 @@ DEVICE void add_rival(Gradient *g, const Label *l, double s) {
 	g->a -= s, g->y -= s * l->p, g->j += s * l->rnot;
 }
 
-// base^gamma·(−ln p_y); the base's gradient is sign times that of p_y.
+// base^gamma·(−ln p_y); the base's gradient is sign times that of p_y. Where the base is 0, so are −ln p_y and all other
+// probabilities, and whatever the power is makes no difference.
 DEVICE double powered(Gradient *g, const Label *l, double w, double gamma, double base, double sign) {
 	double weight = power(base, gamma);
-	double slope = base == 0 || gamma == 0 ? 0 : gamma * power(base, gamma - 1);
+	double slope = gamma * power(base, gamma - 1);
 	add_nll(g, l, w * weight);
 	add_label(g, l, w * sign * l->nll * slope);
 	return weight * l->nll;
@@ -57,7 +58,7 @@ DEVICE double powered(Gradient *g, const Label *l, double w, double gamma, doubl
 
 DEVICE double dual_focal(Gradient *g, const Label *l, double w, double gamma) {
 	double base = l->not_p + l->rp, weight = power(base, gamma);
-	double s = base == 0 || gamma == 0 ? 0 : w * l->nll * gamma * power(base, gamma - 1);
+	double s = w * l->nll * gamma * power(base, gamma - 1);
 	add_nll(g, l, w * weight);
 	add_label(g, l, -s);
 	add_rival(g, l, s);
@@ -101,14 +102,14 @@ CALLED double add_term(Gradient *g, const Whole *r, const Label *l, const Term *
 	return l->nll;
 }
 
-// The class that dual focal loss adds, or -1.
+// The class that dual focal loss adds, or NONE.
 DEVICE int rival_of(const Row *r, int y, int variant, Best<2> *shared) {
 	const float *z = r->z;
 	if (variant == DUAL_RELEASED) {
-		auto below = [z, y](int j, float *v) { return *v = z[j], *v < z[y]; };
+		auto below = [z, y](int j) { return z[j] < z[y] ? z[j] : -__builtin_huge_valf(); };
 		return largest_of(r->k, (Best<1> *)shared, below).i[0];
 	}
-	if (variant == DUAL_EQ25_26 && z[y] < r->max) return -1;
+	if (variant == DUAL_EQ25_26 && z[y] < r->max) return NONE;
 	return other(r, y);
 }
 
@@ -125,13 +126,13 @@ KERNEL(ROW_THREADS) row_losses(Epoch *e, const Plan *plan, int n, int k, const f
 		if (THREAD == 0) e->bad = 1;
 		return;
 	}
-	int rival = -1;
+	int rival = NONE;
 	for (int t = 0; t < plan->terms; t++)
 		if (plan->term[t].kind == LOSS_DUAL_FOCAL) rival = rival_of(&row, label, plan->term[t].variant, shared.best);
 	if (THREAD == 0) {
 		Gradient g = {0, 0, 0, 0, 0, 0};
 		Label l = {prob(&row, label), not_prob(&row, label), nll_of(&row, label), diff(&row, label), 0, 0, 0};
-		if (rival >= 0) l.rp = prob(&row, rival), l.rnot = not_prob(&row, rival), l.rd = diff(&row, rival);
+		if (rival != NONE) l.rp = prob(&row, rival), l.rnot = not_prob(&row, rival), l.rd = diff(&row, rival);
 		Whole whole = row; // of which no more than this is in memory
 		double part = share ? rest ? 1 - (double)share[e->step] : (double)share[e->step] : 1, value = 0;
 		for (int t = 0; t < plan->terms; t++) {

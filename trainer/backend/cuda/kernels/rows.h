@@ -5,7 +5,9 @@
 
 enum { ROW_THREADS = 256 };
 
-// The n largest of a row, one or two, of equal ones the lower index first; index -1 where there is none.
+enum { NONE = 0x7fffffff }; // an index, of a class that is not there
+
+// The n largest of a row, one or two, of equal ones the lower index first; -inf and NONE where there is none.
 template <int n>
 struct Best {
 	float v[n];
@@ -13,15 +15,13 @@ struct Best {
 };
 
 DEVICE bool above(float v, int i, float w, int j) {
-	return i >= 0 && (j < 0 || v > w || (v == w && i < j));
+	return v > w || (v == w && i < j);
 }
 
-// Without branches: they would keep b in memory.
+// Puts v at its place. Without branches: they would keep b in memory.
 template <int n>
-DEVICE void consider(Best<n> *b, float v, int i) {
-	bool first = above(v, i, b->v[0], b->i[0]);
+DEVICE void insert(Best<n> *b, float v, int i, bool first, bool second) {
 	if (n == 2) {
-		bool second = above(v, i, b->v[n - 1], b->i[n - 1]);
 		b->v[n - 1] = first ? b->v[0] : second ? v : b->v[n - 1];
 		b->i[n - 1] = first ? b->i[0] : second ? i : b->i[n - 1];
 	}
@@ -55,35 +55,40 @@ struct Row : Whole {
 	double rest; // 1 − p of the top class, without cancellation
 };
 
-// The largest of what f yields for the classes; everybody gets them.
+// The largest of f of the classes, without those where it is -inf; everybody gets them. There must be a barrier before
+// shared is used again.
 template <int n, class F>
 DEVICE Best<n> largest_of(int k, Best<n> *shared, F f) {
 	Best<n> b;
-	UNROLL for (int i = 0; i < n; i++) b.v[i] = 0, b.i[i] = -1;
+	UNROLL for (int i = 0; i < n; i++) b.v[i] = -__builtin_huge_valf(), b.i[i] = NONE;
 	for (int j = THREAD; j < k; j += THREADS) {
-		float v;
-		if (f(j, &v)) consider(&b, v, j);
+		float v = f(j);
+		insert(&b, v, j, v > b.v[0], v > b.v[n - 1]); // of equal ones the earlier stays
 	}
 	shared[THREAD] = b;
 	BARRIER();
-	for (int half = THREADS / 2; half > 0; half /= 2) {
+	int half = THREADS;
+	do {
+		half /= 2;
 		if (THREAD < half) {
 			Best<n> from = shared[THREAD + half];
-			UNROLL for (int i = 0; i < n; i++) consider(&b, from.v[i], from.i[i]);
+			UNROLL for (int i = 0; i < n; i++) {
+				float v = from.v[i];
+				int j = from.i[i];
+				insert(&b, v, j, above(v, j, b.v[0], b.i[0]), above(v, j, b.v[n - 1], b.i[n - 1]));
+			}
 			shared[THREAD] = b;
 		}
 		BARRIER();
-	}
-	b = shared[0];
-	BARRIER();
-	return b;
+	} while (half > 1);
+	return shared[0];
 }
 
 // What is wanted of a row. y is left out of sq; -1 leaves none out. Returns false where a logit is not finite.
 template <int want>
 DEVICE bool read_row(Row *row, const float *z, int k, int y, RowShared<want> *s) {
 	constexpr int largest = RowShared<want>::largest;
-	Best<largest> b = largest_of(k, s->best, [z](int j, float *v) { return *v = z[j], finite(*v); });
+	Best<largest> b = largest_of(k, s->best, [z](int j) { return z[j]; });
 	row->z = z, row->k = k, row->top = b.i[0], row->second = b.i[largest - 1], row->max = b.v[0];
 	float others = 0, sq = 0;
 	double dist = 0, weighted = 0, bad = 0;
@@ -102,7 +107,7 @@ DEVICE bool read_row(Row *row, const float *z, int k, int y, RowShared<want> *s)
 	double S = 1 + all[1];
 	row->sum = S, row->logS = ln1p(all[1]), row->rest = all[1] / S;
 	row->ent = row->logS - all[2] / S, row->sq = all[3] / (S * S), row->dist = all[4];
-	return all[0] == 0 && b.i[0] >= 0;
+	return all[0] == 0;
 }
 
 DEVICE double diff(const Row *r, int j) { return (double)(r->z[j] - r->max); }
@@ -123,7 +128,7 @@ DEVICE double score(const Row *r, int csf) {
 	if (csf == CSF_MARGIN) return conf - prob(r, r->second);
 	if (csf == CSF_NEGENT) {
 		double v = 1 - r->ent / ln((double)r->k);
-		return v < 0 ? 0 : v > 1 ? 1 : v;
+		return v < 0 ? 0 : v; // by rounding
 	}
 	return conf;
 }

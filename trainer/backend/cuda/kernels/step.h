@@ -50,7 +50,6 @@ DEVICE void philox(u32 c[4], u32 k0, u32 k1) {
 // 3, layer, step) is below the threshold, and view is w times that.
 KERNEL(256) masked(const Epoch *e, u32 layer, int n, const float *w, float *view, unsigned char *mask) {
 	int i = BLOCK_X * THREADS + THREAD;
-	if (i >= (n + 3) / 4) return;
 	u32 c[4] = {(u32)i, layer, e->first + (u32)e->step, 3};
 	philox(c, (u32)e->seed, (u32)(e->seed >> 32));
 	UNROLL for (int j = 0; j < 4; j++) {

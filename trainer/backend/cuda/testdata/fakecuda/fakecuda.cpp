@@ -23,6 +23,7 @@ thread_local bool current;
 int context, retained;
 std::string failure; // what broke it
 long launches, replays;
+long overlapped; // copies to the device that ran while another stream had work of its own left
 constexpr int most_back = 1 << 20; // of the threads of a block together
 
 // Every call holds the lock, and most need a current context that no launch has broken.
@@ -63,6 +64,7 @@ long fakecuda_get(const char *key) {
 	if (!strcmp(key, "streams")) return streams.size();
 	if (!strcmp(key, "launches")) return launches;
 	if (!strcmp(key, "replays")) return replays;
+	if (!strcmp(key, "overlapped")) return overlapped;
 	return settings[key];
 }
 // Copies, for each line of the PTX, whether an instruction of it ran since the last call.
@@ -148,7 +150,10 @@ Result cuMemFreeHost(void *p) {
 Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, Stream *s) {
 	ENTER;
 	if (!device.holds(to, n) || !pinned.holds((uint64_t)from, n)) return INVALID_VALUE;
-	return s->put({[=] { memcpy((void *)to, from, n), device.set(to, n); }}), OK;
+	return s->put({[=] {
+		memcpy((void *)to, from, n), device.set(to, n);
+		for (auto *other : streams) overlapped += nested == 0 && other != s && other->works(s);
+	}}), OK;
 }
 Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, Stream *s) {
 	ENTER;

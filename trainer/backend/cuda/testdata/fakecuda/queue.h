@@ -24,6 +24,8 @@ struct Graph {
 	std::vector<Op> ops;
 };
 
+inline int nested = 0; // streams that wait for another one while it runs
+
 struct Stream {
 	std::deque<Op> ops;
 	Graph *capture = nullptr;
@@ -34,12 +36,20 @@ struct Stream {
 		else
 			ops.push_back(std::move(op));
 	}
+	// Whether launches are left that come before anything that waits for a stream.
+	bool works(const Stream *other) const {
+		for (const Op &op : ops) {
+			if (op.wait && op.wait->stream == other && op.wait->reached < op.ticket) return false;
+			if (op.run) return true;
+		}
+		return false;
+	}
 	// Runs what was put in, up to where the event is reached (all, without one).
 	void drain(Event *until = nullptr, uint64_t ticket = 0) {
 		while (!ops.empty() && !(until && until->reached >= ticket)) {
 			Op op = std::move(ops.front());
 			ops.pop_front();
-			if (op.wait && op.wait->reached < op.ticket) op.wait->stream->drain(op.wait, op.ticket);
+			if (op.wait && op.wait->reached < op.ticket) nested++, op.wait->stream->drain(op.wait, op.ticket), nested--;
 			if (op.run) op.run();
 			if (op.record) op.record->reached = op.ticket;
 		}

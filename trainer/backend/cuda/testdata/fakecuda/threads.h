@@ -35,7 +35,7 @@ class Block {
 				where.thread = backwards ? threads - 1 - i : i;
 				Fiber *one = fibers[where.thread];
 				resume(one);
-				if (one->done) continue;
+				if (failed || one->done) continue;
 				if (waiting++ && one->line != line) wrong("threads wait at the barriers of lines %d and %d", line, one->line);
 				line = one->line;
 			}
