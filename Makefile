@@ -93,17 +93,17 @@ test-long:
 
 # Needs Java 17 and Maven, or PLUMBLINE_KAFKA=host:port of a broker that may be used.
 integration:
-	go test -tags integration -count=1 -v -timeout 20m ./internal/integration/... ./web/...
+	go test -tags integration -count=1 -v -parallel 4 -timeout 30m ./internal/integration/... ./web/...
 
 # Three brokers and three processes under real faults, 5 M rows; FAULTS=short is 200 thousand. The suite starts brokers
 # of its own, which it kills, so the other tests' broker is named but not started. FAULTS_RUN=TestHostile is what an
-# attacker, a faulty producer or a lost directory does, on one broker.
+# attacker, a faulty producer or a lost directory does, on one broker, one at a time.
 FAULTS := full
 FAULTS_RUN := TestFaults
 
 faults:
 	PLUMBLINE_FAULTS=$(FAULTS) $(if $(filter TestFaults%,$(FAULTS_RUN)),PLUMBLINE_KAFKA=127.0.0.1:1) \
-		go test -tags integration -count=1 -v -timeout 4h -run '^$(FAULTS_RUN)$$' ./internal/integration/
+		go test -tags integration -count=1 -v -parallel 1 -timeout 4h -run '^$(FAULTS_RUN)$$' ./internal/integration/
 
 # The package beside its Python peers, in one table; PLUMBLINE_DOCS=1 rewrites bench/results/peers.md.
 # SECTIONS="3 4" runs some of them. See bench/README.md.

@@ -24,6 +24,7 @@ func TestScale(t *testing.T) {
 		Regions: 2})
 	for _, suffix := range []string{"", "-unkeyed"} {
 		t.Run("topics"+suffix, func(t *testing.T) {
+			t.Parallel()
 			want := runScaled(t, suffix, rows, nil)
 			got := runScaled(t, suffix, rows, []string{"3", "5"})
 			if !maps.Equal(got.Models, want.Models) || len(want.Models) == 0 {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -118,14 +117,7 @@ func awaitResults(t *testing.T, brokers []string, cfg config.Config, n int) []re
 // of life.
 func TestTrainerKilled(t *testing.T) {
 	testsize.Slow(t)
-	if testing.Short() {
-		t.Skip("builds the program and trains for some seconds")
-	}
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "plumbline")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
 	brokers := kafkatest.Start(t)
 	file, cfg := trainerFiles(t, brokers, dir, nil)
 	want := undisturbed(t, cfg, ask(t, brokers, cfg, 1, recipe.Auto))
@@ -133,16 +125,14 @@ func TestTrainerKilled(t *testing.T) {
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	kills := 0
 	for ; len(headRecords[record.Head](t, brokers, cfg, record.HeadTrained)) == 0 && kills < 100; kills++ {
-		cmd := exec.Command(binary, "trainer", "-c", file)
-		var log bytes.Buffer
-		cmd.Stderr = &log
+		cmd, log := process("trainer", "-c", file)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		// longer each time: a busy machine too comes to an end
 		time.Sleep(time.Duration(200+r.IntN(900+100*kills)) * time.Millisecond)
 		if err := cmd.Process.Kill(); err != nil {
-			t.Fatalf("the trainer ended by itself: %v\n%s", err, &log)
+			t.Fatalf("the trainer ended by itself: %v\n%s", err, log)
 		}
 		_ = cmd.Wait()
 	}

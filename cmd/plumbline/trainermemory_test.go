@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -21,18 +18,10 @@ import (
 // measures what it holds: by far less than the features where the bound is small, and more than them where it is not,
 // which shows that the measurement would tell.
 func TestTrainerMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the program, writes 200 MB and trains for some seconds")
-	}
+	testsize.Slow(t) // writes 400 MB and trains for some seconds
 	const n, d, k, features = 200_000, 1024, 10, 2 * 200_000 * 1024
 	dir := t.TempDir()
-	binary, archive := os.Getenv("PLUMBLINE_BIN"), filepath.Join(dir, "archive")
-	if binary == "" {
-		binary = filepath.Join(dir, "plumbline")
-		if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-			t.Fatalf("build: %v\n%s", err, out)
-		}
-	}
+	archive := filepath.Join(dir, "archive")
 	writeBigArchive(t, archive, n, d, k)
 	recipe := filepath.Join(dir, "recipe.json")
 	if err := os.WriteFile(recipe, []byte(shortRecipe(t)), 0o600); err != nil {
@@ -51,7 +40,7 @@ func TestTrainerMemory(t *testing.T) {
 					fmt.Sprint("trainer", i)), archive,
 				memory))
 		askFor(t, brokers, cfg, k, recipe)
-		peak[memory] = trainOnce(t, binary, file)
+		peak[memory] = trainOnce(t, file)
 		h := awaitResults(t, brokers, cfg, 1)[0]
 		var ev struct{ Rows trainerd.Rows }
 		if err := json.Unmarshal(h.Evidence, &ev); err != nil || h.Outcome != record.OutcomeTrained {
@@ -99,21 +88,17 @@ func askFor(t *testing.T, brokers []string, cfg config.Config, k int, recipe str
 }
 
 // trainOnce runs `plumbline trainer --once` and returns its peak of resident memory.
-func trainOnce(t *testing.T, binary, file string) int64 {
+func trainOnce(t *testing.T, file string) int64 {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "trainer", "--once", "-c", file)
-	cmd.Env = append(os.Environ(), "GOMEMLIMIT=off")
-	var log bytes.Buffer
-	cmd.Stderr = &log
+	cmd, log := process("trainer", "--once", "-c", file)
+	cmd.Env = append(cmd.Env, "GOMEMLIMIT=off")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	peak := make(chan map[string]int64, 1)
 	go watchMemory(cmd.Process.Pid, peak)
 	if err := cmd.Wait(); err != nil {
-		t.Fatalf("trainer: %v\n%s", err, &log)
+		t.Fatalf("trainer: %v\n%s", err, log)
 	}
 	return (<-peak)["VmHWM"]
 }

@@ -14,6 +14,7 @@ import (
 // TestAlarm is the stream of TestDrift with the alarm as it is by default: it finds the clean net wrong from the first
 // rows on, is answered by a calibrator, finds the change, and takes no longer than a rule would.
 func TestAlarm(t *testing.T) {
+	t.Parallel()
 	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	s := configure(t, strings.Replace(driftCommon, "alarm: {enabled: false}\n", "",
 		1)+strings.TrimPrefix(driftSetups[0].yaml, "\n"))

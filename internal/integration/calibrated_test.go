@@ -29,6 +29,7 @@ calibrated: {enabled: true, columns: probs}
 // TestCalibratedStream: every prediction comes out once, with softmax(z/T) of the revision that its message names: the
 // identity before the first refit is published, the fitted temperature after it.
 func TestCalibratedStream(t *testing.T) {
+	t.Parallel()
 	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	s := configure(t, calibratedConfig)
 	p := run(t, s)

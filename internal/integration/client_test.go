@@ -16,6 +16,7 @@ import (
 // TestPythonClient: what clients/python logs at 10,000 rows a second arrives, each row once, and every label finds its
 // prediction. Its own tests, which need no broker, run in the same environment.
 func TestPythonClient(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join("..", "..", "clients", "python")
 	python := pythonWith(t, dir+"[kafka]")
 	out, err := exec.Command(python, "-W", "ignore", "-m", "unittest", "discover", filepath.Join(dir, "tests")).

@@ -30,6 +30,7 @@ const (
 // TestCrash kills the process at ten random moments while a stream is produced. What it published in the end is, byte
 // for byte, what an undisturbed run published.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	produce := func(s settings, rate int) []string {
 		return []string{"produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1",

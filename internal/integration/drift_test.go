@@ -48,6 +48,7 @@ windows: [{name: day, kind: time, size: 24h}, {name: last2000, kind: rows, rows:
 // TestDrift: the alarm comes after the change and never before; a calibrator is published after it, and on the rows
 // after that the calibrated ECE is below half of the raw one.
 func TestDrift(t *testing.T) {
+	t.Parallel()
 	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	var table strings.Builder
 	table.WriteString("| signal | seed | rows to the alarm | calibrators before → after the alarm " +

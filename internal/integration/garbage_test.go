@@ -39,6 +39,7 @@ type badStream struct {
 // TestGarbage: 1 % damaged messages and 1 % of wrong content. All of it ends in the dead-letter topic with its reason
 // and origin, the counts are exact, and the metrics of the good rows are those of the file.
 func TestGarbage(t *testing.T) {
+	t.Parallel()
 	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	s := configure(t, garbageConfig)
 	bad := makeBadStream(t, s, loadRows(t, "c10jpeg_resnet_logits.npz", "resnet20", 10))

@@ -23,6 +23,7 @@ import (
 // TestGoClient: what the client in Go logs at 10,000 rows a second arrives, each row once, and every label finds its
 // prediction: over Kafka with the brokers out of reach in the middle, and over HTTP with the process killed.
 func TestGoClient(t *testing.T) {
+	t.Parallel()
 	s := configure(t, oneDay)
 	config, err := os.ReadFile(s.file)
 	if err == nil {

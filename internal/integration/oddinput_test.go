@@ -142,6 +142,7 @@ func (o *oddStream) fill() {
 // TestOddInput sends a real broker what a decoder alone cannot be tried with: messages that are each well formed and
 // odd in what they follow, and transactions. Every row has the fate that the documentation says, and no other.
 func TestOddInput(t *testing.T) {
+	t.Parallel()
 	s := configure(t, oneDay+"slices: {columns: [region]}\n")
 	o := &oddStream{t: t, s: s, rejected: map[string]int64{}, deadLetters: map[string]int64{}}
 	o.fill()

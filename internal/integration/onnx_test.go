@@ -22,6 +22,7 @@ import (
 
 // TestElsewhere: what other runtimes make of calibrators and heads.
 func TestElsewhere(t *testing.T) {
+	t.Parallel()
 	python := pythonWith(t, "-r", filepath.Join("testdata", "requirements-onnx.txt"))
 	t.Run("calibrators", func(t *testing.T) { calibratorsElsewhere(t, python) })
 	t.Run("heads", func(t *testing.T) { headsElsewhere(t, python) })

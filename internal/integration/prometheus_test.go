@@ -17,6 +17,7 @@ import (
 // TestPrometheus: a real Prometheus scrapes plumbline, judges the rules of deploy/prometheus, and tells a real
 // Alertmanager of a drift that begins and is mended; none of the other rules is disturbed by it.
 func TestPrometheus(t *testing.T) {
+	t.Parallel()
 	am := startAlertmanager(t)
 	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	s := configure(t, driftCommon+strings.TrimPrefix(driftSetups[0].yaml, "\n"))

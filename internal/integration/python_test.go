@@ -12,6 +12,7 @@ import (
 // TestPythonProducer: the example producer in Python, with pyarrow's encoder and a Python Kafka client, sends rows that
 // all join; nothing is rejected.
 func TestPythonProducer(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join("..", "..", "examples", "producer", "python")
 	python := pythonWith(t, "-r", filepath.Join(dir, "requirements.txt"))
 	s := configure(t, oneDay)

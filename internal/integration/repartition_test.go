@@ -151,6 +151,7 @@ func ends(t *testing.T, topic string, of int) (n int64) {
 // TestRepartition sends real rows once by id, and once in whatever batches to unkeyed topics, whose repartitioner is
 // killed -9 while it works, and loses what its group has committed: state, counts and snapshots are the same.
 func TestRepartition(t *testing.T) {
+	t.Parallel()
 	keyed := configure(t, repartitionMore)
 	writeFeed(t, keyed, "", repartitionFeed(t, partitions),
 		func(_ int, m *feed.Message) []int { return []int{int(m.Partition)} })
@@ -269,6 +270,7 @@ func addPartitions(t *testing.T, topic string, count int) {
 // before anybody knew of them may be late.) Where logits get partitions the run goes on, also after a restart, and says
 // that nobody reads them.
 func TestAddedPartitions(t *testing.T) {
+	t.Parallel()
 	s := withUnkeyed(t, configure(t, oneDay))
 	ms := repartitionFeed(t, 1)
 	p := stage(t, s, "all")

@@ -49,6 +49,7 @@ var setups = map[string]string{
 // TestSetups runs every documented set-up: topics are made, rows go in, and the numbers that come out are those of
 // `plumbline eval`.
 func TestSetups(t *testing.T) {
+	t.Parallel()
 	all := maps.Clone(setups)
 	files, err := filepath.Glob(filepath.Join(root, "examples", "config", "*.yaml"))
 	if err != nil || len(files) == 0 {

@@ -129,6 +129,7 @@ func (a *alone) await(predictions, joined int64) {
 // TestMigration: a deployment without Kafka moves to a broker. Predictions that wait there for their label find it
 // here, also those whose records the log has forgotten, and every count goes on.
 func TestMigration(t *testing.T) {
+	t.Parallel()
 	a := newAlone(t)
 	a.start("serve", "--embedded", a.dir)
 	for i := range 20 {

@@ -22,6 +22,7 @@ import (
 // TestStart follows docs/start.md to the letter in a fresh clone: the commands of its blocks, in one shell for each
 // way, at the addresses that they name.
 func TestStart(t *testing.T) {
+	t.Parallel()
 	for _, port := range []string{"8080", "9092"} {
 		l, err := net.Listen("tcp", "127.0.0.1:"+port)
 		if err != nil && os.Getenv("CI") == "" {

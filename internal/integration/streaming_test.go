@@ -45,6 +45,7 @@ type offline struct {
 // TestStreaming is three models on one set of topics: the stream's metrics are those of the files, and replaying
 // the files or the topics ends in the live run's state.
 func TestStreaming(t *testing.T) {
+	t.Parallel()
 	feed := []string{
 		"--labels", "test_labels", "--version", "1", "--seed", "7", "--shuffle", "--event-rate", "100",
 		"--start", start.Format("2006-01-02T15:04:05Z"), "--label-delay", "0s-5m", "--batch", "256",

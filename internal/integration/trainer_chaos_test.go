@@ -258,6 +258,7 @@ func (c *chaos) cancels() []string {
 // TestTrainerChaos: trainers are killed, have no room on their disk, find damaged files, get heads of zeros, and are
 // cancelled. Each request ends in exactly one way.
 func TestTrainerChaos(t *testing.T) {
+	t.Parallel()
 	s := newTrainerSetup(t)
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 3))

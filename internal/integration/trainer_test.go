@@ -187,6 +187,7 @@ func linkedBackends() []string {
 // TestTrainerKilled kills a trainer with SIGKILL at random moments, at least thirty times, on each CPU backend. In the
 // log is then one result of every request, whole, with the weights that its file has.
 func TestTrainerKilled(t *testing.T) {
+	t.Parallel()
 	for _, backend := range linkedBackends() {
 		t.Run(backend, func(t *testing.T) {
 			s := newTrainerSetup(t)
@@ -236,8 +237,10 @@ func TestTrainerKilled(t *testing.T) {
 }
 
 // groupScript is a program that starts others: one in the background, one in a pipeline that does not listen to
-// SIGTERM. It notes the numbers of all, and does its work in steps, of which it knows after a restart which are done.
+// SIGTERM. It notes the numbers of all in the file PIDS, and does its work in STEPS steps, of which it knows after a
+// restart which are done.
 const groupScript = `#!/bin/sh
+export PIDS="%s" STEPS=%d
 job="$1"
 work=$(sed -n 's/.*"work": "\(.*\)".*/\1/p' "$job")
 result=$(sed -n 's/.*"result": "\(.*\)",.*/\1/p' "$job")
@@ -246,7 +249,7 @@ sleep 1000 &
 echo $! >> "$PIDS"
 sh -c 'echo $$ >> "$PIDS"; sleep 1001 & echo $! >> "$PIDS"; wait' | cat > /dev/null &
 n=$(cat "$work/done" 2>/dev/null || echo 0)
-while [ "$n" -lt 12 ]; do
+while [ "$n" -lt $STEPS ]; do
   sleep 0.1
   n=$((n + 1))
   echo "$n" > "$work/done.new" && mv "$work/done.new" "$work/done"
@@ -254,6 +257,16 @@ while [ "$n" -lt 12 ]; do
 done
 echo '{"outcome": "unchanged", "why": "done"}' > "$result/report.json"
 `
+
+// groupProgram writes groupScript and names the file with the numbers of its processes.
+func (s *trainerSetup) groupProgram(steps int) (script, pids string) {
+	s.t.Helper()
+	script, pids = filepath.Join(s.dir, "program.sh"), filepath.Join(s.dir, "pids")
+	if err := os.WriteFile(script, fmt.Appendf(nil, groupScript, pids, steps), 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	return script, pids
+}
 
 // alive are the processes whose numbers a file has and that run.
 func alive(t *testing.T, file string) (out []string) {
@@ -278,15 +291,12 @@ func alive(t *testing.T, file string) (out []string) {
 // TestExternalTrainerKilled: a trainer that is killed leaves nothing of its program running, whatever the program has
 // started, and the program goes on where it was. The guard itself may be killed too.
 func TestExternalTrainerKilled(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("no /proc: processes cannot be looked at")
 	}
 	s := newTrainerSetup(t)
-	script, pids := filepath.Join(s.dir, "program.sh"), filepath.Join(s.dir, "pids")
-	if err := os.WriteFile(script, []byte(groupScript), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PIDS", pids)
+	script, pids := s.groupProgram(12)
 	file := s.config("a", fmt.Sprintf("  command: [%q]\n", script))
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))
 	asked, killed, ran := 0, 0, 0
@@ -322,13 +332,9 @@ func TestExternalTrainerKilled(t *testing.T) {
 // TestTrainersTakeOver: two trainers share requests; one that is killed is found lost, and the other goes on with its
 // job; a cancelled program ends with all that it has started; the queue goes on.
 func TestTrainersTakeOver(t *testing.T) {
+	t.Parallel()
 	s := newTrainerSetup(t)
-	script, pids := filepath.Join(s.dir, "program.sh"), filepath.Join(s.dir, "pids")
-	if err := os.WriteFile(script, []byte(strings.Replace(groupScript, "-lt 12", "-lt $STEPS", 1)), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PIDS", pids)
-	t.Setenv("STEPS", "100000")
+	script, pids := s.groupProgram(100_000)
 	command := fmt.Sprintf("  command: [%q]\n", script)
 	first := s.ask(1, "auto")
 	a := s.start(s.config("a", command))

@@ -17,6 +17,7 @@ import (
 // TestTroubles makes the mistakes of new producers: records in a format that nobody configured, and batches whose key
 // is their first id where rows have to be sent by id. Log and status say so, and what mends it.
 func TestTroubles(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ config, kind, text, mend string }{
 		"JSON into a topic of Arrow": {"group: G", "refused", "not_arrow at ", "Inputs in docs/schema.md"},
 		"batches by their first id": {"topics: {keyed: true}", "apart", "of the last 1000 labels ",
