@@ -13,7 +13,8 @@ import (
 // Rows are rows to encode of which any value may be missing, as those that other formats than Arrow bring. A column
 // that is nil is absent, else it has N entries.
 type Rows struct {
-	N int
+	N    int
+	Side Side
 	// Model and Version are those of all rows, where there is no column of them.
 	Model, Version   string
 	Models, Versions *TextColumn
@@ -166,11 +167,12 @@ func (s rowsSchema) list(name string, _ []float32, k int, _ []bool) {
 func (e *RowsEncoder) Encode(r *Rows) ([]byte, error) {
 	b := &e.body
 	b.Reset()
-	b.n, b.key = r.N, strconv.AppendQuote(strconv.AppendQuote(b.key[:0], r.Model), r.Version)
+	b.n, b.key = r.N, strconv.AppendQuote(strconv.AppendQuote(append(b.key[:0], byte(r.Side)), r.Model), r.Version)
 	r.to(b, b.startNaN(r.Features, r.D))
 	head, known := e.schemas[string(b.key)]
 	if !known {
 		s := rowsSchema{newRecord(r.N, r.Model, r.Version)}
+		s.Meta(MetaSide, sides[r.Side])
 		r.to(s, nil)
 		var err error
 		if head, err = s.Schema(); err != nil {

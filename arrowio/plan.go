@@ -12,6 +12,7 @@ const (
 	MetaModel      = "plumbline.model"
 	MetaVersion    = "plumbline.version"
 	MetaCalibrator = "plumbline.calibrator"
+	MetaSide       = "plumbline.side"
 )
 
 // DefaultVersion is the version of predictions that name none.
@@ -26,6 +27,7 @@ type plan struct {
 	form                                                    ScoreForm
 	slices                                                  []int // by configured slice column
 	metaModel, metaVersion                                  string
+	side                                                    Side
 }
 
 // ScoreForm is how a message or a file carries its scores.
@@ -57,10 +59,13 @@ func (d *Decoder) parsePlan(m wire.Message, kind Kind) (*plan, error) {
 	p.version = f.Find("version", "utf8, large_utf8 or a dictionary of them", (*wire.Field).IsText)
 	p.features, p.served, p.weight, p.scores = -1, -1, -1, -1
 	if kind == Predictions {
+		f.findSide()
 		p.features = f.Find("features", "a list of float16, float32 or float64", (*wire.Field).IsFloatList)
 		p.served = f.Find("served", "a float", (*wire.Field).IsFloat)
 		p.weight = f.Find("weight", "a float", (*wire.Field).IsFloat)
-		f.findScores()
+		if p.side != Request {
+			f.findScores()
+		}
 		for _, name := range d.opt.Slices {
 			p.slices = append(p.slices, f.Find(name, "utf8, large_utf8 or a dictionary of them", (*wire.Field).IsText))
 		}
@@ -102,7 +107,9 @@ func (f *planner) check(kind Kind, o Options) {
 		fail(wire.NoColumn, "labels without the column id")
 	case kind == Labels && f.label < 0:
 		fail(wire.NoColumn, "labels without the column label")
-	case kind == Predictions && f.scores < 0:
+	case f.side != Whole && f.id < 0:
+		fail(wire.NoColumn, "requests or responses without the column id")
+	case kind == Predictions && f.scores < 0 && f.side != Request:
 		fail(wire.NoColumn, "predictions without scores: no column logits, probs, logit or prob")
 	case kind == Predictions && f.id < 0 && f.label < 0:
 		fail(wire.NoColumn, "predictions with neither the column id, to join labels by, nor the column label")

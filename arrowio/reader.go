@@ -81,11 +81,13 @@ func (r *reader) fill(b *Batch, cols []*wire.Column) error {
 	if r.kind == Labels {
 		return r.labels(b, col(p.label))
 	}
-	if err := r.scores(b, col(p.scores)); err != nil {
-		return err
-	}
-	if err := r.labels(b, col(p.label)); err != nil {
-		return err
+	if b.Side = p.side; b.Side != Request {
+		if err := r.scores(b, col(p.scores)); err != nil {
+			return err
+		}
+		if err := r.labels(b, col(p.label)); err != nil {
+			return err
+		}
 	}
 	if err := r.features(b, col(p.features)); err != nil {
 		return err

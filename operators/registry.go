@@ -4,6 +4,7 @@ import (
 	"github.com/plumbline/plumbline/operators/apply"
 	"github.com/plumbline/plumbline/operators/archive"
 	"github.com/plumbline/plumbline/operators/join"
+	"github.com/plumbline/plumbline/operators/pair"
 	"github.com/plumbline/plumbline/operators/shadow"
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/operators/validate"
@@ -13,6 +14,7 @@ import (
 // Config has the configuration of every stage; the chain has no stage whose configuration is nil.
 type Config struct {
 	Validate *validate.Config
+	Pair     *pair.Options
 	Join     *join.Options
 	Archive  *archive.Options
 	Apply    *apply.Options
@@ -23,6 +25,7 @@ type Config struct {
 // stages is the table: a batch passes through them in this order.
 var stages = []entry{
 	stage(func(c *Config) *validate.Config { return c.Validate }, validate.New),
+	stage(func(c *Config) *pair.Options { return c.Pair }, pair.New),
 	stage(func(c *Config) *join.Options { return c.Join }, join.New),
 	stage(func(c *Config) *archive.Options { return c.Archive }, archive.New),
 	stage(func(c *Config) *apply.Options { return c.Apply }, apply.New),

@@ -12,8 +12,9 @@ var balances = []struct {
 	in, out []string
 	where   string // there is this count; "" = always
 }{
-	{"rows", []string{CountRows}, []string{CountPredictions, CountLabels, CountDuplicates, CountRejected,
-		"-" + CountRejectedJoins}, ""},
+	{"rows", []string{CountRows, CountMovedHalves}, []string{CountPredictions, CountLabels, CountDuplicates,
+		CountRejected, "-" + CountRejectedJoins, CountPaired, CountRequestsUnmet, CountWaitingRequests,
+		CountWaitingResponses}, ""},
 	{"predictions", []string{CountPredictions, CountEvictedLabels, CountMoved}, []string{CountInline, CountUnlabelled,
 		CountJoined, CountExpired, CountEvicted, CountWaiting}, ""},
 	{"labels", []string{CountLabels, CountMovedLabels}, []string{CountMet, CountCorrections, CountOrphans,

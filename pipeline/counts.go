@@ -38,6 +38,13 @@ const (
 	CountDuplicates  = "duplicates"   // predictions of an id that waits, or that is remembered
 	CountPooled      = "pooled"       // predictions and labelled rows of slice values that a shard had no slot for
 	CountControl     = "control"      // watermark records
+	// Requests and responses that come apart: requests that met a response, requests that met none and responses that
+	// went on alone, both by reason, and those that wait now.
+	CountPaired           = "paired"
+	CountRequestsUnmet    = "requests_unmet"
+	CountResponsesAlone   = "responses_alone"
+	CountWaitingRequests  = "waiting_requests"
+	CountWaitingResponses = "waiting_responses"
 	// Rows of a wrong clock by model and version: late; rejected because their time is ahead.
 	CountLateByModel  = "late_by_model"
 	CountAheadByModel = "ahead_by_model"
@@ -50,6 +57,7 @@ const (
 	// What came with a new number of shards, less what went: over all shards 0.
 	CountMoved       = "moved"
 	CountMovedLabels = "moved_labels"
+	CountMovedHalves = "moved_halves" // requests and responses
 )
 
 // The names of outputs that are not written.

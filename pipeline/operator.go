@@ -76,6 +76,9 @@ type Stage struct {
 	// Take takes over, of the state of the same stage of a shard of another number, what belongs to ids that are mine,
 	// and what every shard has to know. nil: the state stays with the shard of its number.
 	Take func(from Operator, mine func(arrowio.ID) bool) error
+	// Release emits what the stage holds back and the watermark, which wm returns, is about to make late. It is called
+	// after each record, before panes are closed.
+	Release func(ctx context.Context, wm func() Time, emit Emit) error
 	// Reopen tells that the watermark is wm again, where it was beyond it.
 	Reopen func(wm Time)
 }

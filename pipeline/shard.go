@@ -111,6 +111,9 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	}
 	if r.Idle {
 		s.Watermark.Idle(r.Input)
+		if err := release(ctx, s); err != nil {
+			return err
+		}
 		return s.advance(ctx)
 	}
 	if r.Offset < s.next[r.Input] {
@@ -119,6 +122,9 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	s.Out.Begin(r)
 	s.dirty = true
 	if err := s.take(ctx, r); err != nil {
+		return err
+	}
+	if err := release(ctx, s); err != nil {
 		return err
 	}
 	s.Out.End()
@@ -228,6 +234,22 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 		return nil, false
 	}
 	return src, fresh
+}
+
+// release has the stages of a shard emit what they hold back, before the watermark makes it late.
+func release(ctx context.Context, s *Shard) error {
+	next := func() Time { return max(s.Watermark.Now(), s.Watermark.next(s.PaneLength)) }
+	for i := range s.Stages {
+		of, rest := s.Stages[i].Release, s.Stages[i+1:]
+		if of == nil {
+			continue
+		}
+		err := of(ctx, next, func(b *arrowio.Batch) (Rejects, error) { return chain(ctx, rest, b) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Stages[i].Name, err)
+		}
+	}
+	return nil
 }
 
 func (s *Shard) advance(ctx context.Context) error {

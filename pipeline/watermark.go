@@ -156,6 +156,16 @@ func (w *Watermark) AllIdle() bool {
 // Advance recomputes the watermark, which never falls, and reports whether it rose. Where all inputs are
 // idle it goes to the end of the pane (of the given length) of the newest row: nothing is held back by silence.
 func (w *Watermark) Advance(paneLength int64) (Time, bool) {
+	t := w.next(paneLength)
+	if t <= w.now {
+		return w.now, false
+	}
+	w.now = t
+	return t, true
+}
+
+// next is the watermark by what the inputs are now.
+func (w *Watermark) next(paneLength int64) Time {
 	t, newest, control, active := EndTime, NoTime, NoTime, false
 	for i, m := range w.in {
 		newest, control = max(newest, m.newest), max(control, m.control)
@@ -175,11 +185,7 @@ func (w *Watermark) Advance(paneLength int64) (Time, bool) {
 			t = max(t, (PaneIndex(newest, paneLength)+1)*paneLength)
 		}
 	}
-	if t <= w.now {
-		return w.now, false
-	}
-	w.now = t
-	return t, true
+	return t
 }
 
 // inputs returns the watermark of each input.

@@ -6,6 +6,7 @@ import (
 	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/inputs"
 )
 
 // Check checks the conditions between sections, and the lists of the file.
@@ -70,6 +71,16 @@ func (c Config) checkInputs(r *setting.Report) {
 			if f.Value == in.Topic && f.Key != "logits" && f.Key != "labels" {
 				r.Fail(path+".topic", setting.Quote(in.Topic), "is that of topics.%s", f.Key)
 			}
+			if f.Value != "" && f.Value == in.Request.Topic {
+				r.Fail(path+".request.topic", setting.Quote(in.Request.Topic), "is that of topics.%s", f.Key)
+			}
+		}
+		for j, other := range c.Inputs {
+			if j != i && in.Request.Topic != "" && slices.Contains([]string{other.Topic, other.Request.Topic},
+				in.Request.Topic) {
+				r.Fail(path+".request.topic", setting.Quote(in.Request.Topic), "is that of %s",
+					setting.Item("inputs", j))
+			}
 		}
 		if in.Rows == "labels" && c.Topics.Labels == "" {
 			r.Fail(path+".rows", in.Rows, "has no effect while topics.labels is empty")
@@ -77,11 +88,15 @@ func (c Config) checkInputs(r *setting.Report) {
 		if in.Registered() && c.SchemaRegistry.URL == "" {
 			r.Fail(path+".format", in.Format, "needs schema_registry.url, which knows the schemas")
 		}
-		for j, s := range in.Columns.Slices {
-			if !slices.Contains(c.Slices.Columns, s.Column) {
-				r.Fail(setting.Item(path+".columns.slices", j)+".column", setting.Quote(s.Column),
-					"must be one of slices.columns")
-			}
+		c.checkSlices(r, path+".columns.slices", in.Columns.Slices)
+		c.checkSlices(r, path+".request.columns.slices", in.Request.Columns.Slices)
+	}
+}
+
+func (c Config) checkSlices(r *setting.Report, path string, columns []inputs.SliceColumn) {
+	for j, s := range columns {
+		if !slices.Contains(c.Slices.Columns, s.Column) {
+			r.Fail(setting.Item(path, j)+".column", setting.Quote(s.Column), "must be one of slices.columns")
 		}
 	}
 }

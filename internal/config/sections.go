@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/slice"
 	"github.com/plumbline/plumbline/operators/model/window"
+	"github.com/plumbline/plumbline/operators/pair"
 	"github.com/plumbline/plumbline/operators/proving"
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/pipeline"
@@ -53,6 +54,8 @@ type Config struct {
 	Slices slice.Config `yaml:"slices"`
 	// Panes and lateness, in event time unless said otherwise.
 	EventTime EventTime `yaml:"event_time"`
+	// Requests and responses that wait for each other (inputs.request).
+	Pair pair.Config `yaml:"pair"`
 	// Predictions that wait for their label.
 	Join join.Config `yaml:"join"`
 	// Accumulators and metrics.
@@ -99,6 +102,14 @@ type Config struct {
 func (c *Config) Splits() bool {
 	t := &c.Topics
 	return len(c.Inputs) > 0 || !t.Keyed && t.LogitsUnkeyed == "" && t.LabelsUnkeyed == ""
+}
+
+// InputTopics are those of inputs, and of the requests of these.
+func (c *Config) InputTopics() (topics []string) {
+	for _, in := range inputs.WithRequests(c.Inputs) {
+		topics = append(topics, in.Topic)
+	}
+	return topics
 }
 
 // Topics are the names of the Kafka topics.

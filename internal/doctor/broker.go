@@ -39,8 +39,8 @@ func uses(cfg config.Config) []use {
 		all = append(all, use{"topics.finetune", t.Finetune, true, cfg.Trigger.Enabled},
 			use{"topics.heads", t.Heads, true, true})
 	}
-	for i := range cfg.Inputs {
-		all = append(all, use{"inputs", cfg.Inputs[i].Topic, true, false})
+	for _, topic := range cfg.InputTopics() {
+		all = append(all, use{"inputs", topic, true, false})
 	}
 	if cfg.Calibrated.Enabled {
 		all = append(all, use{"topics.calibrated", t.Calibrated, false, true})

@@ -35,8 +35,8 @@ func sources(cfg *config.Config) []source {
 		if kind == arrowio.Labels {
 			own, unkeyed = cfg.Topics.Labels, cfg.Topics.LabelsUnkeyed
 		}
-		for i := range cfg.Inputs {
-			if c := cfg.Inputs[i]; c.Kind() == kind {
+		for _, c := range inputs.WithRequests(cfg.Inputs) {
+			if c.Kind() == kind {
 				out = append(out, source{topic: c.Topic, kind: kind, as: c})
 			}
 		}

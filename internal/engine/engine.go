@@ -32,6 +32,7 @@ import (
 	"github.com/plumbline/plumbline/operators/join"
 	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/operators/model/refit"
+	"github.com/plumbline/plumbline/operators/pair"
 	"github.com/plumbline/plumbline/operators/shadow"
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/operators/validate"
@@ -167,6 +168,7 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 		Validate: &validate.Config{Classes: declaredClasses(c), Ordered: rt.classes,
 			Limits:   validate.Limits{Max: c.Versions.Max, PerMinute: c.Versions.NewPerMinute},
 			MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2},
+		Pair:    &pair.Options{Config: c.Pair, Slices: c.Slices.Columns},
 		Join:    rt.joinOptions(shard),
 		Archive: rt.archiveOptions(shard),
 		Stats: &stats.Options{

@@ -204,9 +204,7 @@ func (r *KafkaRun) Prepare(ctx context.Context) (topology, error) {
 		return t, err
 	}
 	read := []string{r.Config.Topics.LogitsUnkeyed, r.Config.Topics.LabelsUnkeyed}
-	for i := range r.Config.Inputs {
-		read = append(read, r.Config.Inputs[i].Topic)
-	}
+	read = append(read, r.Config.InputTopics()...)
 	for _, topic := range read {
 		if topic == "" {
 			continue

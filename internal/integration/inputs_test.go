@@ -28,6 +28,7 @@ var digitNames = strings.Fields("zero one two three four five six seven eight ni
 // source is what a test needs of an entry of inputs.
 type source struct {
 	Topic, Rows, Format string
+	Request             any // nil: predictions are whole
 }
 
 // inputRecord is what a producer of a format sends of the rows from one to another.
@@ -131,6 +132,56 @@ var inputRecords = map[string]inputRecord{
 	},
 }
 
+// regionOf is the cohort of row i, which only its request has; "" where that never comes.
+func regionOf(i int) string {
+	record := i / inputRows
+	if record%10 == 7 {
+		return ""
+	}
+	return []string{"north", "south"}[i%2]
+}
+
+// withRequests sends requests beside responses as KServe's logger does, whose workers keep no order: before, after or
+// long after their response. Some never come, and of some the response never does.
+func withRequests(d *inputData, responses []kafka.Message) (out []kafka.Message) {
+	var late []kafka.Message
+	for j, response := range responses {
+		from := j * inputRows
+		request := kserveRequest(requestID(from), d.features(from, min(from+inputRows, setupRows)), rowTime(from))
+		switch j % 10 {
+		case 0, 1, 2, 3:
+			out = append(out, request, response)
+		case 4, 5:
+			out = append(out, response, request)
+		case 6:
+			late, out = append(late, request), append(out, response)
+		case 7:
+			out = append(out, response)
+		default:
+			late, out = append(late, response), append(out, request)
+		}
+		if j%10 == 9 {
+			out, late = append(out, late...), nil
+			out = append(out, kserveRequest("failed-"+requestID(from), d.features(from, from+1), rowTime(from)))
+		}
+	}
+	return append(out, late...)
+}
+
+func kserveRequest(id string, instances []any, at time.Time) kafka.Message {
+	return kafka.Message{Key: []byte("any"), Value: asJSON(keys{"instances": instances}), Time: at,
+		Headers: event("ce_", "org.kubeflow.serving.inference.request", "id", id, "inferenceservicename", "digits",
+			"time", at.Format(time.RFC3339Nano))}
+}
+
+// features are instances of the v1 protocol.
+func (d *inputData) features(from, to int) (out []any) {
+	for i := from; i < to; i++ {
+		out = append(out, keys{"features": d.row(i)[:3], "region": regionOf(i)})
+	}
+	return out
+}
+
 func (d *inputData) rows(from, to int) (out [][]float32) {
 	for i := from; i < to; i++ {
 		out = append(out, d.row(i))
@@ -190,6 +241,9 @@ func sendInputs(t *testing.T, s settings) bool {
 			value, headers := encode(data, from, min(from+inputRows, setupRows))
 			ms = append(ms, kafka.Message{Key: []byte(inputID(from)), Value: value, Headers: headers,
 				Time: rowTime(from)})
+		}
+		if in.Request != nil {
+			ms = withRequests(data, ms)
 		}
 		w := &kafka.Writer{Addr: kafka.TCP(brokers...), Topic: in.Topic, Balancer: &kafka.Hash{},
 			Transport:    &kafka.Transport{}, // which knows the topics that there are now

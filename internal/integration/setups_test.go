@@ -90,12 +90,21 @@ func TestSetups(t *testing.T) {
 			p.wait(time.Minute, "count the rows", func() bool { return setUpDone(t, s) })
 			p.stop()
 			compareSetUp(t, s, &offline)
+			if strings.HasSuffix(name, "-requests.yaml") {
+				compareRegions(t, s)
+			}
 		})
 	}
 }
 
 // setupFile writes the rows as CSV, for produce and for eval.
 func setupFile(t *testing.T) string {
+	t.Helper()
+	return setupRowsFile(t, func(int) string { return "north" }, "north")
+}
+
+// setupRowsFile writes those of a region.
+func setupRowsFile(t *testing.T, regionOf func(i int) string, region string) string {
 	t.Helper()
 	data := loadRows(t, streams[0].file, streams[0].array, streams[0].k)
 	name := filepath.Join(t.TempDir(), "digits.csv")
@@ -109,12 +118,16 @@ func setupFile(t *testing.T) string {
 	for k := range data.K {
 		line = append(line, "logits_"+strconv.Itoa(k))
 	}
-	for i := 0; err == nil && i <= setupRows; i++ {
-		err = w.Write(line)
-		line = append(line[:0], strconv.Itoa(int(data.Label[i])), "north")
+	err = w.Write(line)
+	for i := 0; err == nil && i < setupRows; i++ {
+		if regionOf(i) != region {
+			continue
+		}
+		line = append(line[:0], strconv.Itoa(int(data.Label[i])), region)
 		for _, z := range data.Scores[i*data.K : (i+1)*data.K] {
 			line = append(line, strconv.FormatFloat(float64(z), 'g', -1, 64)) // eval reads what the stream has
 		}
+		err = w.Write(line)
 	}
 	w.Flush()
 	if err != nil || w.Error() != nil {
@@ -161,6 +174,9 @@ func setUp(t *testing.T, text string) settings {
 	for _, in := range list {
 		in := in.(map[string]any)
 		in["topic"] = s.topic(in["topic"].(string))
+		if r, ok := in["request"].(map[string]any); ok && r["topic"] != nil {
+			r["topic"] = s.topic(r["topic"].(string))
+		}
 	}
 	if r, ok := cfg["schema_registry"].(map[string]any); ok {
 		s.registry = newSchemaRegistry(t)
@@ -205,19 +221,42 @@ func setUpDone(t *testing.T, s settings) bool {
 	return snap != nil && snap.Labelled == setupRows && snap.Predictions == setupRows
 }
 
+// compareRegions compares the cohorts, which requests alone have.
+func compareRegions(t *testing.T, s settings) {
+	t.Helper()
+	for _, region := range []string{"north", "south"} {
+		var want record.Metrics
+		runJSON(t, &want, "eval", setupRowsFile(t, regionOf, region), "--json", "--bins", "15")
+		found := false
+		for _, snap := range latest(t, s) {
+			if snap.Slice == "region="+region && snap.Window.Name == "all" {
+				found = true
+				compareMetrics(t, &snap.Raw, &want, want.N)
+			}
+		}
+		if !found {
+			t.Errorf("no snapshot of region=%s", region)
+		}
+	}
+}
+
 func compareSetUp(t *testing.T, s settings, want *record.Metrics) {
 	t.Helper()
-	got := setUpSnapshot(t, s).Raw
-	if got.N != setupRows || want.N != setupRows {
-		t.Errorf("rows: got %d, eval %d, want %d", got.N, want.N, setupRows)
+	compareMetrics(t, &setUpSnapshot(t, s).Raw, want, setupRows)
+	if t.Failed() {
+		t.Log(fmt.Sprint("configuration: ", s.file))
+	}
+}
+
+func compareMetrics(t *testing.T, got, want *record.Metrics, rows int64) {
+	t.Helper()
+	if got.N != rows || want.N != rows || rows == 0 {
+		t.Errorf("rows: got %d, eval %d, want %d", got.N, want.N, rows)
 	}
 	for name, m := range map[string][2]*float64{"accuracy": {got.Accuracy, want.Accuracy}, "ece": {got.ECE, want.ECE},
 		"nll": {got.NLL, want.NLL}, "brier": {got.Brier, want.Brier}} {
 		if m[0] == nil || m[1] == nil || math.Abs(*m[0]-*m[1]) > 1e-9 {
 			t.Errorf("%s: got %s, eval %s", name, show(m[0]), show(m[1]))
 		}
-	}
-	if t.Failed() {
-		t.Log(fmt.Sprint("configuration: ", s.file))
 	}
 }

@@ -52,8 +52,8 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 		{t.DeadLetter, "delete", broker},
 		{t.Checkpoints, "compact", broker}, {t.LogitsUnkeyed, "delete", sender}, {t.LabelsUnkeyed, "delete", sender},
 	}
-	for i := range cfg.Inputs {
-		if name := cfg.Inputs[i].Topic; name != t.Logits && name != t.Labels {
+	for _, name := range cfg.InputTopics() {
+		if name != t.Logits && name != t.Labels {
 			list = append(list, made{name, "delete", sender})
 		}
 	}

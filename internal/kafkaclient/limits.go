@@ -31,8 +31,8 @@ func SmallTopics(ctx context.Context, client *kafka.Client, cfg config.Config) (
 		cfg.Topics.Labels: cfg.Topics.LabelsUnkeyed == "", cfg.Topics.LogitsUnkeyed: true,
 		cfg.Topics.LabelsUnkeyed: true, cfg.Topics.Calibrated: !cfg.Calibrated.Enabled,
 		cfg.Topics.Finetune: !cfg.Trigger.Enabled, cfg.Topics.Heads: !cfg.Trigger.Enabled && !cfg.Heads.Shadow}
-	for i := range cfg.Inputs {
-		read[cfg.Inputs[i].Topic] = true
+	for _, topic := range cfg.InputTopics() {
+		read[topic] = true
 	}
 	if cfg.Checkpoints.Store != pipeline.StoreTopic {
 		read[cfg.Topics.Checkpoints] = true

@@ -114,8 +114,8 @@ func (m *Move) target(cfg *config.Config) (config.Config, error) {
 func readByOffset(c *config.Config) map[string]bool {
 	t := &c.Topics
 	out := map[string]bool{t.Logits: true, t.Labels: true, t.Panes: true, t.LogitsUnkeyed: true, t.LabelsUnkeyed: true}
-	for i := range c.Inputs {
-		out[c.Inputs[i].Topic] = true
+	for _, topic := range c.InputTopics() {
+		out[topic] = true
 	}
 	return out
 }

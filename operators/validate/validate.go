@@ -111,6 +111,9 @@ func (v *Operator) check(b *arrowio.Batch, i int) string {
 	if v.cfg.MaxAhead > 0 && b.Origin.Time > 0 && b.TS[i] > 0 && b.TS[i]-b.Origin.Time > v.cfg.MaxAhead {
 		return ReasonTooFar
 	}
+	if b.Side == arrowio.Request {
+		return ""
+	}
 	key, named := b.ModelOf(i)
 	if b.Kind == arrowio.Labels {
 		if k := v.classes(key); b.Label[i] < 0 || (named && k > 0 && int(b.Label[i]) >= k) {

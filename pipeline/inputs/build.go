@@ -18,7 +18,7 @@ func (c *collector) build(by map[string][]*column, form arrowio.ScoreForm, g *gr
 	}
 	c.out = append(c.out, arrowio.Rows{})
 	r := &c.out[len(c.out)-1]
-	*r = arrowio.Rows{N: len(g.rows), Form: form, K: g.k, Model: cfg.Model, Version: cfg.Version}
+	*r = arrowio.Rows{N: len(g.rows), Side: c.side, Form: form, K: g.k, Model: cfg.Model, Version: cfg.Version}
 	one := func(name string) *column {
 		if !some(by[name]) {
 			return nil

@@ -268,7 +268,12 @@ func (c *collector) rows(cfg *Config) ([]arrowio.Rows, error) {
 		}
 	}
 	form := arrowio.ScoreForm{}
-	if c.kind == arrowio.Predictions {
+	if c.side != arrowio.Whole && !some(by["id"]) {
+		return nil, c.missing("ids", "id")
+	}
+	if c.side == arrowio.Request {
+		// There are no scores.
+	} else if c.kind == arrowio.Predictions {
 		if form = formOf(by); form.Column == "" {
 			return nil, c.missing("scores", "logits", "probs", "logit", "prob")
 		}

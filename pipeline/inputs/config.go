@@ -2,6 +2,7 @@ package inputs
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -30,6 +31,77 @@ type Config struct {
 	Classes []string `yaml:"classes"`
 	// Paths of the columns in a record. Empty: the format's default, for json the field of the column's name.
 	Columns Columns `yaml:"columns"`
+	// What predictions get of their requests.
+	Request Request `yaml:"request"`
+}
+
+// Request is where requests are, and what of them a prediction gets. The format is that of the predictions.
+type Request struct {
+	// Their topic. Empty: that of the predictions (kserve, seldon).
+	Topic string `yaml:"topic" format:"topic"`
+	// Paths in a request; one of features, weight and slices at least.
+	Columns RequestColumns `yaml:"columns"`
+}
+
+// RequestColumns are the paths of a request's columns.
+type RequestColumns struct {
+	// The prediction's.
+	ID string `yaml:"id"`
+	// Event time.
+	TS string `yaml:"ts"`
+	// The prediction's.
+	Model string `yaml:"model"`
+	// Inputs of the head.
+	Features string `yaml:"features"`
+	// Sampling weight.
+	Weight string `yaml:"weight"`
+	// Cohorts.
+	Slices []SliceColumn `yaml:"slices"`
+}
+
+// requests is what rows are in the input of requests.
+const requests = "requests"
+
+// Requested reports whether predictions get something of their requests.
+func (c *Config) Requested() bool {
+	r := &c.Request.Columns
+	return r.Features != "" || r.Weight != "" || len(r.Slices) > 0
+}
+
+// Requests is the input of the requests.
+func (c *Config) Requests() Config {
+	of, r := *c, &c.Request.Columns
+	of.Rows, of.Request = requests, Request{}
+	of.Columns = Columns{ID: r.ID, TS: r.TS, Model: r.Model, Features: r.Features, Weight: r.Weight, Slices: r.Slices}
+	if c.Request.Topic != "" {
+		of.Topic = c.Request.Topic
+	}
+	return of
+}
+
+// apart reports whether requests have a topic of their own.
+func (c *Config) apart() bool { return c.Request.Topic != "" && c.Request.Topic != c.Topic }
+
+// WithRequests are inputs, with those of requests that have topics of their own.
+func WithRequests(all []Config) []Config {
+	out := slices.Clone(all)
+	for i := range all {
+		if c := &all[i]; c.Requested() && c.apart() {
+			out = append(out, c.Requests())
+		}
+	}
+	return out
+}
+
+// side says which part of predictions the rows are.
+func (c *Config) side() arrowio.Side {
+	switch {
+	case c.Rows == requests:
+		return arrowio.Request
+	case c.Requested():
+		return arrowio.Response
+	}
+	return arrowio.Whole
 }
 
 // Columns are the paths of the columns.
@@ -94,8 +166,35 @@ func (c Config) Check(r *setting.Report) {
 	if _, known := formats[c.Format]; !known || c.Topic == "" {
 		return // reported already
 	}
-	if _, err := compile(&c, nil); err != nil {
-		key := "columns"
+	c.checkRequest(r)
+	c.checkPaths(r, "columns")
+}
+
+// checkRequest checks request.
+func (c *Config) checkRequest(r *setting.Report) {
+	switch {
+	case !c.Requested():
+		if c.Request.Topic != "" {
+			r.Fail("request.topic", setting.Quote(c.Request.Topic),
+				"has no effect without one of request.columns.features, weight and slices")
+		}
+		return
+	case c.Kind() == arrowio.Labels:
+		r.Fail("request", "", "has no effect on rows that are labels")
+	case c.Format == formatArrow:
+		r.Fail("request", "", "has no effect on format arrow: producers mark requests and responses themselves")
+	case !c.apart() && !formats[c.Format].logger:
+		r.Fail("request.topic", setting.Quote(c.Request.Topic),
+			"must be another topic: only formats kserve and seldon say which records are requests")
+	default:
+		of := c.Requests()
+		of.checkPaths(r, "request.columns")
+	}
+}
+
+// checkPaths checks the paths of columns.
+func (c *Config) checkPaths(r *setting.Report, key string) {
+	if _, err := compile(c, nil); err != nil {
 		if err.column != "" && !strings.Contains(err.column, " ") {
 			key += "." + err.column
 		}

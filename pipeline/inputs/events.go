@@ -97,11 +97,15 @@ func (d *eventDecoder) structured(r *Record, c *collector) error {
 	return d.data.decode(&event, c)
 }
 
-// logged reads the events that a payload logger sends of responses, or of feedback for labels, and passes over others.
+// logged reads the events that a payload logger sends of responses, of requests, or of feedback for labels, and passes
+// over others.
 func logged(c *Config) func(eventType string) bool {
 	suffix := ".response"
-	if c.Kind() == arrowio.Labels {
+	switch {
+	case c.Kind() == arrowio.Labels:
 		suffix = ".feedback"
+	case c.side() == arrowio.Request:
+		suffix = ".request"
 	}
 	return func(eventType string) bool { return strings.HasSuffix(eventType, suffix) }
 }

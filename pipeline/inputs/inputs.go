@@ -35,6 +35,8 @@ type format struct {
 	defaults defaults
 	// registered: a record names its schema by number.
 	registered bool
+	// logger: records are events of requests and of responses, by their types.
+	logger bool
 }
 
 // decoder adds the rows of a value to a collector.
@@ -72,12 +74,14 @@ func init() {
 			defaults: defaults{own: true, paths: map[string]string{"ts": "event:time"}},
 		},
 		"kserve": {
-			new: func(c *Config, _ *Options) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
+			new:    func(c *Config, _ *Options) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
+			logger: true,
 			defaults: defaults{tensors: true, paths: map[string]string{"id": "event:id", "ts": "event:time",
 				"model": "event:inferenceservicename"}},
 		},
 		"seldon": {
-			new: func(c *Config, _ *Options) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
+			new:    func(c *Config, _ *Options) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
+			logger: true,
 			defaults: defaults{tensors: true, paths: map[string]string{"id": "event:requestid", "ts": "event:time",
 				"model": "event:inferenceservicename"}},
 		},
@@ -93,6 +97,8 @@ type Decoder struct {
 	rows *collector
 	dec  decoder
 	to   arrowio.RowsEncoder
+	// requests are those that the topic has beside the predictions; nil = none.
+	requests *Decoder
 }
 
 // New compiles an input.
@@ -123,7 +129,9 @@ func New(c Config, o Options) (*Decoder, error) {
 	}
 	d.rows = newCollector(m)
 	var err error
-	d.dec, err = f.new(&c, &o)
+	if d.dec, err = f.new(&c, &o); err == nil && c.Requested() && !c.apart() {
+		d.requests, err = New(c.Requests(), o)
+	}
 	return d, err
 }
 
@@ -140,6 +148,19 @@ func (d *Decoder) Ready(ctx context.Context, r *Record) error {
 // record is decoded as a whole or not at all: an error is a *wire.FormatError that names the row, the field and its
 // value.
 func (d *Decoder) Decode(r *Record) (messages [][]byte, err error) {
+	messages, err = d.decode(r)
+	if err == nil && d.requests != nil {
+		var more [][]byte
+		more, err = d.requests.decode(r)
+		messages = append(more, messages...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return messages, nil
+}
+
+func (d *Decoder) decode(r *Record) (messages [][]byte, err error) {
 	if d.dec == nil {
 		return [][]byte{r.Value}, nil
 	}

@@ -10,6 +10,7 @@ import (
 // mapping is what of a record goes into which column, compiled from a Config.
 type mapping struct {
 	kind    arrowio.Kind
+	side    arrowio.Side
 	columns []*column
 	root    *node
 	// outside are the columns from headers, attributes and the key.
@@ -64,13 +65,16 @@ func wantedOf(c *Config) []wanted {
 // compile makes the mapping of an input; slices are the names of the slice columns.
 func compile(c *Config, sliceNames []string) (*mapping, *pathError) {
 	def := formats[c.Format].defaults
-	m := &mapping{kind: c.Kind(), root: &node{}, def: def}
+	m := &mapping{kind: c.Kind(), side: c.side(), root: &node{}, def: def}
 	scored := c.Columns.Logits+c.Columns.Probs+c.Columns.Logit+c.Columns.Prob != ""
 	for _, w := range wantedOf(c) {
 		if m.kind == arrowio.Labels && !slices.Contains([]string{"id", "ts", "label", "model", "version"}, w.name) {
 			if w.path != "" {
 				return nil, &pathError{w.name, w.path, "has no effect on rows that are labels"}
 			}
+			continue
+		}
+		if m.side == arrowio.Request && !slices.Contains(ofRequests, w.name) {
 			continue
 		}
 		if w.path == "" {
@@ -91,6 +95,9 @@ func compile(c *Config, sliceNames []string) (*mapping, *pathError) {
 	}
 	return m, m.check(c)
 }
+
+// ofRequests are the columns of requests, beside slices.
+var ofRequests = []string{"id", "ts", "model", "features", "weight"}
 
 func isScore(name string) bool {
 	return slices.ContainsFunc(arrowio.ScoreForms, func(f arrowio.ScoreForm) bool { return f.Column == name })
@@ -143,7 +150,9 @@ func (m *mapping) check(c *Config) *pathError {
 		return &pathError{"id", "", "must say where the id of a label is"}
 	case m.kind == arrowio.Labels && !has("label"):
 		return &pathError{"label", "", "must say where the label is"}
-	case m.kind == arrowio.Predictions &&
+	case m.side != arrowio.Whole && !has("id"):
+		return &pathError{"id", "", "must say where the id is that requests and responses have in common"}
+	case m.kind == arrowio.Predictions && m.side != arrowio.Request &&
 		!slices.ContainsFunc(m.columns, func(c *column) bool { return isScore(c.name) }):
 		return &pathError{"probs", "", "must say where the scores are, or another of logits, probs, logit and prob"}
 	case m.kind == arrowio.Predictions && !has("model") && c.Model == "":

@@ -12,7 +12,8 @@ import (
 )
 
 // waitingKinds are the counts that fall again.
-var waitingKinds = map[string]string{pipeline.CountWaiting: "predictions", pipeline.CountWaitingLabels: "labels"}
+var waitingKinds = map[string]string{pipeline.CountWaiting: "predictions", pipeline.CountWaitingLabels: "labels",
+	pipeline.CountWaitingRequests: "requests", pipeline.CountWaitingResponses: "responses"}
 
 // archiveKinds are the rows that wait for their file in the archive.
 var archiveKinds = map[string]string{pipeline.CountArchiveMemory: "memory", pipeline.CountArchiveDisk: "disk"}

@@ -80,10 +80,11 @@ func (p *Plan) Sources(c *config.Config) (split []Source, direct map[pipeline.In
 	unkeyed := [...]string{pipeline.Logits: c.Topics.LogitsUnkeyed, pipeline.Labels: c.Topics.LabelsUnkeyed}
 	for _, in := range slices.Sorted(maps.Keys(own)) {
 		named := false
-		for i := range c.Inputs {
-			if inputOf(&c.Inputs[i]) == in {
-				split = append(split, Source{in, c.Inputs[i].Topic, &c.Inputs[i]})
-				named = named || c.Inputs[i].Topic == own[in]
+		all := inputs.WithRequests(c.Inputs)
+		for i := range all {
+			if inputOf(&all[i]) == in {
+				split = append(split, Source{in, all[i].Topic, &all[i]})
+				named = named || all[i].Topic == own[in]
 			}
 		}
 		switch {

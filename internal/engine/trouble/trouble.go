@@ -1,4 +1,5 @@
-// Package trouble says aloud what a deployment loses: records that are refused, and labels that meet no prediction. Of
+// Package trouble says aloud what a deployment loses: records that are refused, labels that meet no prediction, and
+// requests that meet no response. Of
 // each there is one warning a minute in the log, and a banner on the page for as long as it lasts, with an example and
 // what mends it. It sees what tasks say; it must not decide anything.
 package trouble
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +19,7 @@ import (
 
 // Trouble is one that lasts.
 type Trouble struct {
-	Kind  string    `json:"kind"` // refused | apart
+	Kind  string    `json:"kind"` // refused | apart | pairs | waits
 	Title string    `json:"title"`
 	Text  string    `json:"text"`
 	Mend  string    `json:"mend"`
@@ -53,6 +55,7 @@ type joins struct {
 	at                          time.Time
 	predictions, labels, joined int64
 	unmet                       int64 // labels that wait, or waited in vain
+	paired, alone               int64 // requests that met a response; requests or responses that met none
 }
 
 // Refused takes note of a record that is refused, or has rows that are.
@@ -135,6 +138,13 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 			t.Counts[pipeline.CountCorrections]
 		now.joined += t.Counts[pipeline.CountJoined]
 		now.unmet += t.Counts[pipeline.CountWaitingLabels] + t.Counts[pipeline.CountOrphans]
+		now.paired += t.Counts[pipeline.CountPaired]
+		for name, n := range t.Counts {
+			if head, _, _ := strings.Cut(name, ":"); head == pipeline.CountResponsesAlone ||
+				head == pipeline.CountRequestsUnmet {
+				now.alone += n
+			}
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,6 +153,7 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 		w.joins = w.joins[1:]
 	}
 	first := w.joins[0]
+	w.pairs(now.paired-first.paired, now.alone-first.alone, now.at)
 	labels, met, unmet := now.labels-first.labels, now.joined-first.joined, now.unmet-first.unmet
 	if labels < leastSeen || now.predictions < leastSeen || met*5 >= labels*4 || unmet*2 < labels-met {
 		if labels >= leastSeen {
@@ -161,6 +172,26 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	if now.at.Sub(t.logged) >= every {
 		w.Log.Warn("labels meet no predictions", "labels", labels, "met", met, "unmet", unmet, "mend", t.Mend)
 		t.logged = now.at
+	}
+}
+
+// pairs takes note of how requests met responses in the last minute.
+func (w *Watch) pairs(paired, alone int64, at time.Time) {
+	if alone < leastSeen || alone < paired/4 {
+		if paired >= leastSeen {
+			delete(w.by, "pairs")
+		}
+		return
+	}
+	t := w.trouble("pairs", at)
+	t.Kind, t.Title, t.Count = "pairs", "Requests and responses do not meet", alone
+	t.Text = fmt.Sprintf("in the last minute %d requests met their response, and %d requests or responses met none",
+		paired, alone)
+	t.Mend = "compare ids, models and numbers of rows of both (inputs.columns, inputs.request.columns); does the " +
+		"model server log requests, too? Responses without their request count without its features and slices"
+	if at.Sub(t.logged) >= every {
+		w.Log.Warn("requests and responses do not meet", "met", paired, "unmet", alone, "mend", t.Mend)
+		t.logged = at
 	}
 }
 
