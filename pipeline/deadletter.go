@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
 // Bounds of a dead letter beside the part of the value that it quotes. The record itself is found by its position.
@@ -42,6 +43,7 @@ type Out struct {
 	ahead   []aheadRun
 	counts  *Counts
 	log     *slog.Logger
+	trace   *tracing.Lane
 }
 
 // NewOut returns an empty collector that counts dead letters in c.
@@ -64,6 +66,9 @@ func (o *Out) Hide(hashed func(key []byte) []byte) { o.quoted, o.hide = 0, hashe
 
 // Put adds a message; it must not share memory with the batch.
 func (o *Out) Put(m Message) {
+	if m.Stream == StreamCalibrated {
+		CarryTrace(o.trace, &m)
+	}
 	o.pending = append(o.pending, m)
 	o.bytes += m.Size()
 }
@@ -226,6 +231,7 @@ func (o *Out) TellAhead() {
 func (o *Out) send(l *letter) {
 	reason, detail := l.words()
 	o.counts.AddReason(CountDeadLetters, reason, 1)
+	o.trace.Set("plumbline.dead_letter", reason)
 	if o.tell != nil {
 		told := detail
 		if o.hide != nil {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
 // lastTime is what checkpoints may take once the task is to end: its generation may be over.
@@ -48,6 +50,7 @@ type copied struct {
 	before, after []Message
 	next          map[Input]int64
 	show          func()
+	trace         *tracing.Cut
 }
 
 // newLoop returns the loop of a task that was restored.
@@ -166,7 +169,14 @@ func (l *loop) take(ctx context.Context, r Record) (passed bool, err error) {
 	if l.Guard.Pass(r, func(why string) bool { return l.skip(r, why) }) {
 		return true, nil
 	}
+	m := followed(&r)
+	if !r.Idle && !r.Paused {
+		l.Trace.Begin(&m)
+	}
 	err = guardedTake(l.Guard, r, func() error { return l.task.Take(ctx, r) })
+	if !r.Idle && !r.Paused {
+		l.Trace.End(&m, err)
+	}
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", l.task.Name(), err)
 	}
@@ -245,7 +255,15 @@ func (l *loop) begin() (stood time.Duration, err error) {
 	if l.journal != nil {
 		c.Journal = l.journal.cut(l.number, t.Order.IdleInputs())
 	}
-	s := &copied{Checkpoint: c, number: l.number, before: out.Before, after: out.After, next: t.Next(), show: show}
+	s := &copied{
+		Checkpoint: c,
+		number:     l.number,
+		before:     out.Before,
+		after:      out.After,
+		next:       t.Next(),
+		show:       show,
+		trace:      l.Trace.Cut(),
+	}
 	t.Written()
 	done := make(chan error, 1)
 	l.inFlight = done
@@ -321,6 +339,7 @@ func (l *loop) unsaved(err error) error {
 // for lag tools. So a full disk publishes nothing. A process that was away while another took the task must not write
 // the first outputs either: readers take the last record of a key, and its record would be old.
 func (l *loop) save(s *copied) (err error) {
+	defer func() { s.trace.Saved(s.number, err) }()
 	defer Caught(&err)
 	name, key := l.task.Name(), l.Group+"/"+l.task.Name()
 	if l.Confirm != nil {
@@ -332,7 +351,7 @@ func (l *loop) save(s *copied) (err error) {
 		if err := l.Store.Holds(l.ctx, key, s.number-1); err != nil {
 			return err
 		}
-		if err := l.Sink.Write(l.ctx, s.before); err != nil {
+		if err := l.write(s, s.before, func(stream string) bool { return stream != string(StreamPanes) }); err != nil {
 			return fmt.Errorf("write outputs: %w", err)
 		}
 		return nil
@@ -344,7 +363,7 @@ func (l *loop) save(s *copied) (err error) {
 	if l.task.Durable != nil {
 		l.task.Durable()
 	}
-	if err := l.Sink.Write(l.ctx, s.after); err != nil {
+	if err := l.write(s, s.after, func(stream string) bool { return stream == string(StreamPanes) }); err != nil {
 		return fmt.Errorf("%s: write panes: %w", name, err)
 	}
 	if err := l.src.Commit(l.ctx, s.next); err != nil {
@@ -352,4 +371,12 @@ func (l *loop) save(s *copied) (err error) {
 	}
 	s.show()
 	return nil
+}
+
+// write writes outputs of a copy, of the streams that are meant.
+func (l *loop) write(s *copied, ms []Message, meant func(stream string) bool) error {
+	start := time.Now()
+	err := l.Sink.Write(l.ctx, ms)
+	s.trace.Wrote(start, err, meant)
+	return err
 }

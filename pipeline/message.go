@@ -3,6 +3,9 @@ package pipeline
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+
+	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
 // Message is one output record.
@@ -36,4 +39,26 @@ func NewMessage(s Stream, key string, at Time, rec any) (Message, error) {
 		return Message{}, fmt.Errorf("%T of %s: %w", rec, key, err)
 	}
 	return Message{Stream: s, Partition: -1, Key: []byte(key), Value: value, Time: at, Record: rec}, nil
+}
+
+// followed is a record as a trace sees it.
+func followed(r *Record) tracing.Message {
+	m := tracing.Message{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time, Bytes: len(r.Value)}
+	for i := range r.Headers {
+		if r.Headers[i].Key == tracing.Header {
+			m.Parents = append(m.Parents, string(r.Headers[i].Value))
+		}
+	}
+	return m
+}
+
+// CarryTrace has an output go on with the traces of what is at hand: in its headers, which no state and no hash has.
+func CarryTrace(l *tracing.Lane, m *Message) {
+	if !l.On() {
+		return
+	}
+	m.Headers = slices.DeleteFunc(m.Headers, func(h Header) bool { return h.Key == tracing.Header })
+	for _, place := range l.Send(string(m.Stream)) {
+		m.Headers = append(m.Headers, Header{tracing.Header, []byte(place)})
+	}
 }

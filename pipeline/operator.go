@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
 // Rejects has by row the reason why it is rejected, "" for a good row; nil if all rows are good.
@@ -112,4 +113,95 @@ func advance(ctx context.Context, stages []Stage, wm Time) error {
 		}
 	}
 	return nil
+}
+
+// Stages that traces know by name.
+const (
+	stageJoin  = "join"
+	stageStats = "stats"
+)
+
+// way follows a batch through the stages of a shard.
+type way struct {
+	trace *tracing.Lane
+	pane  int64 // length
+}
+
+// through pushes a batch of the record at hand through the stages.
+func (w *way) through(ctx context.Context, stages []Stage, b *arrowio.Batch) (Rejects, error) {
+	if !w.trace.On() && !w.trace.Awaits() {
+		return chain(ctx, stages, b)
+	}
+	kind := "predictions"
+	if b.Kind == arrowio.Labels {
+		kind = "labels"
+	}
+	w.trace.Set("plumbline.kind", kind)
+	w.trace.Set("plumbline.rows", int64(b.N))
+	if len(b.Models) > 0 {
+		w.trace.Set("plumbline.model", b.Models[0].Model)
+		w.trace.Set("plumbline.version", b.Models[0].Version)
+	}
+	if b.N > 0 && b.TS != nil {
+		w.trace.Set("plumbline.event_time", Format(b.TS[0]))
+	}
+	return w.chain(ctx, stages, b)
+}
+
+// chain is the function of that name, with a span for each stage.
+func (w *way) chain(ctx context.Context, stages []Stage, b *arrowio.Batch) (Rejects, error) {
+	if len(stages) == 0 {
+		return b.Reject, nil
+	}
+	end := w.trace.Stage(stages[0].Name, tracing.Attr{Key: "plumbline.rows", Value: int64(b.N)})
+	defer end()
+	switch stages[0].Name {
+	case stageJoin:
+		if i, ok := firstID(b); ok && b.Kind == arrowio.Predictions {
+			w.trace.Await(b.IDs[i])
+		}
+	case stageStats:
+		w.hold(b)
+	}
+	return stages[0].Operator.Process(ctx, b, func(out *arrowio.Batch) (Rejects, error) {
+		return w.chain(ctx, stages[1:], out)
+	})
+}
+
+// firstID is the first good row of a batch that waits for its label by its id.
+func firstID(b *arrowio.Batch) (row int, ok bool) {
+	if b.IDs == nil {
+		return 0, false
+	}
+	for i := range b.N {
+		if b.Good(i) && (b.Label == nil || b.Label[i] < 0) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// hold notes in which panes a batch counts: its own record, and the records whose labels it has.
+func (w *way) hold(b *arrowio.Batch) {
+	if b.Kind == arrowio.Labels {
+		return
+	}
+	times, last := b.TS, tracing.Pane{}
+	if b.LabelTS != nil {
+		times = b.LabelTS
+	}
+	for i := range b.N {
+		if !b.Good(i) {
+			continue
+		}
+		m, _ := b.ModelOf(i)
+		p := tracing.Pane{Model: m.Model, Index: PaneIndex(times[i], w.pane)}
+		if p != last {
+			w.trace.Hold(p)
+			last = p
+		}
+		if b.Kind == arrowio.Labelled && b.IDs != nil && w.trace.Awaits() {
+			w.trace.Met(b.IDs[i], p)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
 // maxIncrement is about how many bytes of cells go into one pane message.
@@ -25,6 +26,7 @@ type Outbox struct {
 	seq       []uint64
 	idle      bool // what the last punctuation said
 	pending   []Message
+	trace     *tracing.Lane
 }
 
 // NewOutbox returns the empty outbox of one shard for a panes topic of so many partitions.
@@ -35,6 +37,7 @@ func NewOutbox(shard, of int, paneLength int64, partitions int) *Outbox {
 // Increment adds the cells of one label pane of one model, split into messages of a bounded size.
 func (o *Outbox) Increment(model string, labelPane int64, late bool, cells []Cell) {
 	p := PartitionOf([]byte(model), len(o.seq))
+	defer o.trace.Enter(tracing.Pane{Model: model, Index: labelPane})()
 	for len(cells) > 0 {
 		n, size := 0, 0
 		for n < len(cells) && (n == 0 || size+len(cells[n].Set) <= maxIncrement) {
@@ -81,8 +84,11 @@ func (o *Outbox) Punctuate(u Punctuation) {
 func (o *Outbox) put(p int, key []byte, m *PaneMessage) {
 	o.seq[p]++
 	m.Shard, m.Of, m.Epoch, m.Seq, m.Length = o.shard, o.of, o.life.Epoch, o.seq[p], o.length
-	o.pending = append(o.pending, Message{Stream: StreamPanes, Partition: int32(p), Key: key,
-		Value: AppendPane(nil, m)})
+	out := Message{Stream: StreamPanes, Partition: int32(p), Key: key, Value: AppendPane(nil, m)}
+	if !m.Punctuation {
+		CarryTrace(o.trace, &out)
+	}
+	o.pending = append(o.pending, out)
 }
 
 // Pending returns the messages to be written after the next checkpoint.

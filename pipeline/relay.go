@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
 // Converter turns records into messages, one record after the other. The messages of a record depend on that record
@@ -48,6 +50,7 @@ type Relay struct {
 	// Confirm is called before messages are written. An error says that the records read are of another topic than the
 	// source's. It may be nil.
 	Confirm func(ctx context.Context) error
+	Trace   *tracing.Lane // nil = none
 
 	waiting *Record // was read, and is not ready
 }
@@ -83,7 +86,10 @@ func (y *Relay) Run(ctx context.Context) error {
 			}
 		}
 		if next >= 0 || len(ms) > 0 {
-			if werr := y.Sink.Write(ctx, ms); werr != nil {
+			cut, start := y.Trace.Cut(), time.Now()
+			werr := y.Sink.Write(ctx, ms)
+			cut.Wrote(start, werr, func(string) bool { return true })
+			if werr != nil {
 				err = werr
 			} else {
 				done = max(done, next)
@@ -166,13 +172,25 @@ func (y *Relay) made(r Record) (ms []Message, passed bool, err error) {
 		ms = y.Convert.Skip(r, why)
 		return true
 	})
-	if !passed {
-		err = guardedTake(y.Guard, r, func() error {
-			ms = y.Convert.Take(r)
-			return nil
-		})
+	if passed {
+		return ms, true, nil
 	}
-	return ms, passed, err
+	if r.Idle {
+		return y.Convert.Take(r), false, nil
+	}
+	m := followed(&r)
+	y.Trace.Begin(&m)
+	err = guardedTake(y.Guard, r, func() error {
+		ms = y.Convert.Take(r)
+		return nil
+	})
+	for i := range ms {
+		if ms[i].Stream == StreamLogits || ms[i].Stream == StreamLabels {
+			CarryTrace(y.Trace, &ms[i])
+		}
+	}
+	y.Trace.End(&m, err)
+	return ms, false, err
 }
 
 // relayWait is the shortest wait for a record.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
 // Task is what the run loop drives: a shard or a model task.
@@ -87,7 +88,8 @@ type Runner struct {
 	// Confirm is called before a checkpoint is saved. An error says that the records read since the last one are of
 	// other inputs than the task's. It may be nil.
 	Confirm func(ctx context.Context) error
-	Guard   Guard // of the one task that this runner is for; nil = nothing is skipped
+	Guard   Guard         // of the one task that this runner is for; nil = nothing is skipped
+	Trace   *tracing.Lane // of that task; nil = none
 	Log     *slog.Logger
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
 // WatermarkHeader marks a control record: an empty value, and in this header decimal Unix nanoseconds t, which
@@ -49,6 +50,7 @@ type Shard struct {
 	woke   bool  // it is not idle any more, which no message says yet
 	layout layout
 	status atomic.Pointer[TaskStatus]
+	trace  *tracing.Lane
 }
 
 // TaskStatus is what a task reports about itself.
@@ -85,6 +87,9 @@ func NewShard(spec ShardSpec) *Shard {
 	s.Outbox.next = s.next
 	return s
 }
+
+// Follow has a shard tell a lane where its records are.
+func Follow(s *Shard, l *tracing.Lane) { s.trace, s.Out.trace, s.Outbox.trace = l, l, l }
 
 // Name keys the shard's checkpoints.
 func (s *Shard) Name() string { return fmt.Sprintf("shard-%05d", s.ID) }
@@ -171,8 +176,10 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 	if r.Input == Labels {
 		kind = arrowio.Labels
 	}
+	decoded := s.trace.Stage("decode")
 	bs, err := s.Decoder.Decode(r.Value, arrowio.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
 		Time: r.Time, Ahead: r.Ahead}, kind)
+	decoded()
 	if err != nil {
 		var de *arrowio.DecodeError
 		if !errors.As(err, &de) {
@@ -187,7 +194,7 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 		if err == nil {
 			var rejects Rejects
 			s.Out.NextBatch(b.N)
-			if rejects, err = chain(ctx, s.Stages, b); err == nil {
+			if rejects, err = (&way{s.trace, s.PaneLength}).through(ctx, s.Stages, b); err == nil {
 				s.Watermark.observeBatch(r.Input, src, b, rejects)
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/inputs/schemas"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks/notify"
+	"github.com/plumbline/plumbline/sinks/otlp"
 	"github.com/plumbline/plumbline/sinks/registry"
 	"github.com/plumbline/plumbline/trainer/service"
 	"github.com/plumbline/plumbline/web"
@@ -91,6 +92,8 @@ type Config struct {
 	Checkpoints pipeline.CheckpointConfig `yaml:"checkpoints"`
 	// Page, API and metrics.
 	HTTP web.Config `yaml:"http"`
+	// Traces of sampled batches, from their record to the outputs (docs/operations.md, Traces).
+	Tracing otlp.Config `yaml:"tracing"`
 	// What those who read the archive and dead letters can learn.
 	Privacy Privacy `yaml:"privacy"`
 	// Wall clock time for the last checkpoints after SIGTERM. After it the process ends with exit code 1, and the

@@ -58,9 +58,12 @@ func (r *Replay) endArchives(ctx context.Context) error {
 
 // collectors are the metrics beside those of the tasks.
 func (rt *Engine) collectors() []prometheus.Collector {
-	out := []prometheus.Collector{runMetrics{rt}, notifyMetrics{&rt.notified}}
+	out := []prometheus.Collector{runMetrics{rt}, notifyMetrics{&rt.notified}, rt.latencies}
 	if rt.Archive != nil {
 		out = append(out, rt.Archive)
+	}
+	if rt.tracer != nil {
+		out = append(out, rt.spans, tracingOver(rt.tracer))
 	}
 	if rt.Past != nil {
 		out = append(out, decisionlog.Metrics{Store: rt.Past})

@@ -40,9 +40,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/inputs/schemas"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/pipeline/tracing"
 	"github.com/plumbline/plumbline/sinks/archive"
 	"github.com/plumbline/plumbline/sinks/history"
+	"github.com/plumbline/plumbline/sinks/metrics"
 	"github.com/plumbline/plumbline/sinks/notify"
+	"github.com/plumbline/plumbline/sinks/otlp"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -65,7 +68,10 @@ type Engine struct {
 	orders    web.Orders   // nil = no Kafka
 	ingest    http.Handler // of rows; nil = they are refused
 	troubles  *trouble.Watch
-	Listener  net.Listener // of the page, bound already; nil = bind http.listen
+	latencies metrics.Latencies
+	tracer    *tracing.Tracer // nil = nothing is traced
+	spans     *otlp.Exporter  // of the tracer
+	Listener  net.Listener    // of the page, bound already; nil = bind http.listen
 
 	book *scale.Book // of how many shards the deployment is one; nil = no Kafka
 
@@ -110,6 +116,7 @@ func New(cfg config.Config, log *slog.Logger) *Engine {
 		running: running{tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}}
 	rt.attempts = attempts.New(attempts.Config{SkipAfter: cfg.Checkpoints.SkipAfter,
 		Dir: filepath.Join(rt.workDir(), "attempts", url.PathEscape(cfg.Group)), Log: log})
+	rt.latencies = metrics.NewLatencies()
 	rt.troubles = &trouble.Watch{Log: log, Keyed: !cfg.Splits()}
 	rt.registry = sync.OnceValues(func() (*schemas.Client, error) { return schemas.New(cfg.SchemaRegistry) })
 	rt.Archive = rt.openArchive()

@@ -1,13 +1,19 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/operators/apply"
 	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/pipeline/tracing"
+	"github.com/plumbline/plumbline/sinks/otlp"
 )
 
 // observe hands outputs of the model tasks to what lives in this process: calibrators to the shards, everything to
@@ -86,4 +92,51 @@ func settledBy(c *record.Calibrator) string {
 		return fmt.Sprintf("as ordered by %s at %s", c.By, c.DecidedAt)
 	}
 	return fmt.Sprintf("as settled by most rows at %s", c.DecidedAt)
+}
+
+// startTracing begins to send spans, where a collector is configured. stop sends those that wait.
+func startTracing(rt *Engine) (stop func(), err error) {
+	c := rt.Config.Tracing
+	if c.Endpoint == "" {
+		return func() {}, nil
+	}
+	of := otlp.Process{Instance: Hostname(), Version: buildinfo.Name()}
+	if rt.spans, err = otlp.New(c, of, rt.Log); err != nil {
+		return nil, err
+	}
+	rt.tracer = &tracing.Tracer{Ratio: c.Ratio, Export: rt.spans.Export}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		rt.spans.Run(ctx)
+	}()
+	return func() { cancel(); <-done }, nil
+}
+
+// laneOf follows the records of a task of a group.
+func laneOf(r *KafkaRun, task, group string) *tracing.Lane {
+	topics := outputTopics(r.Config)
+	return tracing.NewLane(tracing.Settings{Tracer: r.tracer, Observe: r.latencies.Observe, Task: task, Group: group,
+		Topic: func(stream string) string { return topics[pipeline.Stream(stream)] }})
+}
+
+// tracingOver counts the records that are not traced because there are too many.
+func tracingOver(t *tracing.Tracer) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "plumbline_traces_over_limit_total",
+		Help: "Records that were to be traced and are not, because others of that second are.",
+	}, func() float64 { return float64(t.Over()) })
+}
+
+// splitterLane follows the records of a topic that is split by id.
+func splitterLane(r *KafkaRun, u relayed) *tracing.Lane {
+	l := laneOf(r, "repartition", u.group)
+	in := u.plan.Inputs(&r.Config)
+	to := map[string]string{
+		string(pipeline.StreamLogits): in[pipeline.Logits],
+		string(pipeline.StreamLabels): in[pipeline.Labels],
+	}
+	l.Topic = func(stream string) string { return to[stream] }
+	return l
 }

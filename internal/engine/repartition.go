@@ -199,7 +199,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	defer r.remove(name)
 	relay := pipeline.Relay{Name: name, Source: src, Convert: convert, Sink: sink, Input: u.Input, Next: next,
 		Interval: r.Config.Checkpoints.Interval, Log: r.Log, Counts: counts, Status: status,
-		Guard: u.guard, Confirm: r.confirmed.lately}
+		Guard: u.guard, Confirm: r.confirmed.lately, Trace: splitterLane(r, u)}
 	return lasting(relay.Run(ctx))
 }
 

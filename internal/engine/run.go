@@ -30,6 +30,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/dirstore"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/pipeline/tracing"
 	"github.com/plumbline/plumbline/sinks/metrics"
 	"github.com/plumbline/plumbline/web"
 	"github.com/plumbline/plumbline/web/calibrate"
@@ -86,6 +87,11 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	if r.ingest, err = accept.New(ctx, &rt.Config, r.Client, r.book); err != nil {
 		return err
 	}
+	stopTracing, err := startTracing(rt)
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
 	r.ends = func(ctx context.Context, marks []kafkaio.Mark) (bool, error) {
 		return kafkaio.AtEnd(ctx, r.Client, marks)
 	}
@@ -281,9 +287,9 @@ func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 	return m
 }
 
-func (r *KafkaRun) runner(stage string, guard pipeline.Guard) pipeline.Runner {
+func (r *KafkaRun) runner(stage string, guard pipeline.Guard, trace *tracing.Lane) pipeline.Runner {
 	return pipeline.Runner{Group: r.Config.Group + "/" + stage, Store: r.store, Sink: r.sink,
-		Interval: r.Config.Checkpoints.Interval, Restoring: r.Restoring, Guard: guard, Log: r.Log,
+		Interval: r.Config.Checkpoints.Interval, Restoring: r.Restoring, Guard: guard, Trace: trace, Log: r.Log,
 		Confirm: r.confirmed.now}
 }
 
@@ -314,11 +320,13 @@ func (r *KafkaRun) shard(ctx context.Context, guard *attempts.Guard, p int, open
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var s *pipeline.Shard
-	err := pipeline.Run(ctx, r.runner("shards", guard), func() (pipeline.Registered, error) {
+	trace := laneOf(r, stageShards, r.Config.Group+"-shards"+plan.Suffix())
+	err := pipeline.Run(ctx, r.runner("shards", guard, trace), func() (pipeline.Registered, error) {
 		var err error
 		if s, err = r.NewShard(p, plan.Of, r.panes); err != nil {
 			return pipeline.Registered{}, err
 		}
+		pipeline.Follow(s, trace)
 		r.add(name, s)
 		out := shardTask(r, s)
 		if plan.To != 0 {
@@ -358,9 +366,11 @@ func (r *KafkaRun) model(ctx context.Context, guard *attempts.Guard, p int, open
 	name := taskName(stageModels, p)
 	defer r.remove(name)
 	var task *model.Task
-	err := pipeline.Run(ctx, r.runner("models", guard), func() (pipeline.Registered, error) {
+	trace := laneOf(r, stageModels, r.Config.Group+"-models")
+	err := pipeline.Run(ctx, r.runner("models", guard, trace), func() (pipeline.Registered, error) {
 		counts := pipeline.NewCounts()
 		task = r.NewModelTask(p, counts)
+		task.Trace = trace
 		r.add(name, task)
 		out := modelTask(r, task, p)
 		out.Counts = counts

@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
 // version is the state of one model version. All slices share its calibrators.
@@ -108,6 +109,9 @@ type stepper struct {
 // together. Decisions take effect at the end of the pane.
 func (t *stepper) step(pane int64) error {
 	v := t.version
+	defer t.Trace.Stage("pane", tracing.Attr{Key: "plumbline.model", Value: v.Model},
+		tracing.Attr{Key: "plumbline.version", Value: v.Name},
+		tracing.Attr{Key: "plumbline.pane", Value: pipeline.Format(pane * t.cfg.Pane)})()
 	if err := t.route(pane); err != nil {
 		return err
 	}
@@ -128,6 +132,7 @@ func (t *stepper) stepKeys(pane int64) error {
 		names = append(names[1:], "")
 	}
 	v.Shadow = t.models[v.Model].heads.Shadowing(v.Name)
+	observed := t.Trace.Stage("observe", tracing.Attr{Key: "plumbline.keys", Value: int64(len(names))})
 	var in stage.Pane // of one key at a time: those of all keys would take more memory than their windows
 	for _, name := range names {
 		k := v.keys[name]
@@ -139,7 +144,7 @@ func (t *stepper) stepKeys(pane int64) error {
 			return fmt.Errorf("slice %q: %w", name, err)
 		}
 	}
-	if v.Shadow {
+	if observed(); v.Shadow {
 		return nil
 	}
 	if err := t.close(names, pane); err != nil {
@@ -148,6 +153,7 @@ func (t *stepper) stepKeys(pane int64) error {
 	if v.keys[""] == nil {
 		return nil
 	}
+	defer t.Trace.Stage("refit")()
 	if in.Labelled > 0 { // the whole version was the last
 		if err := v.refit.Step(&in); err != nil {
 			return err
@@ -206,7 +212,9 @@ func (t *stepper) close(names []string, pane int64) error {
 		for j, name := range names {
 			c.Keys[j].State = v.keys[name].states[i]
 		}
-		if err := e.Close(c); err != nil {
+		end := t.Trace.Stage(e.name)
+		err := e.Close(c)
+		if end(); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 	}

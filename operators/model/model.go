@@ -29,6 +29,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
 // Config configures a model task; internal/engine makes it from the configuration file.
@@ -84,6 +85,8 @@ type Task struct {
 	backlog   int             // bytes of pane messages taken for waiting models
 	status    atomic.Pointer[pipeline.TaskStatus]
 	losses    losses
+	// Trace is told where the task's records are; nil = nobody.
+	Trace *tracing.Lane
 }
 
 // progress is the state that a shard has reported: the epoch and number of its last message, the first label pane that
@@ -387,6 +390,7 @@ func (t *Task) increment(m *pipeline.PaneMessage) error {
 		// Until the first pane is processed, another shard may still begin this model with an earlier pane.
 		md.next = min(md.next, pane)
 	}
+	t.Trace.Hold(tracing.Pane{Model: m.Model, Index: pane})
 	for i := range m.Cells {
 		c := &m.Cells[i]
 		ok, err := admits(t, md, c.Version)
@@ -482,11 +486,8 @@ func (t *Task) advance(m *model, barrier int64) error {
 			return err
 		}
 		busy := m.seen(pane, max(1, pauseAtMost/t.cfg.Pane))
-		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
-			if err := (&stepper{t, m.versions[vn]}).step(pane); err != nil {
-				return fmt.Errorf("model %s version %q label pane %s: %w", m.name, vn, pipeline.Format(pane*t.cfg.Pane),
-					err)
-			}
+		if err := stepAll(t, m, pane); err != nil {
+			return err
 		}
 		if err := m.heads.Close(pane); err != nil {
 			return fmt.Errorf("model %s label pane %s: %w", m.name, pipeline.Format(pane*t.cfg.Pane), err)
@@ -499,6 +500,18 @@ func (t *Task) advance(m *model, barrier int64) error {
 		m.next = pane + 1
 	}
 	return t.obey(m, m.next)
+}
+
+// stepAll processes a label pane of all versions of a model.
+func stepAll(t *Task, m *model, pane int64) error {
+	defer t.Trace.Enter(tracing.Pane{Model: m.name, Index: pane})()
+	for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
+		if err := (&stepper{t, m.versions[vn]}).step(pane); err != nil {
+			at := pipeline.Format(pane * t.cfg.Pane)
+			return fmt.Errorf("model %s version %q label pane %s: %w", m.name, vn, at, err)
+		}
+	}
+	return nil
 }
 
 // nextBusy returns the next pane at which anything can happen. While a window is open this is m.next; otherwise it is
@@ -530,6 +543,7 @@ func (t *Task) emit(k *stage.Key, m pipeline.Message) {
 		k.Chain(m)
 	}
 	m.Partition = -1
+	pipeline.CarryTrace(t.Trace, &m)
 	t.out = append(t.out, m)
 }
 

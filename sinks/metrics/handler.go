@@ -49,7 +49,7 @@ func Handler(h *history.History, worst int, tasks func() []*pipeline.TaskStatus,
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{history: h, worst: worst, tasks: tasks})
 	reg.MustRegister(more...)
-	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, EnableOpenMetrics: true})
 }
 
 var (
