@@ -88,8 +88,8 @@ func (r *spanReceiver) ways(t *testing.T) map[string]int {
 	return out
 }
 
-// TestTraces follows one message of a producer to the snapshot that it is part of, and the exemplars of its latencies to
-// a real Prometheus. Then the collector goes away, and nothing waits for it. The state is that without traces.
+// TestTraces follows one message of a producer to the snapshot that it is part of, and the exemplars of its latencies
+// to a real Prometheus. Then the collector goes away, and nothing waits for it. The state is that without traces.
 func TestTraces(t *testing.T) {
 	want := goodHash(t)
 	rec := startReceiver(t)
@@ -122,7 +122,8 @@ func TestTraces(t *testing.T) {
 	await("of the shard", ways)
 	kafkatest.Write(t, brokers, good[half:]...)
 	p.drain(goodRows, goodRows)
-	pane := topics("wait for pane / send TOPIC.panes / wait TOPIC.panes / process TOPIC.panes / wait for pane / pane / ")
+	pane := topics("wait for pane / send TOPIC.panes / wait TOPIC.panes / process TOPIC.panes / wait for pane / " +
+		"pane / ")
 	await("of the model task", []string{
 		pane + "observe",
 		pane + "window",
@@ -164,7 +165,8 @@ func carriesOn(t *testing.T, topic string, rec *spanReceiver) {
 			}
 			n++
 			rec.mu.Lock()
-			if s := rec.spans[parts[2]]; s == nil || s.Name != "send "+topic || s.Kind != trace.Span_SPAN_KIND_PRODUCER {
+			s := rec.spans[parts[2]]
+			if s == nil || s.Name != "send "+topic || s.Kind != trace.Span_SPAN_KIND_PRODUCER {
 				t.Errorf("%s offset %d: its span is %v", topic, m.Offset, s)
 			}
 			rec.mu.Unlock()
@@ -233,8 +235,9 @@ func exemplarStore(t *testing.T, target string) string {
 	}
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("scrape_configs: [{job_name: plumbline, scrape_interval: 1s, static_configs: [{targets: [%q]}]}]\n",
-		target)
+	text := fmt.Sprintf(`scrape_configs:
+  - {job_name: plumbline, scrape_interval: 1s, static_configs: [{targets: [%q]}]}
+`, target)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -244,8 +247,8 @@ func exemplarStore(t *testing.T, target string) string {
 	return address
 }
 
-// withoutCollector takes the collector away: messages that are to be traced are processed as before, and their spans are
-// counted as lost.
+// withoutCollector takes the collector away: messages that are to be traced are processed as before, and their spans
+// are counted as lost.
 func withoutCollector(t *testing.T, p *process, rec *spanReceiver, s settings) {
 	t.Helper()
 	at := rec.Listener.Addr().String()

@@ -61,9 +61,11 @@ func everything(t *testing.T) (text string, own map[string]bool) {
 	text = scrape(t, h, fullStatus())
 	own = names(text, `(?m)^plumbline_(\w+)[{ ]`)
 	// The command has collectors of its own, which every process exports.
-	// So has the archive.
-	for _, f := range append(sources(t, "../../cmd", "../../internal"), "../archive/sweep.go") {
-		for name := range names(read(t, f), `(?:prometheus\.NewDesc\("plumbline_|= desc\(")(\w+)"`) {
+	// So have the archive, latencies and traces.
+	more := []string{"../archive/sweep.go", "latency.go", "../otlp/exporter.go"}
+	for _, f := range append(sources(t, "../../cmd", "../../internal"), more...) {
+		for name := range names(read(t, f),
+			`(?:prometheus\.NewDesc\("plumbline_|= desc\("|Name:\s+"plumbline_)(\w+)"`) {
 			own[name] = true
 			text += "plumbline_" + name + " 0\n"
 		}

@@ -152,8 +152,12 @@ func (d *dashboard) annotations() []object {
 func (p *panel) json() object {
 	var targets []object
 	for i, q := range p.queries {
-		targets = append(targets, object{"refId": string(rune('A' + i)), "datasource": source, "expr": q.expr,
-			"legendFormat": q.legend, "instant": p.stat, "range": !p.stat})
+		target := object{"refId": string(rune('A' + i)), "datasource": source, "expr": q.expr,
+			"legendFormat": q.legend, "instant": p.stat, "range": !p.stat}
+		if strings.Contains(q.expr, "_bucket{") { // histograms have exemplars: trace ids
+			target["exemplar"] = true
+		}
+		targets = append(targets, target)
 	}
 	steps := []object{{"color": "green", "value": nil}}
 	if p.alarm != 0 {

@@ -120,6 +120,16 @@ var dashboards = []dashboard{
 				{title: "Since the last checkpoint", unit: "s", queries: []query{
 					{`time() - min by (task) (plumbline_task_saved_timestamp_seconds)`, "{{task}}"}}},
 			}},
+			{"Latency", []panel{
+				{title: "Of a record, 95 % are faster", unit: "s",
+					what: "From its timestamp until a task takes it, and the work of the task. Dots are traces.",
+					queries: []query{{`histogram_quantile(0.95, sum by (task, step, le)
+  (rate(plumbline_latency_seconds_bucket{step=~"wait|process"}[$__rate_interval])))`, "{{task}} {{step}}"}}},
+				{title: "Of a checkpoint, 95 % are faster", unit: "s",
+					what: "Its writing, and from its oldest record's timestamp until then. Dots are traces.",
+					queries: []query{{`histogram_quantile(0.95, sum by (task, step, le)
+  (rate(plumbline_latency_seconds_bucket{step=~"save|total"}[$__rate_interval])))`, "{{task}} {{step}}"}}},
+			}},
 			{"State", []panel{
 				{title: "Rows that wait", unit: "short", queries: []query{
 					{`sum by (kind) (plumbline_waiting_rows)`, "{{kind}}"},
