@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/testsize"
 )
 
@@ -130,7 +131,7 @@ func TestWhatIsRefusedForGoodIsCounted(t *testing.T) {
 		lost := 0
 		l := logTo(t, r.URL, Options{OnDrop: func(rows int, _ string) { mu.Lock(); lost += rows; mu.Unlock() }})
 		l.Label([]string{"a", "b"}, []int32{0, 1})
-		time.Sleep(50 * time.Millisecond)
+		eventually.True(t, "refused", func() bool { return l.Stats().Failed == 2 })
 		l.Label([]string{"c"}, []int32{0})
 		s := l.Close(within(t, 10*time.Second))
 		if s.Failed != 2 || s.Sent != 1 || lost != 2 || s.Errors[fmt.Sprintf("%d: not now", code)] != 2 {
@@ -263,12 +264,9 @@ func TestFollow(t *testing.T) {
 	publish := func(record string, revision int) {
 		t.Helper()
 		records <- record
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			if c.Revision() == revision && (revision > 0 || c.Problem() != "") {
-				return
-			}
-		}
-		t.Fatalf("revision %d did not come: %d, %q", revision, c.Revision(), c.Problem())
+		eventually.True(t, fmt.Sprintf("revision %d", revision), func() bool {
+			return c.Revision() == revision && (revision > 0 || c.Problem() != "")
+		})
 	}
 	expect(0.75, false)
 	publish(`{"revision":1,"calibrator":{"version":1,"method":"temperature","temperature":2}}`, 1)

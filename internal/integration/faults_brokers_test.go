@@ -87,7 +87,7 @@ func (s *suite) sinkRefuses(t *testing.T, o deployOptions) {
 
 func (s *suite) setLimit(t *testing.T, topic, bytes string) {
 	t.Helper()
-	eventually(t, time.Minute, "set max.message.bytes of "+topic, func() error {
+	within(t, time.Minute, "set max.message.bytes of "+topic, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		res, err := s.cluster.client(t).IncrementalAlterConfigs(ctx, &kafka.IncrementalAlterConfigsRequest{

@@ -140,7 +140,7 @@ func (c *cluster) partitions(t *testing.T, topic string) ([]kafka.Partition, err
 func (c *cluster) leader(t *testing.T, topic string, partition int) int {
 	t.Helper()
 	number := -1
-	eventually(t, time.Minute, "know the leader of "+topic, func() error {
+	within(t, time.Minute, "know the leader of "+topic, func() error {
 		ps, err := c.partitions(t, topic)
 		if err != nil {
 			return err
@@ -159,7 +159,7 @@ func (c *cluster) leader(t *testing.T, topic string, partition int) int {
 // may go.
 func (c *cluster) heal(t *testing.T, topics ...string) {
 	t.Helper()
-	eventually(t, 3*time.Minute, "bring all replicas in sync", func() error {
+	within(t, 3*time.Minute, "bring all replicas in sync", func() error {
 		for _, topic := range append([]string{"__consumer_offsets"}, topics...) {
 			ps, err := c.partitions(t, topic)
 			if err != nil {
@@ -175,8 +175,8 @@ func (c *cluster) heal(t *testing.T, topics ...string) {
 	})
 }
 
-// eventually tries until there is no error, for a bounded time.
-func eventually(t *testing.T, limit time.Duration, what string, try func() error) {
+// within tries until there is no error. Unlike package eventually it has a limit: what is late is a failure.
+func within(t *testing.T, limit time.Duration, what string, try func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); ; time.Sleep(200 * time.Millisecond) {
 		err := try()

@@ -281,7 +281,7 @@ func (d *deployment) unexpected() []string {
 // ready waits until the processes have all tasks among them.
 func (d *deployment) ready(limit time.Duration) {
 	d.t.Helper()
-	eventually(d.t, limit, "assign every task", func() error {
+	within(d.t, limit, "assign every task", func() error {
 		v := d.view()
 		return v.assigned(d.partitions)
 	})

@@ -128,7 +128,7 @@ func (d *deployment) drain(predictions, labels int64, limit time.Duration) view 
 	d.t.Helper()
 	var last, v view
 	since := time.Now()
-	eventually(d.t, limit, "drain", func() error {
+	within(d.t, limit, "drain", func() error {
 		v = d.view()
 		if err := v.assigned(d.partitions); err != nil {
 			return err
@@ -185,7 +185,7 @@ func (d *deployment) read(name string) []*kgo.Record {
 	ends := map[int32]int64{}
 	admin := d.cluster.client(d.t)
 	for p := range d.partitions {
-		eventually(d.t, time.Minute, "list the offsets of "+topic, func() error {
+		within(d.t, time.Minute, "list the offsets of "+topic, func() error {
 			first, end, err := kafkaio.Bounds(ctx, admin, topic, p)
 			if err == nil && end > first {
 				ends[int32(p)] = end

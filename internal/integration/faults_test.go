@@ -229,7 +229,7 @@ func (s *suite) during(limit time.Duration) time.Duration {
 func (s *suite) progress(t *testing.T, d *deployment, share float64) {
 	t.Helper()
 	var most int64
-	eventually(t, s.over+drainLimit, fmt.Sprintf("take %.0f %% of the rows", 100*share), func() error {
+	within(t, s.over+drainLimit, fmt.Sprintf("take %.0f %% of the rows", 100*share), func() error {
 		most = max(most, d.view().counts["predictions"]) // fewer where a process is away
 		if float64(most) < share*float64(s.input.total()) {
 			return fmt.Errorf("%d rows", most)

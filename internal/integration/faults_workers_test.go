@@ -113,7 +113,7 @@ func (w *worker) resumeTo(texts ...string) {
 	}
 	before := said()
 	w.resume()
-	eventually(w.d.t, time.Minute, fmt.Sprintf("log %q by worker %d", texts, w.number), func() error {
+	within(w.d.t, time.Minute, fmt.Sprintf("log %q by worker %d", texts, w.number), func() error {
 		if said() == before {
 			return fmt.Errorf("no new line, %d before", before)
 		}

@@ -210,7 +210,7 @@ func goodNumbers(t *testing.T, s settings) bool {
 // drainAll waits until processes have counted the whole stream together and are drained.
 func drainAll(t *testing.T, ps ...*tended) (letters map[string]int64) {
 	t.Helper()
-	eventually(t, 3*time.Minute, "drain", func() error {
+	within(t, 3*time.Minute, "drain", func() error {
 		var n int64
 		letters = map[string]int64{}
 		for _, p := range ps {
@@ -326,7 +326,7 @@ func poisonDamaged(t *testing.T, a *attack) {
 	half := len(msgs) / 2
 	kafkatest.Write(t, brokers, msgs[:half]...)
 	one := tend(t, each[0], binary)
-	eventually(t, time.Minute, "take the first half", func() error {
+	within(t, time.Minute, "take the first half", func() error {
 		st, err := one.status()
 		if err == nil && (st.Process.Counts.Predictions == 0 || !st.Process.Drained) {
 			err = fmt.Errorf("%d rows", st.Process.Counts.Predictions)
@@ -354,7 +354,7 @@ func poisonDamaged(t *testing.T, a *attack) {
 	begin := time.Now()
 	kafkatest.Write(t, brokers, msgs[half:]...)
 	var failing *tended
-	eventually(t, time.Minute, "go on but for one task", func() error {
+	within(t, time.Minute, "go on but for one task", func() error {
 		names, behind := 0, 0
 		for _, p := range ps {
 			st, err := p.status()

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
@@ -92,7 +93,7 @@ func (c *chaos) checkpoints() []string {
 // finish runs a trainer until the request has ended.
 func (c *chaos) finish(file string) {
 	p := c.start(file)
-	until(c.t, 2*time.Minute, c.name+": the request ends", func() bool { return c.state() != "" })
+	eventually.True(c.t, c.name+": the request ends", func() bool { return c.state() != "" })
 	c.end(p)
 }
 
@@ -172,7 +173,7 @@ func (c *chaos) damages() []string {
 	file := c.with(c.own(), "")
 	p := c.start(file)
 	var found []string
-	until(c.t, time.Minute, c.name+": a checkpoint", func() bool {
+	eventually.True(c.t, c.name+": a checkpoint", func() bool {
 		found = c.checkpoints()
 		return len(found) > 0 || c.state() != ""
 	})
@@ -231,13 +232,13 @@ func (c *chaos) cancels() []string {
 	file := c.with(c.own(), "")
 	p := c.start(file)
 	if c.r.IntN(4) > 0 {
-		until(c.t, time.Minute, c.name+": it trains", func() bool {
+		eventually.True(c.t, c.name+": it trains", func() bool {
 			return len(c.checkpoints()) > 0 || c.state() != ""
 		})
 	}
 	c.sleep(0, 300)
 	out, err := exec.Command(binary, "trainer", "cancel", r.ID, "--why", "chaos", "-c", file).CombinedOutput()
-	until(c.t, time.Minute, c.name+": the request ends", func() bool { return c.state() != "" })
+	eventually.True(c.t, c.name+": the request ends", func() bool { return c.state() != "" })
 	if cancelled := c.state() == record.OutcomeCancelled; cancelled != (err == nil) && cancelled {
 		c.t.Errorf("%s: cancelled, and refused: %v: %s", c.name, err, out)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/backends"
@@ -40,7 +41,7 @@ func newTrainerSetup(t *testing.T) *trainerSetup {
 		t.Fatal(err)
 	}
 	kafkatest.CreateTopics(t, brokers, 2, s.prefix+".finetune", s.prefix+".heads")
-	until(t, time.Minute, "every partition has a leader", func() bool {
+	eventually.True(t, "every partition has a leader", func() bool {
 		return exec.Command(binary, "heads", "list", "-c", s.config("nobody", "")).Run() == nil
 	})
 	return s
@@ -120,7 +121,7 @@ func (s *trainerSetup) ended() (n int) {
 	var v struct {
 		Heads []struct{ Result *record.Head }
 	}
-	until(s.t, 5*time.Minute, "heads list answers", func() bool {
+	eventually.True(s.t, "heads list answers", func() bool {
 		out, err := exec.Command(binary, "heads", "list", "--json", "-c", s.config("nobody", "")).Output()
 		return err == nil && json.Unmarshal(out, &v) == nil
 	})
@@ -162,16 +163,6 @@ func (p *trainerProcess) kill(t *testing.T) {
 	}
 	_ = p.Process.Kill()
 	<-p.ended
-}
-
-// until polls.
-func until(t *testing.T, limit time.Duration, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", limit, what)
-		}
-	}
 }
 
 const trainerKills = 30
@@ -312,7 +303,7 @@ func TestExternalTrainerKilled(t *testing.T) {
 		}
 		p.kill(t)
 		killed++
-		until(t, 20*time.Second, "the program and all that it has started end",
+		eventually.True(t, "the program and all that it has started end",
 			func() bool { return len(alive(t, pids)) == 0 })
 		if killed > 10*trainerKills {
 			t.Fatalf("%d kills, %d of %d requests have results", killed, ended, asked)
@@ -338,7 +329,7 @@ func TestTrainersTakeOver(t *testing.T) {
 	command := fmt.Sprintf("  command: [%q]\n", script)
 	first := s.ask(1, "auto")
 	a := s.start(s.config("a", command))
-	until(t, 30*time.Second, "a runs its program", func() bool { return len(alive(t, pids)) > 0 })
+	eventually.True(t, "a runs its program", func() bool { return len(alive(t, pids)) > 0 })
 	b := s.start(s.config("b", command))
 	held := func() string {
 		var v struct {
@@ -359,12 +350,12 @@ func TestTrainersTakeOver(t *testing.T) {
 		t.Errorf("got %q, want the first attempt with a", got)
 	}
 	a.kill(t)
-	until(t, 30*time.Second, "b takes the job over", func() bool { return held() == "running b 2" })
-	until(t, 30*time.Second, "b runs the program", func() bool { return len(alive(t, pids)) > 0 })
+	eventually.True(t, "b takes the job over", func() bool { return held() == "running b 2" })
+	eventually.True(t, "b runs the program", func() bool { return len(alive(t, pids)) > 0 })
 	runOK(t, "trainer", "cancel", first.ID, "--why", "a test", "-c", filepath.Join(s.dir, "b.yaml"))
-	until(t, 30*time.Second, "the cancelled program ends", func() bool { return len(alive(t, pids)) == 0 })
+	eventually.True(t, "the cancelled program ends", func() bool { return len(alive(t, pids)) == 0 })
 	s.ask(2, "auto")
-	until(t, 30*time.Second, "b goes on with the queue", func() bool { return len(alive(t, pids)) > 0 })
+	eventually.True(t, "b goes on with the queue", func() bool { return len(alive(t, pids)) > 0 })
 	if err := b.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
