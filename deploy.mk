@@ -3,11 +3,12 @@
 NFPM_VERSION := v2.41.3
 AMTOOL_VERSION := v0.34.2
 HELM_VERSION := v3.22.0
+VERSITYGW_VERSION := v1.8.0
 CHECKS := internal/release/check
 ARCH := $(shell go env GOARCH)
 DEB := $(DIST)/plumbline_$(VERSION:v%=%)_$(ARCH).deb
 
-.PHONY: dashboards deb image deploy-check deploy-kube deploy-tools
+.PHONY: dashboards dashboards-pictures deb image deploy-check deploy-kube deploy-tools
 
 # $(call tool,NAME,PACKAGE,VERSION)
 define tool
@@ -18,19 +19,27 @@ endef
 $(eval $(call tool,nfpm,github.com/goreleaser/nfpm/v2/cmd/nfpm,$(NFPM_VERSION)))
 $(eval $(call tool,amtool,github.com/prometheus/alertmanager/cmd/amtool,$(AMTOOL_VERSION)))
 $(eval $(call tool,helm,helm.sh/helm/v3/cmd/helm,$(HELM_VERSION)))
+$(eval $(call tool,versitygw,github.com/versity/versitygw/cmd/versitygw,$(VERSITYGW_VERSION)))
 
-deploy-tools: $(BIN)/nfpm-$(NFPM_VERSION) $(BIN)/amtool-$(AMTOOL_VERSION) $(BIN)/helm-$(HELM_VERSION)
+deploy-tools: $(BIN)/nfpm-$(NFPM_VERSION) $(BIN)/amtool-$(AMTOOL_VERSION) $(BIN)/helm-$(HELM_VERSION) \
+	$(BIN)/versitygw-$(VERSITYGW_VERSION)
 
 # deploy/grafana from the table of panels.
 dashboards:
 	go -C internal/release run ./dashboards $(CURDIR)/deploy/grafana
+
+# dist/pictures: the panels' queries on the Prometheus of the compose file's services, plotted.
+dashboards-pictures: release-binaries $(BIN)/versitygw-$(VERSITYGW_VERSION)
+	mkdir -p $(DIST)/pictures
+	PLUMBLINE_PICTURES=$(CURDIR)/$(DIST)/pictures VERSITYGW=$(CURDIR)/$(BIN)/versitygw-$(VERSITYGW_VERSION) \
+		go -C internal/release test -count=1 -v -run '^TestStack$$' ./check
 
 # The Debian package of this machine's processor, from the files of `make release`.
 deb: $(BIN)/nfpm-$(NFPM_VERSION)
 	ARCH=$(ARCH) VERSION=$(VERSION:v%=%) SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) \
 		$< package -f deploy/systemd/nfpm.yaml -p deb -t $(DEB)
 
-# The image as an OCI layout, dist/image, without a daemon.
+# The images as OCI layouts, dist/image and dist/image-gpu, without a daemon.
 image:
 	$(CHECKS)/image.sh $(VERSION)
 
@@ -41,4 +50,4 @@ deploy-kube: $(BIN)/helm-$(HELM_VERSION)
 # Everything above and below deploy/, as far as it can be had: executed where a registry has the server, else validated.
 deploy-check: deploy-tools
 	BIN=$(CURDIR)/$(BIN) HELM=$(CURDIR)/$(BIN)/helm-$(HELM_VERSION) AMTOOL=$(CURDIR)/$(BIN)/amtool-$(AMTOOL_VERSION) \
-		VERSION=$(VERSION) DEB=$(DEB) $(CHECKS)/all.sh
+		VERSITYGW=$(CURDIR)/$(BIN)/versitygw-$(VERSITYGW_VERSION) VERSION=$(VERSION) DEB=$(DEB) $(CHECKS)/all.sh

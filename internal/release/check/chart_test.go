@@ -148,6 +148,10 @@ func checkPod(t *testing.T, name string, p *core.PodSpec) {
 		if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() {
 			t.Errorf("%s/%s: no bounds", name, c.Name)
 		}
+		_, gpu := c.Resources.Limits["nvidia.com/gpu"]
+		if want := map[bool]string{true: "plumbline-gpu", false: "plumbline"}[gpu]; !strings.HasPrefix(c.Image, want+":") {
+			t.Errorf("%s/%s: has the image %s, want %s", name, c.Name, c.Image, want)
+		}
 		for _, m := range c.VolumeMounts {
 			if !volumes[m.Name] {
 				t.Errorf("%s/%s: mounts %s, which is no volume", name, c.Name, m.Name)

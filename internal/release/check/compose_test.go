@@ -30,7 +30,7 @@ func project(t *testing.T) *types.Project {
 func TestComposeFile(t *testing.T) {
 	p := project(t)
 	for _, want := range []string{"kafka", "topics", "plumbline", "producer", "prometheus", "alertmanager", "grafana",
-		"minio", "backup"} {
+		"s3", "backup", "upload", "download", "restore"} {
 		if !slices.Contains(p.ServiceNames(), want) {
 			t.Errorf("no service %s", want)
 		}

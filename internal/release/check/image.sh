@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # image.sh VERSION: builds deploy/docker/Dockerfile by buildah, without a daemon and without a network, writes it to
-# dist/image as an OCI layout, checks what is in it, and runs the demo in its root, read-only, as its user.
+# dist/image as an OCI layout, checks what is in it, and runs the demo in its root, read-only, as its user. On amd64 the
+# same for Dockerfile.gpu, dist/image-gpu; its program runs, and names the driver that only a host with a GPU mounts.
 # Debian: apt-get install --no-install-recommends buildah umoci bubblewrap.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
@@ -11,25 +12,36 @@ for tool in buildah umoci bwrap; do command -v $tool >/dev/null || fail "no $too
 
 export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot XDG_RUNTIME_DIR=$tmp
 b() { buildah --root "$tmp/storage" --runroot "$tmp/run" "$@"; }
-b bud -q --network none --format docker --build-context certificates=/etc/ssl/certs \
-	--build-arg VERSION="$version" --build-arg PROGRAM="dist/bin/linux/$(go env GOARCH)/plumbline" \
-	--timestamp "$(git log -1 --format=%ct)" -t plumbline -f deploy/docker/Dockerfile . >/dev/null
-rm -rf dist/image
-b push -q --format oci plumbline "oci:dist/image:$version"
-b push -q plumbline "docker-archive:$tmp/image.tar:plumbline:$version"
-
-# The healthcheck is in Docker's format only; all else is the same in both.
-umoci unpack --rootless --image "dist/image:$version" "$tmp/unpacked" >/dev/null 2>&1
-root=$tmp/unpacked/rootfs
-b inspect --type image plumbline >"$tmp/config.json"
-grep -q '"User": "65532:65532"' "$tmp/config.json" || fail "the user is not 65532"
-grep -q '/usr/bin/plumbline' <(grep -A8 -i '"healthcheck"' "$tmp/config.json") || fail "there is no healthcheck"
-size=$(du -sm "$root" | cut -f1)
-((size <= 60)) || fail "$size MB, the most is 60"
-[[ $(find "$root" -type f -perm /111 | sed "s#$root##") == /usr/bin/plumbline ]] || fail "there are other programs: $(find "$root" -type f -perm /111)"
-[[ -s $root/etc/ssl/certs/ca-certificates.crt ]] || fail "there are no authorities"
-setuid=$(find "$root" -perm /6000)
-[[ -z $setuid ]] || fail "setuid: $setuid"
+arch=$(go env GOARCH)
+# build NAME FILE PROGRAM TO ARGS…: the image, and its root unpacked to $tmp/NAME.
+build() {
+	local name=$1 file=$2 program=$3 to=$4
+	shift 4
+	b bud -q --network none --format docker --build-context certificates=/etc/ssl/certs --build-arg VERSION="$version" \
+		--build-arg PROGRAM="dist/bin/linux/$arch/$program" --timestamp "$(git log -1 --format=%ct)" "$@" \
+		-t "$name" -f "$file" . >/dev/null
+	rm -rf "$to"
+	b push -q --format oci "$name" "oci:$to:$version"
+	umoci unpack --rootless --image "$to:$version" "$tmp/$name" >/dev/null 2>&1
+	# The healthcheck is in Docker's format only; all else is the same in both.
+	b inspect --type image "$name" >"$tmp/$name.json"
+	grep -q '"User": "65532:65532"' "$tmp/$name.json" || fail "$name: the user is not 65532"
+	grep -q '/usr/bin/plumbline' <(grep -A8 -i '"healthcheck"' "$tmp/$name.json") || fail "$name: there is no healthcheck"
+}
+# content NAME PROGRAMS: its size, that it has these programs and no others, the authorities, nothing setuid.
+content() {
+	local root=$tmp/$1/rootfs
+	size=$(du -sm "$root" | cut -f1)
+	((size <= 60)) || fail "$1: $size MB, the most is 60"
+	programs=$(find "$root" -type f -perm /111 | sed "s#$root##" | sort | tr '\n' ' ')
+	[[ $programs == "$2 " ]] || fail "$1: programs are $programs, want $2"
+	[[ -s $root/etc/ssl/certs/ca-certificates.crt ]] || fail "$1: there are no authorities"
+	setuid=$(find "$root" -perm /6000)
+	[[ -z $setuid ]] || fail "$1: setuid: $setuid"
+}
+build plumbline deploy/docker/Dockerfile plumbline dist/image
+content plumbline /usr/bin/plumbline
+root=$tmp/plumbline/rootfs
 
 # As a container runs: root read-only, /tmp and the state writable, another user, no capability.
 mkdir "$tmp/state" && mkdir -p "$root/proc" "$root/dev" # as a runtime makes them
@@ -49,3 +61,18 @@ done
 wait $demo || { tail -5 "$tmp/demo.log"; fail "the demo failed in the image's root"; }
 grep -q '"loop_closed": true' "$tmp/demo.json" || echo "image: the demo ran, its loop did not close on this busy machine"
 echo "image: $size MB, user 65532, one program, healthcheck answered after $((i * 3 / 10)) s, demo ran on a read-only root"
+[[ $arch == amd64 ]] || exit 0
+
+# Alike, for trainers: glibc's loader beside the program.
+mkdir "$tmp/glibc"
+for file in /usr/lib/x86_64-linux-gnu/{libc.so.6,libm.so.6,libdl.so.2,libpthread.so.0,librt.so.1,libgcc_s.so.1,libstdc++.so.6} \
+	/lib64/ld-linux-x86-64.so.2; do
+	cp -L "$file" "$tmp/glibc/"
+done
+build plumbline-gpu deploy/docker/Dockerfile.gpu plumbline-gpu dist/image-gpu --build-context glibc="$tmp/glibc"
+content plumbline-gpu "/lib64/ld-linux-x86-64.so.2 /usr/bin/plumbline"
+grep -q 'NVIDIA_DRIVER_CAPABILITIES=compute,utility' "$tmp/plumbline-gpu.json" || fail "plumbline-gpu: the runtime would mount no CUDA"
+root=$tmp/plumbline-gpu/rootfs
+mkdir -p "$root/proc" "$root/dev"
+inside /usr/bin/plumbline --version >/dev/null || fail "plumbline-gpu: the program does not start"
+echo "image-gpu: $size MB, user 65532, glibc's loader and the program, which starts"

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,8 @@ import (
 // the loopback address. The producer sends fewer rows, faster.
 //
 // It then looks for the alarm on the model that drifted, which Alertmanager must have taken, and asks Prometheus every
-// query of the dashboards over what `plumbline demo` and the stack have exported.
+// query of the dashboards over what `plumbline demo` and the stack have exported. Last, the state is copied to the S3
+// store, lost, and brought back from there.
 func TestStack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: it takes a minute")
@@ -39,15 +41,17 @@ func TestStack(t *testing.T) {
 		enter(t)
 		return
 	}
+	begin := time.Now()
 	s := &stack{t: t, project: project(t), dir: t.TempDir()}
 	s.start("kafka")
 	s.until("Kafka answers", func() error { return connect("kafka:9092") })
 	if err := s.command("topics").Run(); err != nil {
 		t.Fatalf("topics: %v\n%s", err, s.logs())
 	}
-	for _, name := range []string{"plumbline", "prometheus", "alertmanager"} {
+	for _, name := range []string{"prometheus", "alertmanager"} {
 		s.start(name)
 	}
+	process := s.start("plumbline")
 	fast := s.fastPrometheus()
 	s.demo()
 	s.until("plumbline is ready", func() error { return get("http://plumbline:8080/-/ready", nil) })
@@ -73,15 +77,20 @@ func TestStack(t *testing.T) {
 		return err
 	})
 	s.dashboards(fast)
+	if dir := os.Getenv("PLUMBLINE_PICTURES"); dir != "" {
+		pictures(t, dir, fast, begin)
+	}
+	s.backups(process, fast)
 }
 
 const prometheus = "http://prometheus:9090"
 
 // enter runs the test again in a network of its own.
 func enter(t *testing.T) {
-	for _, tool := range []string{"bwrap", "java", "prometheus", "prometheus-alertmanager"} {
+	tools := []string{"bwrap", "java", "prometheus", "prometheus-alertmanager", "rclone", versitygw()}
+	for _, tool := range tools {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("not run: no %s", tool)
+			t.Skipf("not run: no %s; make deploy-tools, and Debian for the rest", tool)
 		}
 	}
 	names := "127.0.0.1 localhost"
@@ -126,6 +135,9 @@ func enter(t *testing.T) {
 	}
 }
 
+// versitygw is the S3 server's program.
+func versitygw() string { return cmp.Or(os.Getenv("VERSITYGW"), "versitygw") }
+
 type stack struct {
 	t       *testing.T
 	project *types.Project
@@ -137,7 +149,11 @@ func (s *stack) command(name string) *exec.Cmd {
 	s.t.Helper()
 	c := s.project.Services[name]
 	base := filepath.Join(s.dir, name)
-	args := []string{"--bind", s.mkdir(name, "root"), "/", "--proc", "/proc", "--dev", "/dev", "--die-with-parent",
+	system, err := os.MkdirTemp(s.mkdir("roots"), name) // each time another one, as a container has
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	args := []string{"--bind", system, "/", "--proc", "/proc", "--dev", "/dev", "--die-with-parent",
 		"--tmpfs", "/tmp", "--ro-bind", os.Getenv("PLUMBLINE_HOSTS_FILE"), "/etc/hosts", "--clearenv"}
 	var program []string
 	switch name {
@@ -165,6 +181,14 @@ func (s *stack) command(name string) *exec.Cmd {
 		args, program = append(args, s.system()...), []string{"/usr/bin/prometheus"}
 	case "alertmanager":
 		args, program = append(args, s.system()...), []string{"/usr/bin/prometheus-alertmanager"}
+	case "upload", "download":
+		args, program = append(args, s.system()...), []string{"/usr/bin/rclone"}
+	case "s3":
+		gateway, err := exec.LookPath(versitygw())
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		args, program = append(args, "--ro-bind", gateway, "/versitygw"), []string{"/versitygw"}
 	default:
 		args = append(args, "--ro-bind", s.abs("deploy/docker/root/etc/plumbline"), "/etc/plumbline",
 			"--ro-bind", s.abs("deploy/docker/root/etc/passwd"), "/etc/passwd",
@@ -237,7 +261,11 @@ func (s *stack) run(cmd *exec.Cmd) {
 	})
 }
 
-func (s *stack) start(name string) { s.run(s.command(name)) }
+func (s *stack) start(name string) *exec.Cmd {
+	cmd := s.command(name)
+	s.run(cmd)
+	return cmd
+}
 
 // produce is the producer with fewer rows, at four times the rate: half a minute calibrated, then overconfident for
 // longer than anything waits. An alarm is raised by rows, and a stream that ends leaves its last windows open.

@@ -132,8 +132,11 @@ var dashboards = []dashboard{
 			}},
 			{"State", []panel{
 				{title: "Rows that wait", unit: "short", queries: []query{
-					{`sum by (kind) (plumbline_waiting_rows)`, "{{kind}}"},
-					{`max(plumbline_join_max_rows)`, "most of a shard"}}},
+					{`sum by (kind) (plumbline_waiting_rows)`, "{{kind}}"}}},
+				{title: "Rows that wait in the fullest shard, of the most", unit: "percentunit",
+					what: "At 100 % rows are pushed out before their label comes.", queries: []query{
+						{`max(sum by (partition) (max by (partition, kind) (plumbline_waiting_rows))) / ` +
+							`min(plumbline_join_max_rows)`, "fullest shard"}}},
 				{title: "Tasks", unit: "short", queries: []query{
 					{`count by (task) (count by (task, partition) (plumbline_task_caught_up))`, "{{task}}"},
 					{`sum(plumbline_task_failing)`, "failing"}}},

@@ -90,7 +90,7 @@ spec:
 {{- define "plumbline.container" -}}
 {{- $root := .root -}}
 {{- $v := .values -}}
-image: "{{ $root.Values.image.repository }}:{{ $v.tag | default $root.Values.image.tag | default $root.Chart.AppVersion }}"
+image: "{{ ternary $root.Values.image.gpuRepository $root.Values.image.repository (gt (int $v.gpus) 0) }}:{{ $v.tag | default $root.Values.image.tag | default $root.Chart.AppVersion }}"
 imagePullPolicy: {{ $root.Values.image.pullPolicy }}
 args: {{ toJson .args }}
 env:
