@@ -44,7 +44,9 @@ func (s *stack) backups(plumbline *exec.Cmd, prometheus string) {
 	s.must("download")
 	s.t.Logf("S3: %s", strings.TrimSpace(s.must("restore")))
 	s.start("plumbline")
-	s.until("plumbline is ready with the state from S3", func() error { return get("http://plumbline:8080/-/ready", nil) })
+	s.until("plumbline is ready with the state from S3", func() error {
+		return get("http://plumbline:8080/-/ready", nil)
+	})
 	s.until("it goes on where it was", func() error {
 		// Prometheus must have scraped the new process.
 		if err := seen(prometheus, `min(process_start_time_seconds{instance="plumbline:8080"}) > `+

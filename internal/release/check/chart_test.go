@@ -149,7 +149,8 @@ func checkPod(t *testing.T, name string, p *core.PodSpec) {
 			t.Errorf("%s/%s: no bounds", name, c.Name)
 		}
 		_, gpu := c.Resources.Limits["nvidia.com/gpu"]
-		if want := map[bool]string{true: "plumbline-gpu", false: "plumbline"}[gpu]; !strings.HasPrefix(c.Image, want+":") {
+		want := map[bool]string{true: "plumbline-gpu", false: "plumbline"}[gpu]
+		if !strings.HasPrefix(c.Image, want+":") {
 			t.Errorf("%s/%s: has the image %s, want %s", name, c.Name, c.Image, want)
 		}
 		for _, m := range c.VolumeMounts {
