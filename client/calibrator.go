@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -93,6 +94,10 @@ func (c *Calibrator) trouble(why string) {
 	}
 }
 
+// maxRecord bounds the answer: a record of Kafka, of 8 MiB by default (kafka.message_max_bytes). That of a full matrix
+// for 1,000 classes has 20 MB.
+const maxRecord = 64 << 20
+
 // fetcher asks for the calibrator.
 type fetcher struct {
 	c      *Calibrator
@@ -150,7 +155,14 @@ func (f *fetcher) fetch(ctx context.Context, address string, timeout time.Durati
 		Revision   int
 		Calibrator json.RawMessage
 	}
-	if err := json.NewDecoder(res.Body).Decode(&record); err != nil {
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxRecord+1))
+	if err == nil && len(body) > maxRecord {
+		err = fmt.Errorf("%s: more than %d bytes, which no calibrator has", address, maxRecord)
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &record)
+	}
+	if err != nil {
 		f.c.trouble(err.Error())
 		return false
 	}

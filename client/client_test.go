@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -232,6 +234,26 @@ func TestColumnsThatDoNotFit(t *testing.T) {
 	if _, err := New("m", Options{To: "localhost:9092"}); err == nil {
 		t.Error("an address without a scheme was taken")
 	}
+}
+
+// TestAnAnswerIsBounded: a process that answers without end costs no more memory than the largest calibrator.
+func TestAnAnswerIsBounded(t *testing.T) {
+	sent := atomic.Int64{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for chunk := make([]byte, 1<<20); r.Context().Err() == nil; {
+			n, err := w.Write(chunk)
+			if sent.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	}))
+	c := Follow(s.URL, "m", FollowOptions{Wait: time.Second, Log: slog.New(slog.DiscardHandler)})
+	if got := c.Problem(); !strings.Contains(got, "more than 67108864 bytes") || c.Revision() != 0 {
+		t.Errorf("problem %q, revision %d", got, c.Revision())
+	}
+	c.Close()
+	s.CloseClientConnections()
+	s.Close()
 }
 
 // TestFollow: a newer calibrator replaces the one before as a whole; what is not sure is the plain softmax.

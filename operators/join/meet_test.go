@@ -111,3 +111,31 @@ func TestFullBuffer(t *testing.T) {
 		t.Errorf("joined %q, %v; want %q, one evicted", rows, counts, want)
 	}
 }
+
+// TestInlineRowsOfOneID: rows with their labels under one id and many versions are counted, but no more of them are
+// remembered, and compared with each further row, than of any other kind.
+func TestInlineRowsOfOneID(t *testing.T) {
+	const versions, most = 200, 64
+	c := pipeline.NewCounts()
+	j := join.New(join.Options{Config: join.Config{Wait: time.Hour, MaxRows: 1000, Remember: 1000}},
+		pipeline.Host{Out: pipeline.NewOut(c), Counts: c, Log: slog.New(slog.DiscardHandler)})
+	pass := func(b *arrowio.Batch) (pipeline.Rejects, error) { return b.Reject, nil }
+	for range 2 {
+		for v := range versions {
+			b := &arrowio.Batch{N: 1, IDs: []arrowio.ID{{'a'}}, TS: []arrowio.Time{second}, K: 2,
+				Scores: []float32{1, 0}, Label: []int32{0},
+				Models: []arrowio.ModelKey{{Model: "m", Version: fmt.Sprint(v)}}}
+			if _, err := j.Process(context.Background(), b, pass); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	n := c.All()
+	if n[pipeline.CountDuplicates] != most || n[pipeline.CountInline] != 2*versions-most {
+		t.Errorf("%d remembered, %d inline: want %d, %d", n[pipeline.CountDuplicates], n[pipeline.CountInline], most,
+			2*versions-most)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

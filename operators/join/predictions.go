@@ -66,7 +66,7 @@ func (j *Operator) prediction(b *arrowio.Batch, i int, labelled bool) (repeat bo
 	case known:
 		return true, nil
 	case labelled:
-		return false, j.inline(&b.IDs[i], b.TS[i], key)
+		return false, j.inline(&b.IDs[i], b.TS[i], key, others)
 	}
 	return false, j.await(b, i, &key, others)
 }
@@ -86,8 +86,8 @@ func (j *Operator) await(b *arrowio.Batch, i int, key *arrowio.ModelKey, others 
 }
 
 // inline remembers a prediction that came with its label, as if the two had joined. Labels that came before it
-// and fit are corrections, as those that come later will be.
-func (j *Operator) inline(id *arrowio.ID, ts pipeline.Time, key arrowio.ModelKey) error {
+// and fit are corrections, as those that come later will be. Beyond maxOfID others of its id it is not remembered.
+func (j *Operator) inline(id *arrowio.ID, ts pipeline.Time, key arrowio.ModelKey, others int) error {
 	for l := j.w.first(id); l >= 0; {
 		next := j.w.after(l)
 		if lab := &j.w.entries[l]; lab.label >= 0 && (!lab.named || labelFits(j.w.models[lab.model], key)) &&
@@ -98,6 +98,9 @@ func (j *Operator) inline(id *arrowio.ID, ts pipeline.Time, key arrowio.ModelKey
 			}
 		}
 		l = next
+	}
+	if others >= maxOfID {
+		return nil
 	}
 	return j.w.remember(id, ts, key)
 }

@@ -305,6 +305,15 @@ class TestPartitions(unittest.TestCase):
 
 
 class TestCalibrator(unittest.TestCase):
+    def test_an_answer_is_bounded(self):
+        for body, problem in ((b" " * ((64 << 20) + 1), "more than 67108864 bytes"), (b"[1]", "no object")):
+            server = Server(lambda path, _body, body=body: (200, {}, body))
+            c = Calibrator.follow(server.url, "m", wait=2)
+            self.assertIn(problem, c.problem)
+            self.assertEqual(c.revision, 0)
+            c.close()
+            server.close()
+
     def test_it_is_the_reference(self):
         here = pathlib.Path(__file__).resolve()
         reference = here.parents[3] / "examples" / "calibrate" / "calibrate.py"

@@ -17,6 +17,8 @@ import numpy.typing as npt
 from . import _columns, _maps
 
 _log = logging.getLogger("plumbline")
+# Bytes of an answer: a record of Kafka has at most 8 MiB by default; a full matrix for 1,000 classes 20 MB.
+_MAX_RECORD = 64 << 20
 _IDENTITY: dict[str, Any] = {"version": 1, "method": "identity"}
 
 
@@ -71,7 +73,12 @@ class Calibrator:
         request = urllib.request.Request(address, headers={**headers, **({"If-None-Match": etag} if etag else {})})
         try:
             with urllib.request.urlopen(request, timeout=timeout) as answer:
-                record, tag = json.load(answer), answer.headers.get("ETag") or ""
+                body, tag = answer.read(_MAX_RECORD + 1), answer.headers.get("ETag") or ""
+            if len(body) > _MAX_RECORD:
+                raise ValueError(f"more than {_MAX_RECORD} bytes, which no calibrator has")
+            record = json.loads(body)
+            if not isinstance(record, dict):
+                raise ValueError("the answer is no object")
         except urllib.error.HTTPError as e:
             if e.code == 304:
                 return True

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from time import time_ns
 from typing import Any
 
+from numpy import ndarray
+
 from . import _columns
 from ._columns import Call, copied, size_of
 from ._transport import Later, Transport, connect
@@ -58,9 +60,13 @@ class PlumblineLogger:
         self._hurry = max_bytes // 4
         self._sample, self._below = sample, int(sample * (1 << 32))
         self._lock = threading.Lock()
-        self._calls: deque[_columns.Call] = deque()
+        self._calls: deque[tuple[str, Any, dict[str, Any], int, int, int]] = deque()  # what a Call has
         self._stats = Stats()
-        self._rows = self._bytes = 0  # that wait, in the deque or on their way
+        # Rows and bytes that came and went. The background thread has a lock of its own: one that it holds while it
+        # waits for the interpreter would let the serving thread wait, too.
+        self._came = self._came_bytes = self._went = self._went_bytes = 0
+        self._full = 0  # rows that found no room
+        self._went_lock = threading.Lock()
         self._wake, self._room, self._closed = threading.Event(), threading.Event(), False
         self._thread: threading.Thread | None = None
         self._pid = 0
@@ -102,41 +108,51 @@ class PlumblineLogger:
         self._put("labels", ids, {"label": y} if ts is None else {"label": y, "ts": ts})
 
     def _put(self, kind: str, ids: Any, columns: dict[str, Any]) -> None:
+        # Every line here is time of the server, whose caches this code has left after each call: few calls, one lock.
         try:
             if isinstance(ids, (str, int)):
                 ids = (ids,)
-            rows = len(ids)
+            rows = kept = len(ids)
             if self._below < 1 << 32:
                 ids, columns, kept = self._sampled(kind, ids, columns, rows)
+            elif type(ids) is list:
+                ids = ids[:]
             else:
-                ids, kept = copied(ids), rows
-                for k, v in columns.items():
-                    columns[k] = copied(v)
+                ids = copied(ids)
             size = 250 + 60 * kept
-            for v in columns.values():
-                size += size_of(v, kept)
+            for k, v in columns.items():
+                if type(v) is str:
+                    size += 64
+                elif type(v) is ndarray:
+                    columns[k] = v = v.copy()
+                    size += v.nbytes
+                else:
+                    columns[k] = v = copied(v)
+                    size += size_of(v, kept)
         except Exception as e:  # what serves must not end because of what is logged
             self._refuse(1, f"{type(e).__name__}: {e}")
             return
-        call = Call(kind, ids, columns, time_ns(), kept, size)
-        if self._bytes + size > self._max_bytes and not self._wait_for(size):
-            with self._lock:
-                self._stats.logged += rows
-                self._stats.sampled_out += rows - kept
-                self._stats.dropped += kept
-            self._warn(kept, f"no room: {self._max_bytes} bytes wait for {self.to}")
-            return
+        waiting = self._came_bytes - self._went_bytes + size
+        if waiting > self._hurry:
+            if waiting > self._max_bytes and not self._wait_for(size):
+                with self._lock:
+                    self._stats.sampled_out += rows - kept
+                    self._stats.dropped += kept
+                    self._full += kept
+                self._warn(kept, f"no room: {self._max_bytes} bytes wait for {self.to}")
+                return
+            if not self._wake.is_set():  # waking costs more than all else: linger does it
+                self._wake.set()
+        call = (kind, ids, columns, time_ns(), kept, size)
         with self._lock:
-            self._stats.logged += rows
-            self._stats.sampled_out += rows - kept
             if kept:
-                self._rows += kept
-                self._bytes += size
+                self._came += kept
+                self._came_bytes += size
                 self._calls.append(call)
+            if kept < rows:
+                self._stats.sampled_out += rows - kept
         if self._pid == 0:
             self._start()
-        if self._bytes > self._hurry and not self._wake.is_set():  # waking costs more than all else: linger does it
-            self._wake.set()
 
     def _sampled(self, kind: str, ids: Any, columns: dict[str, Any], rows: int) -> tuple[Any, dict[str, Any], int]:
         """The rows whose id's hash is below the share: a prediction and its label are kept or left together."""
@@ -165,10 +181,10 @@ class PlumblineLogger:
         end = time.monotonic() + self._block
         while self._block > 0 and time.monotonic() < end:
             self._room.clear()
-            if self._bytes + size <= self._max_bytes:
+            if self._came_bytes - self._went_bytes + size <= self._max_bytes:
                 return True
             self._room.wait(max(0.0, min(0.05, end - time.monotonic())))
-        return self._bytes + size <= self._max_bytes
+        return self._came_bytes - self._went_bytes + size <= self._max_bytes
 
     def _start(self) -> None:
         with self._lock:
@@ -179,10 +195,10 @@ class PlumblineLogger:
 
     def _forked(self) -> None:
         """Begins anew in a forked process: what was logged before is sent by the parent."""
-        self._lock = threading.Lock()
+        self._lock, self._went_lock = threading.Lock(), threading.Lock()
         self._wake, self._room = threading.Event(), threading.Event()
-        self._calls, self._stats = deque(), Stats()
-        self._rows = self._bytes = self._pid = 0
+        self._calls, self._stats, self._full = deque(), Stats(), 0
+        self._came = self._came_bytes = self._went = self._went_bytes = self._pid = 0
         self._thread = None
 
     def _run(self) -> None:
@@ -211,13 +227,12 @@ class PlumblineLogger:
             calls: list[_columns.Call] = []
             rows = 0
             while self._calls and rows < self._batch_rows:
-                calls.append(self._calls.popleft())
+                calls.append(Call(*self._calls.popleft()))
                 rows += calls[-1].rows
             for kind, some, batch in _columns.groups(calls):
                 rows, size = sum(c.rows for c in some), sum(c.bytes for c in some)
                 if isinstance(batch, Exception):
-                    self._done(rows, size)
-                    self._refuse(rows, f"{type(batch).__name__}: {batch}", counted=True)
+                    self._refuse(rows, f"{type(batch).__name__}: {batch}", size)
                 else:
                     pending.append((kind, batch, size))
 
@@ -230,13 +245,15 @@ class PlumblineLogger:
                 part = left[1] if rows >= left[0] else left[1] * rows // left[0]
                 left[0] -= rows
                 left[1] -= part
-                self._done(rows, part)
-                with self._lock:
+                with self._went_lock:
+                    self._went += rows
+                    self._went_bytes += part
                     if why is None:
                         self._stats.sent += rows
                     else:
                         self._stats.failed += rows
                         self._count(why, rows)
+                self._room.set()
                 if why is not None:
                     self._warn(rows, why)
 
@@ -251,21 +268,21 @@ class PlumblineLogger:
             transport.poll(0)
         transport.poll(0)
 
-    def _done(self, rows: int, size: int) -> None:
-        with self._lock:
-            self._rows -= rows
-            self._bytes -= size
-        self._room.set()
-
     def _count(self, why: str, rows: int) -> None:
         if why in self._stats.errors or len(self._stats.errors) < 32:
             self._stats.errors[why] = self._stats.errors.get(why, 0) + rows
 
-    def _refuse(self, rows: int, why: str, counted: bool = False) -> None:
-        with self._lock:
-            self._stats.logged += 0 if counted else rows
+    def _refuse(self, rows: int, why: str, size: int = 0) -> None:
+        """Counts rows that cannot be sent: of so many bytes that waited, or that never came to wait."""
+        with self._went_lock:
+            if size:
+                self._went += rows
+                self._went_bytes += size
+            else:
+                self._stats.logged += rows
             self._stats.refused += rows
             self._count(why, rows)
+        self._room.set()
         self._warn(rows, why)
 
     def _warn(self, rows: int, why: str) -> None:
@@ -278,9 +295,10 @@ class PlumblineLogger:
 
     def stats(self) -> Stats:
         """What became of the rows so far."""
-        with self._lock:
+        with self._lock, self._went_lock:
             s = Stats(**{**self._stats.__dict__, "errors": dict(self._stats.errors)})
-            s.waiting, s.waiting_bytes = self._rows, self._bytes
+            s.waiting, s.waiting_bytes = self._came - self._went, self._came_bytes - self._went_bytes
+            s.logged += self._came + s.sampled_out + self._full
         return s
 
     _deadline = 0.0
@@ -293,9 +311,9 @@ class PlumblineLogger:
             self._wake.set()
             if self._thread is not None and self._pid == os.getpid():
                 self._thread.join(timeout + 1)
-            with self._lock:
-                self._stats.dropped += self._rows
-                self._rows = self._bytes = 0
+            with self._lock, self._went_lock:
+                self._stats.dropped += self._came - self._went
+                self._went, self._went_bytes = self._came, self._came_bytes
             atexit.unregister(self.close)
         return self.stats()
 
