@@ -63,3 +63,32 @@ func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
 		}
 	})
 }
+
+func TestRequestsThatMeetNothingAreSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		look := func(paired, unmet, alone int64) {
+			w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPaired: paired,
+				pipeline.CountRequestsUnmet + ":waited": unmet, pipeline.CountResponsesAlone + ":waited": alone}}})
+			time.Sleep(looked)
+		}
+		look(0, 0, 0)
+		if look(1000, 40, 0); len(w.Now()) != 0 {
+			t.Fatalf("a few requests failed, and it is said: %+v", w.Now())
+		}
+		if look(1000, 200, 300); len(w.Now()) != 1 {
+			t.Fatal("a third meets nothing, and nothing is said")
+		}
+		if got := w.Now()[0]; got.Kind != "pairs" || got.Count != 500 || !strings.Contains(got.Mend, "inputs.request") ||
+			!strings.Contains(log.String(), "requests and responses do not meet") {
+			t.Errorf("got %+v, %s", got, &log)
+		}
+		for i := range int64(8) {
+			look(1000+100*i, 200, 300)
+		}
+		if now := w.Now(); len(now) != 0 {
+			t.Errorf("they meet again: %+v", now)
+		}
+	})
+}
