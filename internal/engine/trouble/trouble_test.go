@@ -80,7 +80,8 @@ func TestRequestsThatMeetNothingAreSaid(t *testing.T) {
 		if look(1000, 200, 300); len(w.Now()) != 1 {
 			t.Fatal("a third meets nothing, and nothing is said")
 		}
-		if got := w.Now()[0]; got.Kind != "pairs" || got.Count != 500 || !strings.Contains(got.Mend, "inputs.request") ||
+		if got := w.Now()[0]; got.Kind != "pairs" || got.Count != 500 ||
+			!strings.Contains(got.Mend, "inputs.request") ||
 			!strings.Contains(log.String(), "requests and responses do not meet") {
 			t.Errorf("got %+v, %s", got, &log)
 		}
