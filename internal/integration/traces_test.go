@@ -88,6 +88,54 @@ func (r *spanReceiver) ways(t *testing.T) map[string]int {
 	return out
 }
 
+// await waits for spans, each by its way from the producer's span.
+func (r *spanReceiver) await(t *testing.T, what, begin string, ways []string) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for _, way := range ways {
+		for got := r.ways(t); got[begin+way] == 0; got = r.ways(t) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: no span %q; there are %v", what, begin+way, got)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+// TestTracesOverHTTP follows a row that is posted, through the topic that is split by id, to its shard.
+func TestTracesOverHTTP(t *testing.T) {
+	rec := startReceiver(t)
+	s := configure(t, oneDay+fmt.Sprintf("tracing: {endpoint: %q}\n", rec.URL))
+	text, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.NewReplacer("pprof: true", "ingest: true", "keyed: true", "keyed: false").Replace(string(text))
+	if err := os.WriteFile(s.file, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := run(t, s)
+	p.wait(time.Minute, "take a row", func() bool {
+		req, err := http.NewRequest(http.MethodPost, "http://"+s.listen+"/api/v1/ingest/m/predictions",
+			strings.NewReader(`{"id":"a","probs":[0.5,0.5]}`))
+		if err != nil {
+			return false
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("traceparent", "00-"+producerTrace+"-"+producerSpan+"-01")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return false
+		}
+		defer res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+	in, out := s.topic("logits"), s.prefix+"."+s.topic("logits")+fmt.Sprintf("-by-id-%d", partitions)
+	rec.await(t, "of the shard", fmt.Sprintf("wait %s / process %s / send %s / ", in, in, out),
+		[]string{fmt.Sprintf("wait %s / process %s / validate / pair / join / stats", out, out)})
+	p.stop()
+}
+
 // TestTraces follows one message of a producer to the snapshot that it is part of, and the exemplars of its latencies
 // to a real Prometheus. Then the collector goes away, and nothing waits for it. The state is that without traces.
 func TestTraces(t *testing.T) {
@@ -108,16 +156,7 @@ func TestTraces(t *testing.T) {
 		topics("validate / join / apply / send TOPIC.calibrated"), "wait for label"}
 	await := func(what string, ways []string) {
 		t.Helper()
-		var got map[string]int
-		deadline := time.Now().Add(time.Minute)
-		for _, way := range ways {
-			for got = rec.ways(t); got[process+way] == 0; got = rec.ways(t) {
-				if time.Now().After(deadline) {
-					t.Fatalf("%s: no span %q; there are %v", what, process+way, got)
-				}
-				time.Sleep(100 * time.Millisecond)
-			}
-		}
+		rec.await(t, what, process, ways)
 	}
 	await("of the shard", ways)
 	kafkatest.Write(t, brokers, good[half:]...)

@@ -59,7 +59,7 @@ var rules = []struct {
 	{pkg: "sinks/metrics", may: []string{"pipeline", "pipeline/record", "sinks/history"}},
 	{pkg: "sinks/...", may: []string{"pipeline/...", "internal/binenc", "internal/setting", "arrowio",
 		"arrowio/archivefile", "calib/..."}},
-	{pkg: "web/ingest", may: []string{"arrowio", "arrowio/wire", "pipeline/inputs"},
+	{pkg: "web/ingest", may: []string{"arrowio", "arrowio/wire", "pipeline/inputs", "pipeline/tracing"},
 		third: []string{"golang.org/x/sync/semaphore", "google.golang.org/protobuf/encoding/protowire"}},
 	{pkg: "web/calibrate", may: []string{"arrowio", "calib/calibrator"},
 		third: []string{"golang.org/x/sync/semaphore"}},

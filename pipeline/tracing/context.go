@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"context"
 	"encoding/hex"
 	"math/rand/v2"
 )
@@ -47,6 +48,23 @@ func Parse(s string) (c Context, sampled, ok bool) {
 	}
 	c = Context{TraceID(trace), SpanID(span)}
 	return c, flags[0]&1 != 0, c.Trace != TraceID{} && c.Span != SpanID{}
+}
+
+// carried is the key of a header in a context.
+type carried struct{}
+
+// WithHeader returns ctx with a header that did not come with a record; one that is none is left out.
+func WithHeader(ctx context.Context, header string) context.Context {
+	if _, _, ok := Parse(header); !ok {
+		return ctx
+	}
+	return context.WithValue(ctx, carried{}, header)
+}
+
+// HeaderOf is the header in ctx; "" = none.
+func HeaderOf(ctx context.Context) string {
+	header, _ := ctx.Value(carried{}).(string)
+	return header
 }
 
 func lowerHex(s string) ([]byte, bool) {

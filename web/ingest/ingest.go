@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/wire"
 	"github.com/plumbline/plumbline/pipeline/inputs"
+	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
 // Writer makes messages durable.
@@ -93,7 +94,9 @@ func (h *Handler) newReader(rows string) *reader {
 }
 
 // ServeHTTP implements http.Handler.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mux.ServeHTTP(w, r.WithContext(tracing.WithHeader(r.Context(), r.Header.Get(tracing.Header))))
+}
 
 func (h *Handler) take(w http.ResponseWriter, r *http.Request, kind arrowio.Kind) {
 	if r.Method != http.MethodPost {

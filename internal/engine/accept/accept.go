@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/pipeline/tracing"
 	"github.com/plumbline/plumbline/web/ingest"
 )
 
@@ -72,6 +73,11 @@ func (w *writer) Put(ctx context.Context, kind arrowio.Kind, messages [][]byte) 
 		}
 		for _, p := range parts {
 			out = append(out, pipeline.Message{Stream: stream, Partition: int32(p.Place), Value: p.Value, Time: now})
+		}
+	}
+	if place := tracing.HeaderOf(ctx); place != "" {
+		for i := range out {
+			out[i].Headers = []pipeline.Header{{Key: tracing.Header, Value: []byte(place)}}
 		}
 	}
 	return w.sink.Write(ctx, out)
