@@ -91,7 +91,7 @@ func (r *spanReceiver) ways(t *testing.T) map[string]int {
 // await waits for spans, each by its way from the producer's span.
 func (r *spanReceiver) await(t *testing.T, what, begin string, ways []string) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for _, way := range ways {
 		for got := r.ways(t); got[begin+way] == 0; got = r.ways(t) {
 			if time.Now().After(deadline) {
@@ -152,8 +152,8 @@ func TestTraces(t *testing.T) {
 	kafkatest.Write(t, brokers, good[:half]...)
 	topics := func(way string) string { return strings.ReplaceAll(way, "TOPIC.", s.prefix+".") }
 	process := topics("wait TOPIC.logits / process TOPIC.logits / ")
-	ways := []string{"decode", "validate / join / apply / stats", "wait for checkpoint", "save checkpoint",
-		topics("validate / join / apply / send TOPIC.calibrated"), "wait for label"}
+	ways := []string{"decode", "validate / pair / join / apply / stats", "wait for checkpoint", "save checkpoint",
+		topics("validate / pair / join / apply / send TOPIC.calibrated"), "wait for label"}
 	await := func(what string, ways []string) {
 		t.Helper()
 		rec.await(t, what, process, ways)
