@@ -3,6 +3,9 @@ package acc
 import (
 	"fmt"
 	"math"
+	"sync"
+
+	"github.com/plumbline/plumbline/calib/metric"
 )
 
 const (
@@ -133,4 +136,48 @@ func checkDivides(m int) error {
 		return fmt.Errorf("%d bins: allowed are the divisors of %d: %w", m, GridCells, ErrShape)
 	}
 	return nil
+}
+
+// cellGroups are runs of neighbouring cells that a Summary has as one.
+type cellGroups struct {
+	of          [cellCount]uint16 // the middle cell of a cell's group, which stands for it
+	first, last [cellCount]uint16 // of the group of a cell
+}
+
+const (
+	groupWidth = 12 // intervals in a group, at most
+	groupShare = 16 // a group is at most 1/groupShare as wide as its distance from 0 and 1, if it is not one interval
+)
+
+// groupsOfCells returns groups that no edge divides: not of CoarseBins bins or fewer, and not of those that windows
+// show of predictions (SummaryBins) and of the CDF. A cell at an edge, and one of the tail, is its own group.
+var groupsOfCells = sync.OnceValue(func() *cellGroups {
+	g := new(cellGroups)
+	for first := 0; first < cellCount; {
+		last, j := first, first/2
+		if most := min(groupWidth, j/groupShare, (GridCells-j)/groupShare); !atEdge(first) {
+			for last+1 < tailFirst && !atEdge(last+1) && last-first < 2*(most-1) {
+				last++
+			}
+		}
+		for cell := first; cell <= last; cell++ {
+			g.of[cell], g.first[cell], g.last[cell] = uint16((first+last)/2), uint16(first), uint16(last)
+		}
+		first = last + 1
+	}
+	return g
+})
+
+// atEdge reports whether a cell is a point between two bins of a number that a Summary can show.
+func atEdge(cell int) bool {
+	if cell%2 != 0 || cell >= tailFirst {
+		return cell >= tailFirst
+	}
+	for m := 1; m <= SummaryBins; m++ {
+		shown := m <= CoarseBins || m == metric.CDFBins || m == SummaryBins
+		if shown && GridCells%m == 0 && cell/2%(GridCells/m) == 0 {
+			return true
+		}
+	}
+	return false
 }

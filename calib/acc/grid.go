@@ -21,8 +21,9 @@ const (
 // The cell is chosen from the exact float64; only the sums are rounded. Σ w·c of n rows may therefore lie up to
 // n·2^-33 outside Σw times the cell's interval: a reader that needs mean confidences inside it must clamp.
 type Grid struct {
-	t    table[uint16] // key 2·cell + outcome, below gridKeys
-	n, w int64         // totals over t. Invariant: every sum in t is at most w, every count at most n.
+	t      table[uint16] // key 2·cell + outcome, below gridKeys
+	n, w   int64         // totals over t. Invariant: every sum in t is at most w, every count at most n.
+	groups *cellGroups   // of a Summary: the cells are those that stand for groups
 }
 
 const gridKeys = 2 * cellCount
@@ -86,7 +87,7 @@ func (g *Grid) Reset() {
 }
 
 // Clone returns a deep copy.
-func (g *Grid) Clone() *Grid { return &Grid{g.t.clone(), g.n, g.w} }
+func (g *Grid) Clone() *Grid { return &Grid{g.t.clone(), g.n, g.w, g.groups} }
 
 const gridVersion = 1
 

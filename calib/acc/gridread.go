@@ -24,7 +24,7 @@ func cellSums(e entry) CellSums {
 	return CellSums{e[gN], unfix(e[gW]), unfix(e[gWC]), unfix(e[gWC2])}
 }
 
-// Cells yields the cells that have rows, in ascending order of confidence.
+// Cells yields the cells that have rows, or groups of them, in ascending order of confidence.
 func (g *Grid) Cells() iter.Seq[Cell] {
 	return func(yield func(Cell) bool) {
 		keys := g.t.sorted()
@@ -36,12 +36,22 @@ func (g *Grid) Cells() iter.Seq[Cell] {
 				i++
 				sums[1] = cellSums(g.t.nth(i, keys[i]))
 			}
-			lo, hi := cellBounds(cell)
+			lo, hi := g.bounds(cell)
 			if !yield(Cell{lo, hi, sums[0], sums[1]}) {
 				return
 			}
 		}
 	}
+}
+
+// bounds returns the interval that a cell of the grid stands for.
+func (g *Grid) bounds(cell int) (lo, hi float64) {
+	if g.groups == nil {
+		return cellBounds(cell)
+	}
+	lo, _ = cellBounds(int(g.groups.first[cell]))
+	_, hi = cellBounds(int(g.groups.last[cell]))
+	return lo, hi
 }
 
 // binSums adds the entries of each bin in integers, so that the result depends on the rows only.

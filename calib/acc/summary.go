@@ -16,9 +16,13 @@ const SummaryBins = 60
 
 // Summary holds of the rows of many sets what windows show: the exact sums of the sets, without those that no window
 // reads. These are Σ w·c², the labelled rows by margin, by negative entropy and by class, where the predictions'
-// margin and negative entropy lie inside SummaryBins bins, how the gap of a class-wise bin divides into probabilities
-// and hits, and, unless the summary is fine, how Σ w·c of labelled rows divides into the cells between edges of
-// CoarseBins bins or fewer.
+// margin and negative entropy lie inside SummaryBins bins, and how the gap of a class-wise bin divides into
+// probabilities and hits. The gaps of a set in bins but the first of a class are rounded to gapBits bits of its mean
+// weight, by which the class-wise ECE changes by less than 2^-gapBits.
+//
+// Unless the summary is fine, it has Σ w·c of labelled rows between the edges of CoarseBins bins or fewer only, and of
+// more than groupRows rows groups of cells in place of cells. The number of rows alone decides, so parts of many may
+// have either.
 //
 // A summary is where sums are added and read; there is one for many windows. Between, each window has a [Packed], which
 // takes a small part of the memory of a set. Make a summary with NewSummary; the zero value only reshapes.
@@ -176,7 +180,7 @@ func (s *Summary) addLabelled(l *Labelled) {
 	s.soft.merge(l.Soft)
 	s.scores, _ = s.scores.plus(&l.Scores)
 	s.lag.merge(&l.Lag)
-	c, m := s.class, uint32(l.ClassWise.m)
+	c, m, low := s.class, uint32(l.ClassWise.m), lowOf(&l.Scores)
 	for k, v := range l.ClassWise.dense {
 		c.dense[k] += v
 	}
@@ -191,18 +195,43 @@ func (s *Summary) addLabelled(l *Labelled) {
 		default:
 			d := c.t.at(key)
 			d[cW] += e[cW]
-			d[cWP] += e[cWP] - e[cWA]
+			d[cWP] += (e[cWP] - e[cWA] + 1<<low>>1) >> low << low
 		}
 	}
 	c.n, c.w = c.n+l.ClassWise.n, c.w+l.ClassWise.w
 }
 
+// gapBits is how many bits after the point a class-wise gap has, of rows whose mean weight is 1.
+const gapBits = 14
+
+// lowOf returns how many low bits of a set's class-wise gaps are rounded off.
+func lowOf(s *Scores) uint {
+	if s.n == 0 {
+		return 0
+	}
+	return uint(max(0, bits.Len64(uint64(s.w/s.n))-1-gapBits))
+}
+
+// groupRows is the number of rows, predictions or labelled, above which a summary has groups of cells.
+const groupRows = 1000
+
+// grouped reports whether the rows, with those that take room, are by groups, and sees to it.
+func (s *Summary) grouped() bool {
+	if s.fine || max(s.seen.n+s.room[0].n, s.scores.n+s.room[1].n) <= groupRows {
+		return false
+	}
+	for _, g := range []*summaryGrid{&s.seen, &s.labelled, &s.served} {
+		g.group()
+	}
+	return true
+}
+
 // AsSet returns the sums as a set. Of its class-wise bins only ECE is to be read, of its class counts only predictions,
-// of its grids not Σ w·c², of Seen.Margin and Seen.NegEnt only the numbers of rows in SummaryBins bins or fewer, and
-// unless the summary is fine, Σ w·c of labelled rows only in CoarseBins bins or fewer. It is valid until the summary
-// changes.
+// of its grids not Σ w·c², of Seen.Margin and Seen.NegEnt only the numbers of rows in SummaryBins bins or fewer. Unless
+// the summary is fine, its grids are for SummaryBins bins, those of the CDF, and CoarseBins or fewer, and Σ w·c of
+// labelled rows for the latter. It is valid until the summary changes.
 func (s *Summary) AsSet() *Set {
-	out := &s.read
+	out, grouped := &s.read, s.grouped()
 	if out.Classes = nil; s.classes.n > 0 {
 		out.Classes = s.classes
 	}
@@ -212,6 +241,15 @@ func (s *Summary) AsSet() *Set {
 	if out.Labelled = nil; s.scores.n > 0 {
 		out.Labelled = &Labelled{MSP: s.labelled.grid(), Served: s.served.grid(), Soft: s.soft, ClassWise: s.class,
 			Scores: s.scores, Lag: s.lag, Sample: &Sample{k: s.cfg.K, seed: s.cfg.SampleSeed}}
+	}
+	if !grouped {
+		return out
+	}
+	if out.Seen != nil {
+		out.Seen.MSP.groups = groupsOfCells()
+	}
+	if out.Labelled != nil {
+		out.Labelled.MSP.groups, out.Labelled.Served.groups = groupsOfCells(), groupsOfCells()
 	}
 	return out
 }
@@ -330,6 +368,23 @@ func (g *summaryGrid) reset() {
 	g.n, g.w = 0, 0
 }
 
+// group puts the sums of each group of cells into the cell that stands for it.
+func (g *summaryGrid) group() {
+	groups := groupsOfCells()
+	for key := range g.keys {
+		to := 2*groups.of[key/2] | key&1
+		if to == key {
+			continue
+		}
+		d, e := g.at(to), &g.sums[key]
+		for i, x := range e {
+			d[i] += x
+		}
+		*e = entry{}
+		g.used[key/64] &^= 1 << (key % 64)
+	}
+}
+
 // grid returns the sums as a grid, Σ w·c of a part at its first cell.
 func (g *summaryGrid) grid() Grid {
 	n := 0
@@ -348,7 +403,7 @@ func (g *summaryGrid) grid() Grid {
 		}
 		t.keys, t.ents = append(t.keys, key), append(t.ents, e)
 	}
-	return Grid{t, g.n, g.w}
+	return Grid{t: t, n: g.n, w: g.w}
 }
 
 // lastParts are the parts, by outcome, of the keys so far.

@@ -2,9 +2,11 @@ package plan
 
 import (
 	"encoding/csv"
+	"fmt"
 	"math"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,6 +150,26 @@ func TestImpossibleLoads(t *testing.T) {
 	} {
 		if l.Check() == nil {
 			t.Errorf("%+v is taken", l)
+		}
+	}
+}
+
+// TestBuckets: the plan has the table of bench/results/buckets.md.
+func TestBuckets(t *testing.T) {
+	text, err := os.ReadFile("../../bench/results/buckets.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range buckets {
+		row := fmt.Sprintf("| K = %.0f |", b.classes)
+		for _, p := range b.kb {
+			row += fmt.Sprintf(" %v |", p.y)
+			if p.y == math.Trunc(p.y) && p.y < 10 {
+				row = strings.TrimSuffix(row, " |") + ".0 |"
+			}
+		}
+		if !strings.Contains(string(text), row+"\n") {
+			t.Errorf("bench/results/buckets.md does not have %q", row)
 		}
 	}
 }
