@@ -154,7 +154,11 @@ func (p *Plan) memory(c *config.Config, onDisk float64) {
 	for _, w := range c.Windows {
 		window += windowBytes(&w, c, l, keys)
 	}
-	samples := (versions*float64(c.Sample.Rows) + float64(l.Keys)*float64(c.Sample.SliceRows)) * (sampledBytes + 4*k)
+	sampled := versions * float64(c.Sample.Rows)
+	if c.Unlabelled.ReadsRows("slice") {
+		sampled += float64(l.Keys) * float64(c.Sample.SliceRows)
+	}
+	samples := sampled * (sampledBytes + 4*k)
 	square := min(k, squareClasses)
 	perKey := keys*(keyBytes+keyClass*k+window) + versions*(0.03e6+squareBytes*square*square)
 	tasks := shards*(taskBytes+2*float64(c.Kafka.FetchMax)) + samples + perKey

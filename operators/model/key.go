@@ -223,12 +223,12 @@ func (t *stepper) close(names []string, pane int64) error {
 }
 
 // sampleOf returns how many sampled rows a key keeps. Refits read those of the whole version. Those of a slice serve
-// only its estimates before labels, which need the outputs of the calibrator.
+// only the estimates of its class shares.
 func (c *Config) sampleOf(k *stage.Key) int {
 	switch {
 	case k.Slice == "":
 		return c.SampleRows
-	case k.Estimator == nil:
+	case k.Estimator == nil || !c.Unlabelled.ReadsRows(k.Slice):
 		return 0
 	}
 	return min(c.SampleRows, c.SliceRows)

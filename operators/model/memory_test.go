@@ -348,7 +348,7 @@ func add(tb testing.TB, set *acc.Set, b *arrowio.Batch) int {
 	return b.N
 }
 
-// liveBytes is the formula of docs/operations.md for a slice, or a whole version, with the default windows.
+// liveBytes is the formula of bench/results/buckets.md for a slice, or a whole version, with the default windows.
 func (l load) liveBytes(tb testing.TB, panes int, whole bool) float64 {
 	const overhead, fixed, perClass = 300, 50_000, 500
 	rows, perPane := l.minute*l.pane.Minutes()*float64(panes), l.minute*l.pane.Minutes()
@@ -359,16 +359,15 @@ func (l load) liveBytes(tb testing.TB, panes int, whole bool) float64 {
 		bucketBytes(tb, rows, l.k) + // day
 		last*(bucketBytes(tb, perPane, l.k)+overhead) + // last5000
 		bucketBytes(tb, rows, l.k) // since the calibrator took force
-	sample, ofVersion := setting.Default[stats.SampleConfig](), 0.0
-	most := sample.SliceRows
-	if whole {
-		most, ofVersion = sample.Rows, 30_000+45*math.Pow(min(float64(l.k), 128), 2)
+	key := windows + 200*last + fixed + perClass*float64(l.k)
+	if !whole {
+		return key
 	}
-	sampled := math.Min(float64(most), rows) * float64(90+4*l.k)
-	return windows + 200*last + sampled + fixed + perClass*float64(l.k) + ofVersion
+	sampled := math.Min(float64(setting.Default[stats.SampleConfig]().Rows), rows) * float64(90+4*l.k)
+	return key + sampled + 30_000 + 45*math.Pow(min(float64(l.k), 128), 2)
 }
 
-// outputBytes is what docs/operations.md says that a slice publishes at the end of a slide.
+// outputBytes is what bench/results/buckets.md says that a slice publishes at the end of a slide.
 func (l load) outputBytes() float64 { return 13_000 * (4 + l.lag.Minutes()) }
 
 // taskBytes is the memory of a model task whatever its keys: where sums are added and read. Twice as much where rows

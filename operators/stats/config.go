@@ -40,7 +40,7 @@ type SampleConfig struct {
 	BytesPerCell int `yaml:"bytes_per_cell" default:"256KiB" min:"0" max:"1GiB"`
 	// Latest sampled rows that a model task keeps of a model version.
 	Rows int `yaml:"rows" default:"8192" min:"1" max:"10_000_000"`
-	// Latest sampled rows that it keeps of a slice; at most as many as rows.
+	// Latest sampled rows that it keeps of a slice, if unlabelled.classes is slices; at most as many as rows.
 	SliceRows int `yaml:"slice_rows" default:"512" min:"200" max:"10_000_000"`
 }
 

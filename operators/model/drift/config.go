@@ -27,6 +27,12 @@ type Config struct {
 	Classes string `yaml:"classes" default:"model" enum:"none|model|slices"`
 }
 
+// slicesToo is the value of Config.Classes for which slices count rows by class, too.
+const slicesToo = "slices"
+
+// ReadsRows reports whether the stage reads the sampled rows of a key. Those of a slice serve its class counts only.
+func (c *Config) ReadsRows(slice string) bool { return slice == "" || c.Classes == slicesToo }
+
 // References.
 const (
 	Pinned  = "pinned"

@@ -79,7 +79,7 @@ func (e *pastErrors) close(d *State) {
 // estimates returns the estimates that rest on the confidence alone: one, or two once the labelled reference is full
 // and tells right from wrong. cells are the rows by confidence, now their numbers by bin.
 func (d *State) estimates(cells []metric.Bin, now []float64) []unlabelled.Estimate {
-	est := []unlabelled.Estimate{unlabelled.ConfidenceBased(cells, d.q.at, d.stage.env.Bins)}
+	est := []unlabelled.Estimate{unlabelled.ConfidenceBased(cells, d.Confidence, d.stage.env.Bins)}
 	if d.ref.labelledFull(d.stage.cfg) {
 		if e, err := unlabelled.CorrectnessShift(d.ref.outcome[1], d.ref.outcome[0], now); err == nil {
 			est = append(est, e)

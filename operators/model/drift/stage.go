@@ -76,7 +76,19 @@ func (d *State) Merge(stage.KeyState) error { return nil }
 
 // Confidence implements stage.Estimator.
 func (d *State) Confidence(c float64) float64 {
-	return d.q.at(c)
+	return d.calibrated().at(c)
+}
+
+// calibrated returns the map of the key's rows, or of the whole version's: a slice that keeps no rows has none of its
+// own.
+func (d *State) calibrated() *confidenceMap {
+	if d.stage.cfg.ReadsRows(d.key.Slice) {
+		return &d.q
+	}
+	if whole, ok := d.stage.env.Whole(d.key.Version).Estimator.(*State); ok {
+		return &whole.q
+	}
+	return &d.q
 }
 
 // Reference implements stage.Estimator.
