@@ -28,7 +28,7 @@ did written "release, other systems" "built, in archives with sums and SBOMs; no
 step "images"
 $here/image.sh "$VERSION"
 did executed "image" "content, health check, demo on a read-only root"
-did executed "image-gpu" "content, the program starts; no GPU here"
+did executed "image-gpu" "content, trains on a stand-in for CUDA's driver, if made; no GPU here"
 step "package and units"
 make -s deb >/dev/null
 VERSION=$VERSION $here/deb.sh "$DEB"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # image.sh VERSION: builds deploy/docker/Dockerfile by buildah, without a daemon and without a network, writes it to
 # dist/image as an OCI layout, checks what is in it, and runs the demo in its root, read-only, as its user. On amd64 the
-# same for Dockerfile.gpu, dist/image-gpu; its program runs, and names the driver that only a host with a GPU mounts.
+# same for Dockerfile.gpu, dist/image-gpu; its program trains without a driver, and with the stand-in of `make cuda-fake`
+# where there is one.
 # Debian: apt-get install --no-install-recommends buildah umoci bubblewrap.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
@@ -74,5 +75,17 @@ content plumbline-gpu "/lib64/ld-linux-x86-64.so.2 /usr/bin/plumbline"
 grep -q 'NVIDIA_DRIVER_CAPABILITIES=compute,utility' "$tmp/plumbline-gpu.json" || fail "plumbline-gpu: the runtime would mount no CUDA"
 root=$tmp/plumbline-gpu/rootfs
 mkdir -p "$root/proc" "$root/dev"
-inside /usr/bin/plumbline --version >/dev/null || fail "plumbline-gpu: the program does not start"
-echo "image-gpu: $size MB, user 65532, glibc's loader and the program, which starts"
+train() {
+	inside --ro-bind examples/data /tmp/data --setenv LD_LIBRARY_PATH /usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib /usr/bin/plumbline \
+		train /tmp/data/features.parquet --head /tmp/data/head.safetensors -o "$1" --backend cuda --recipe ce >"$tmp/train.log" 2>&1 || true
+	grep -q "$2" "$tmp/train.log" && grep -q "written to $1" "$tmp/train.log" || { cat "$tmp/train.log"; fail "plumbline-gpu: train, want $2"; }
+}
+train /tmp/none "no driver: libcuda.so.1"
+with="no driver here"
+# The stand-in of `make cuda-fake`, where the runtime mounts the driver.
+if [[ -s .cache/libfakecuda.so ]]; then
+	cp .cache/libfakecuda.so "$root/usr/lib/x86_64-linux-gnu/libcuda.so.1"
+	train /tmp/new "training on a device"
+	with="trained on a stand-in for the driver"
+fi
+echo "image-gpu: $size MB, user 65532, glibc's loader and the program, $with"
