@@ -53,11 +53,15 @@ func drifts() []setting {
 	return out
 }
 
-// drifted divides the rows of a corruption: train, valid, and half of all test.
+// drifted divides the rows of a corruption, which have no times: train, valid, and half of all test.
 func drifted(all *data.Set, h *head.Head, seed uint64, train, valid int) problem {
 	rows := shuffled(all.N(), seed)
-	p := problem{in: recipe.Input{Train: all.Select(rows[:train]), Valid: all.Select(rows[train : train+valid]),
-		Current: h}}
+	p := problem{in: recipe.Input{
+		Train:   all.Select(rows[:train]),
+		Valid:   all.Select(rows[train : train+valid]),
+		Current: h,
+		Mixed:   true,
+	}}
 	p.cal, p.test = all.Select(rows[:train+valid]), all.Select(rows[all.N()/2:])
 	return p
 }
@@ -71,8 +75,12 @@ func clean() setting {
 
 func cleanOf(train, test *data.Set, h *head.Head, seed uint64) problem {
 	rows, held := shuffled(train.N(), seed), shuffled(test.N(), seed)
-	p := problem{in: recipe.Input{Train: train.Select(rows[:fineTuned]), Valid: test.Select(held[:validRows]),
-		Current: h}}
+	p := problem{in: recipe.Input{
+		Train:   train.Select(rows[:fineTuned]),
+		Valid:   test.Select(held[:validRows]),
+		Current: h,
+		Mixed:   true,
+	}}
 	p.cal, p.test = p.in.Valid, test.Select(held[validRows:])
 	return p
 }

@@ -56,7 +56,7 @@ func (r *Result) score(o *Options, d *dataset.Data, gemm head.GEMM, h heads) err
 	r.Rows, r.trained = d.Rows, h.trained
 	if r.Auto == nil {
 		var err error
-		in := recipe.Input{Train: d.Train, Valid: d.Valid}
+		in := recipe.Input{Train: d.Train, Valid: d.Valid, Mixed: o.Data.Mixed()}
 		if r.Temperature, r.Refused, err = recipe.Temperature(h.trained, in); err != nil {
 			return fmt.Errorf("temperature of the validation rows: %w", err)
 		}

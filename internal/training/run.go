@@ -110,7 +110,8 @@ func (o *Options) Run(ctx context.Context, file string) (*Result, error) {
 	r := &Result{File: file, D: d.Train.D, K: d.Train.K, Rows: d.Rows, Recipe: o.Plan.Name, Backend: b.Name(),
 		BLAS: blasName(gemm), Output: o.Output}
 	start := time.Now()
-	trained, err := o.train(ctx, recipe.Input{Train: d.Train, Valid: d.Valid, Current: current}, b, r)
+	in := recipe.Input{Train: d.Train, Valid: d.Valid, Current: current, Mixed: o.Data.Mixed()}
+	trained, err := o.train(ctx, in, b, r)
 	if errors.Is(err, context.Canceled) {
 		err = o.interrupted()
 	}

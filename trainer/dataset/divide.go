@@ -34,6 +34,9 @@ type Options struct {
 	Head                string // the file of the current head, for messages
 }
 
+// Mixed says that training and validation rows are of the same time.
+func (o Options) Mixed() bool { return o.Random && o.Validation.File == "" }
+
 // Data is the rows of all files.
 type Data struct {
 	Train, Valid, Hold *data.Set // hold may be nil

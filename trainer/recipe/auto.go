@@ -99,9 +99,9 @@ const averageName = "average"
 // the average of the linear heads that are as good as the best of them, or where there is none, the candidate of the
 // lowest validation NLL of those that are marked so. Of the others it takes that of the lowest validation NLL among
 // those that beat the baseline by a paired one-sided test at 5 %, corrected for their number; the baseline where none
-// does. Where there is a head that serves, what is taken must beat it by the same test and must not be worse on the
-// newest training rows, or it is kept. The temperature is in the weights of the head that is returned. A candidate that
-// diverges is reported and left out; the first must not.
+// does. Where there is a head that serves, what is taken must beat it by the same test and, unless rows are mixed, must
+// not be worse on the newest training rows, or it is kept. The temperature is in the weights of the head that is
+// returned. A candidate that diverges is reported and left out; the first must not.
 func RunAuto(ctx context.Context, candidates []Named, in Input, b backend.Backend) (*head.Head, AutoReport, error) {
 	return RunAutoWith(ctx, candidates, in, func(ctx context.Context, c Named) (*head.Head, Report, error) {
 		return Run(ctx, c.Config, in, b, nil)
@@ -219,7 +219,7 @@ func (s *scored) against(now *scored) {
 		return
 	}
 	p := paired(s.blocks, now.blocks)
-	s.OverCurrent, s.Spell = &p, s.trained > now.trained
+	s.OverCurrent, s.Spell = &p, !s.mixed && s.trained > now.trained
 }
 
 // sound says whether a head may be taken.
@@ -280,6 +280,7 @@ func assess(name string, h *head.Head, in Input) (*scored, error) {
 		return nil, err
 	}
 	s := score(name, h, in.Valid, blocks)
+	s.mixed = in.Mixed
 	recent, err := onTraining(name, h, in)
 	if err != nil {
 		return nil, err

@@ -188,11 +188,20 @@ func TestTemperatureOfOneSpell(t *testing.T) {
 	for i := range easy.Y {
 		row := easy.X[3*i : 3*i+3]
 		easy.Y[i] = int32(slices.Index(row, slices.Max(row)))
+		if i%5 == 0 { // or a temperature would have no bound
+			easy.Y[i] = (easy.Y[i] + 1) % 3
+		}
 	}
 	noisy, _ := calm(400, 0, 8)
-	got, why, err := recipe.Temperature(current.Tempered(4), recipe.Input{Train: noisy, Valid: easy})
-	if err != nil || got != 1 || why == "" {
+	in := recipe.Input{Train: noisy, Valid: easy}
+	got, why, err := recipe.Temperature(current.Tempered(4), in)
+	if err != nil || got != 1 || !strings.Contains(why, "training rows") {
 		t.Errorf("an easy time: %v, refused %q, %v", got, why, err)
+	}
+	// Rows that were drawn at random are of one time, and an easy one is not to be feared.
+	in.Mixed = true
+	if got, why, err = recipe.Temperature(current.Tempered(4), in); err != nil || got > 0.9 || why != "" {
+		t.Errorf("mixed rows: %v, refused %q, %v", got, why, err)
 	}
 }
 

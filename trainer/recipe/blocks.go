@@ -79,6 +79,7 @@ type scored struct {
 	blocks []float64
 	// trained is the mean NLL on the newest training rows.
 	trained float64
+	mixed   bool // Input.Mixed
 }
 
 // newest are the newest n rows of a set, or all.
@@ -158,7 +159,8 @@ func (s *scored) whole(t float64) float64 {
 //
 // A temperature below 1 makes a head surer than it learned to be. Where the time of the validation rows was an easy one
 // that is dear later. So the gain must be shown beyond the errors of blocks, and the newest training rows must agree:
-// they speak for such a temperature rather than against it, since the head was trained on them.
+// they speak for such a temperature rather than against it, since the head was trained on them; where rows are mixed
+// they are not asked.
 func (s *scored) temper(train *scored) error {
 	s.asItIs()
 	t, bound, err := s.fit(-1)
@@ -180,7 +182,7 @@ func (s *scored) temper(train *scored) error {
 		s.Refused = refusedBound
 	case !gain.below(autoLevel) && (t < 1 || gain.Mean >= 0):
 		s.Refused = refusedBlock
-	case t < 1 && train.whole(t) >= train.whole(1):
+	case !s.mixed && t < 1 && train.whole(t) >= train.whole(1):
 		s.Refused = refusedTrain
 	default:
 		s.Temperature, s.blocks = t, tempered

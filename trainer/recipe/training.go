@@ -19,6 +19,9 @@ type Input struct {
 	Train, Valid *data.Set
 	// Current is the head that serves; required where the recipe starts from it.
 	Current *head.Head
+	// Mixed says that validation rows are of no later time than training rows, as where they were drawn at random.
+	// Then a gain on them cannot be of their time alone, and training rows have no say about it.
+	Mixed bool
 	// CDF has a stream's counts of the CSF for the loss au, or is nil: then it counts its mini-batches.
 	CDF []float64
 	// Stop, where it is closed, ends a step with backend.ErrStopped in the middle of its epoch.

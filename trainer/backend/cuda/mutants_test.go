@@ -3,6 +3,7 @@ package cuda
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
@@ -15,8 +16,10 @@ import (
 
 var (
 	everyMutant = flag.Int("mutants", 0, "of so many changes of the PTX try one; 0: none")
+	mutantSeed  = flag.Uint64("mutant-seed", 1, "seed of their order, which decides which are tried")
+	mutantTime  = flag.Duration("mutant-time", time.Hour, "begin no other change after this `time`")
 	mutantTable = flag.String("mutant-table", "", "file for the table of TestMutants")
-	mutantLines = flag.String("mutant-lines", "", "only lines whose numbers match this regular expression")
+	mutantOnly  = flag.String("mutant-only", "", "only changes whose text, as the table has it, matches this")
 )
 
 // How an instruction is changed: the numbers of testdata/fakecuda/ptx.h.
@@ -33,6 +36,10 @@ type mutant struct {
 	line, how    int
 	class        string
 	kernel, text string
+}
+
+func (m mutant) String() string {
+	return fmt.Sprintf("%s line %d %s: %s", m.kernel, m.line, howNames[m.how], m.text)
 }
 
 var (
@@ -114,20 +121,22 @@ func TestMutants(t *testing.T) {
 	s := needStand(t)
 	checks := reached(t, s)
 	var tried, caught = map[string]int{}, map[string]int{}
-	chosen := regexp.MustCompile(*mutantLines)
+	chosen := regexp.MustCompile(*mutantOnly)
 	var missed []string
 	start := time.Now()
-	for i, m := range mutants() {
-		if i%*everyMutant != 0 || !chosen.MatchString(fmt.Sprint(m.line)) {
-			continue
+	all := slices.DeleteFunc(mutants(), func(m mutant) bool { return !chosen.MatchString(m.String()) })
+	rand.New(rand.NewPCG(*mutantSeed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, m := range all[:(len(all)+*everyMutant-1) / *everyMutant] {
+		if time.Since(start) > *mutantTime {
+			break
 		}
 		key := m.class + " " + howNames[m.how]
 		tried[key]++
 		if s.catches(t, checks, m) {
 			caught[key]++
 		} else {
-			missed = append(missed, fmt.Sprintf("%s line %d %s: %s", m.kernel, m.line, howNames[m.how], m.text))
-			t.Logf("not noticed: %s", missed[len(missed)-1])
+			missed = append(missed, m.String())
+			t.Logf("not noticed: %s", m)
 		}
 	}
 	table(t, tried, caught, missed, time.Since(start))

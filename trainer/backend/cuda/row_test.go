@@ -35,7 +35,13 @@ func newRowCase(k int) rowCase {
 			}
 		}
 		if i%4 == 3 {
-			row[(i*17+5)%k] = 3
+			// The second is one that the same thread reads, of the larger k: before the first, or behind it.
+			at := (i*17 + 5) % k
+			second := (at + 256) % k
+			if i%8 == 3 {
+				second = (at + 256*(k-1)) % k // at − 256
+			}
+			row[second], row[at] = 2, 3
 		}
 		top, second := largestTwo(row)
 		c.z, c.top, c.second = append(c.z, row...), append(c.top, top), append(c.second, second)

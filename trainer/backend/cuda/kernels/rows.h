@@ -72,11 +72,11 @@ DEVICE Best<n> largest_of(int k, Best<n> *shared, F f) {
 		half /= 2;
 		if (THREAD < half) {
 			Best<n> from = shared[THREAD + half];
-			UNROLL for (int i = 0; i < n; i++) {
-				float v = from.v[i];
-				int j = from.i[i];
-				insert(&b, v, j, above(v, j, b.v[0], b.i[0]), above(v, j, b.v[n - 1], b.i[n - 1]));
-			}
+			float v = from.v[0], w = from.v[n - 1];
+			int i = from.i[0], j = from.i[n - 1];
+			insert(&b, v, i, above(v, i, b.v[0], b.i[0]), above(v, i, b.v[n - 1], b.i[n - 1]));
+			// The second of a pair is behind its first, and so never the first of all.
+			if (n == 2) insert(&b, w, j, false, above(w, j, b.v[n - 1], b.i[n - 1]));
 			shared[THREAD] = b;
 		}
 		BARRIER();
