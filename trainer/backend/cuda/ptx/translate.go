@@ -34,7 +34,8 @@ var (
 	addressText  = regexp.MustCompile(`^\[(%?\w+)(?:\+(-?\d+))?\]$`)
 )
 
-// gap lies between the variables of shared memory, so that an index out of one is not in another.
+// gap lies between the variables of shared memory, and behind those of local memory, so that an index out of one is not
+// in another, nor in what the stand-in has on its stack.
 const gap = 256
 
 // writer translates one function.
@@ -93,7 +94,7 @@ func (w *writer) function() error {
 	}
 	fmt.Fprintf(w, "static %s %s([[maybe_unused]] const u64 *param) {\n", result, w.f.name)
 	for _, v := range w.f.local {
-		fmt.Fprintf(w, "\talignas(%d) u8 %s[%d];\n", v.align, v.name, v.bytes)
+		fmt.Fprintf(w, "\talignas(%d) u8 %s[%d];\n", v.align, v.name, v.bytes+gap)
 		fmt.Fprintf(w, "\tmemset(%s, 0xff, sizeof %s);\n", v.name, v.name)
 		w.symbols[v.name] = "(u64)" + v.name
 	}
