@@ -202,6 +202,7 @@ detection-bench: $(DETECTION_OUT)/frozen.json $(DETECTION_OUT)/cbpe.json
 	$(call benchmark,detect) -stage report -out $(DETECTION_OUT) -docs "$(DETECTION_DOCS)" $(DETECTION)
 	$(call benchmark,detect) -stage regimes -docs "$(DETECTION_DOCS)"
 	$(call benchmark,detect) -stage rules -docs "$(DETECTION_DOCS)"
+	$(call benchmark,detect) -stage classes -docs "$(DETECTION_DOCS)"
 
 # What the range of the accuracy before labels holds, under real shifts.
 .PHONY: estimates-bench

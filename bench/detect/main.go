@@ -18,7 +18,7 @@ func main() {
 	flag.StringVar(&o.out, "out", ".cache/detection", "folder for streams and results")
 	flag.StringVar(&o.stage, "stage", "ours",
 		"ours and peers: measure; export: streams for river itself; report: tables from the results; "+
-			"regimes, rules, shifts: tables of their own")
+			"classes, regimes, rules, shifts: tables of their own")
 	flag.StringVar(&o.docs, "docs", "", "file whose section \"detection\" the report replaces")
 	flag.IntVar(&o.runs, "runs", 1000, "runs of the streams on which nobody may alarm")
 	flag.IntVar(&o.first, "first-run", 0,
@@ -34,10 +34,11 @@ func main() {
 		"regimes": regimeTable,
 		"rules":   ruleTable,
 		"shifts":  shiftTable,
+		"classes": classTable,
 	}[o.stage]
 	if stage == nil {
-		fmt.Fprintf(os.Stderr, "detection bench: stage is %q, allowed are export, ours, peers, regimes, report, rules "+
-			"and shifts\n", o.stage)
+		fmt.Fprintf(os.Stderr, "detection bench: stage is %q, allowed are classes, export, ours, peers, regimes, "+
+			"report, rules and shifts\n", o.stage)
 		os.Exit(2)
 	}
 	if err := stage(o); err != nil {

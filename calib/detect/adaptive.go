@@ -8,10 +8,13 @@ type remembered struct{ n, c, a float64 }
 // memory holds what past panes have shown, by half-life and bin. It is known before a pane, so bets may depend on it.
 type memory [len(halfLives)][]remembered
 
-func newMemory(bins int) memory {
+// newMemory returns an empty memory. That of NullClass, which has no adaptive experts, is for evidence: one half-life.
+func newMemory(d *dictionary) memory {
 	var m memory
 	for h := range m {
-		m[h] = make([]remembered, bins)
+		if h == 0 || d.spec.Null != NullClass {
+			m[h] = make([]remembered, len(d.bins)/d.spec.cells())
+		}
 	}
 	return m
 }
@@ -20,8 +23,8 @@ func newMemory(bins int) memory {
 func (m *memory) add(p Pane, rows float64) {
 	for h, bins := range m {
 		keep := math.Exp2(-rows / halfLives[h])
-		for j, s := range p {
-			r := &bins[j]
+		for j := range bins {
+			r, s := &bins[j], p[j]
 			r.n = r.n*keep + s.N()
 			r.c = r.c*keep + s.C1 + s.C0
 			r.a = r.a*keep + s.N1

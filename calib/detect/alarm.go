@@ -17,6 +17,11 @@ type AlarmSpec struct {
 	Ever       bool       // as in Spec
 	Reference  *Reference // nil: calibration itself; else change against this curve
 
+	// Classes asks for a third test, NullClass of so many classes, at classShare of Alpha; 0 for none. It needs Ever
+	// and Reference unset.
+	Classes      int
+	EpsilonClass float64 // its tolerance; default .1
+
 	// Accuracy asks for one test in the place of both, NullAccuracy at all of Alpha: a fall of accuracy by more than
 	// EpsilonAccuracy, default .02, from that of Reference, which it needs.
 	Accuracy        bool
@@ -24,8 +29,13 @@ type AlarmSpec struct {
 }
 
 // Alarm is the headline test on ECE (NullECE) beside the diagnosis by bin (NullBin), for one key; or the headline is
-// NullAccuracy, and Diagnosis is nil. Together they have E[false alarms by pane t] ≤ α·t, each counted once.
-type Alarm struct{ Headline, Diagnosis *Detector }
+// NullAccuracy, and Diagnosis is nil. Classes is the test by predicted class, nil unless asked for. Together they have
+// E[false alarms by pane t] ≤ α·t, each counted once.
+type Alarm struct{ Headline, Diagnosis, Classes *Detector }
+
+// classShare is the share of Alpha that the test by class has, if there is one. The others become slower by
+// ln(1/(1 - classShare)) of about 17 nats, 1.3 %.
+const classShare = .2
 
 // NewAlarm returns an alarm without any rows; ErrSpec where the specification is out of range.
 func NewAlarm(s AlarmSpec) (*Alarm, error) {
@@ -46,6 +56,13 @@ func NewAlarm(s AlarmSpec) (*Alarm, error) {
 	if !(s.Headline > 0 && s.Headline < 1) {
 		return nil, fmt.Errorf("share of the headline is %v, allowed between 0 and 1: %w", s.Headline, ErrSpec)
 	}
+	classes, err := newClasses(s)
+	if err != nil {
+		return nil, err
+	}
+	if classes != nil {
+		s.Alpha *= 1 - classShare
+	}
 	head, err := New(Spec{Null: NullECE, Bins: s.Bins, Epsilon: s.EpsilonECE, Alpha: s.Alpha * s.Headline, Ever: s.Ever,
 		Reference: s.Reference})
 	if err != nil {
@@ -56,7 +73,22 @@ func NewAlarm(s AlarmSpec) (*Alarm, error) {
 	if err != nil {
 		return nil, fmt.Errorf("diagnosis: %w", err)
 	}
-	return &Alarm{head, diag}, nil
+	return &Alarm{head, diag, classes}, nil
+}
+
+// newClasses returns the test by class that s asks for, or nil.
+func newClasses(s AlarmSpec) (*Detector, error) {
+	if s.Classes == 0 {
+		return nil, nil
+	}
+	if s.Ever || s.Reference != nil {
+		return nil, fmt.Errorf("test by class with ever or a reference: %w", ErrSpec)
+	}
+	d, err := New(Spec{Null: NullClass, Bins: s.Classes, Epsilon: s.EpsilonClass, Alpha: s.Alpha * classShare})
+	if err != nil {
+		return nil, fmt.Errorf("classes: %w", err)
+	}
+	return d, nil
 }
 
 // Bins returns M.
@@ -67,6 +99,9 @@ func (a *Alarm) Fresh() *Alarm {
 	f := &Alarm{Headline: a.Headline.Fresh()}
 	if a.Diagnosis != nil {
 		f.Diagnosis = a.Diagnosis.Fresh()
+	}
+	if a.Classes != nil {
+		f.Classes = a.Classes.Fresh()
 	}
 	return f
 }
@@ -89,8 +124,8 @@ func (a *Alarm) LogE() float64 {
 
 // Fired is what an alarm shows: the evidence of its tests at the pane where at least one of them fired.
 type Fired struct {
-	Headline, Diagnosis *Evidence // Diagnosis is nil where there is no such test
-	ECE, Bin, Accuracy  bool      // which of them fired
+	Headline, Diagnosis, Classes *Evidence // nil where there is no such test
+	ECE, Bin, Accuracy, Class    bool      // which of them fired
 }
 
 // Current returns what speaks against the nulls so far. The test with more evidence is named as the one that fired.
@@ -106,9 +141,35 @@ func (a *Alarm) Current() *Fired {
 	return f
 }
 
-// Observe takes the sums of the next pane, as Detector.Observe does. The result is nil unless an alarm was raised; each
-// test goes back to its start after an alarm of its own only.
-func (a *Alarm) Observe(id int64, p Pane) (*Fired, error) {
+// Observe takes the sums of the next pane, as Detector.Observe does, by bin and, for the test by class, of the same
+// rows by ClassCell. The result is nil unless an alarm was raised; each test goes back to its start after an alarm of
+// its own only.
+func (a *Alarm) Observe(id int64, p, classes Pane) (*Fired, error) {
+	if a.Classes == nil {
+		return a.observe(id, p)
+	}
+	if err := classes.check(a.Classes.dict.spec); err != nil {
+		return nil, fmt.Errorf("classes: %w", err)
+	}
+	f, err := a.observe(id, p)
+	if err != nil {
+		return nil, err
+	}
+	class, err := a.Classes.Observe(id, classes) // checked above
+	if err != nil || class == nil && f == nil {
+		return nil, err
+	}
+	if f == nil {
+		f = &Fired{Headline: a.Headline.Current(), Diagnosis: a.Diagnosis.Current()}
+	}
+	if f.Classes, f.Class = class, class != nil; class == nil {
+		f.Classes = a.Classes.Current()
+	}
+	return f, nil
+}
+
+// observe gives the pane to the tests by bin.
+func (a *Alarm) observe(id int64, p Pane) (*Fired, error) {
 	head, err := a.Headline.Observe(id, p)
 	if err != nil {
 		return nil, err
@@ -136,14 +197,18 @@ func (a *Alarm) Observe(id int64, p Pane) (*Fired, error) {
 	return f, nil
 }
 
-// AppendBinary appends the state of both tests, each with its length before it; that of a test that is not there is
-// empty.
+// AppendBinary appends the state of the tests, each with its length before it; that of a diagnosis that is not there is
+// empty, that of a test by class left out.
 func (a *Alarm) AppendBinary(b []byte) ([]byte, error) {
 	b, err := binenc.AppendBlock(b, a.Headline.AppendBinary)
 	if err != nil || a.Diagnosis == nil {
 		return binenc.AppendBytes(b, nil), err
 	}
-	return binenc.AppendBlock(b, a.Diagnosis.AppendBinary)
+	b, err = binenc.AppendBlock(b, a.Diagnosis.AppendBinary)
+	if err != nil || a.Classes == nil {
+		return b, err
+	}
+	return binenc.AppendBlock(b, a.Classes.AppendBinary)
 }
 
 // maxState bounds the encoded state of one test.
@@ -154,6 +219,10 @@ const maxState = 1 << 16
 func (a *Alarm) UnmarshalBinary(data []byte) error {
 	r := binenc.NewReader(data)
 	head, diag := r.Bytes(maxState), r.Bytes(maxState)
+	var classes []byte
+	if a.Classes != nil {
+		classes = r.Bytes(maxState)
+	}
 	if a.Diagnosis == nil && len(diag) > 0 {
 		r.Failf("state of a diagnosis of %d bytes in that of an alarm on accuracy", len(diag))
 	}
@@ -167,6 +236,11 @@ func (a *Alarm) UnmarshalBinary(data []byte) error {
 	if n.Diagnosis != nil {
 		if err := n.Diagnosis.UnmarshalBinary(diag); err != nil {
 			return fmt.Errorf("diagnosis: %w", err)
+		}
+	}
+	if n.Classes != nil {
+		if err := n.Classes.UnmarshalBinary(classes); err != nil {
+			return fmt.Errorf("classes: %w", err)
 		}
 	}
 	*a = *n

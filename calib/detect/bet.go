@@ -17,12 +17,12 @@ func newBins(s Spec) []bin {
 		return []bin{{lo: level - margin, hi: level + margin, mid: level, slack: r.AccuracySlack,
 			tol: s.Epsilon + margin + r.AccuracySlack}}
 	}
-	bins := make([]bin, s.Bins)
-	m := float64(s.Bins)
+	bins := make([]bin, s.Bins*s.cells())
 	for j := range bins {
 		b := &bins[j]
-		*b = bin{lo: float64(j)/m - margin, hi: float64(j+1)/m + margin, mid: (float64(j) + .5) / m, tol: s.Epsilon +
-			margin}
+		lo, hi := s.edges(j)
+		mid := (float64(j) + .5) / float64(s.Bins)
+		*b = bin{lo: lo - margin, hi: hi + margin, mid: mid, tol: s.Epsilon + margin}
 		if r := s.Reference; r != nil {
 			b.bias = r.Bias[j]
 			if r.Slack != nil {

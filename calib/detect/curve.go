@@ -22,7 +22,7 @@ import (
 // ErrSpec; ErrPane where p holds no rows or sums that no rows have. Reference: Morris, Parametric Empirical Bayes
 // Inference, JASA 1983; τ² by moments as in DerSimonian, Laird 1986 with weights n_j.
 func ReferenceCurve(p Pane, z float64) (*Reference, error) {
-	if err := p.check(len(p)); err != nil {
+	if err := p.check(Spec{Bins: len(p)}); err != nil {
 		return nil, err
 	}
 	if !(z >= 0) {

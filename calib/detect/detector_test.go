@@ -28,7 +28,7 @@ func stateOf(t testing.TB, a *Alarm) []byte {
 
 func observe(t testing.TB, a *Alarm, id int64, p Pane) *Fired {
 	t.Helper()
-	f, err := a.Observe(id, p)
+	f, err := a.Observe(id, p, nil)
 	if err != nil {
 		t.Fatalf("pane %d: %v", id, err)
 	}
@@ -146,11 +146,11 @@ func TestRefused(t *testing.T) {
 	} {
 		p := make(Pane, 15)
 		p[3] = c.sum
-		if _, err := a.Observe(c.id, p); !errors.Is(err, ErrPane) {
+		if _, err := a.Observe(c.id, p, nil); !errors.Is(err, ErrPane) {
 			t.Errorf("%s: error %v, want ErrPane", name, err)
 		}
 	}
-	if _, err := a.Observe(8, make(Pane, 10)); !errors.Is(err, ErrPane) {
+	if _, err := a.Observe(8, make(Pane, 10), nil); !errors.Is(err, ErrPane) {
 		t.Errorf("10 bins: error %v, want ErrPane", err)
 	}
 	if !bytes.Equal(before, stateOf(t, a)) {
@@ -299,7 +299,7 @@ func FuzzAlarmUnmarshal(f *testing.F) {
 		if !bytes.Equal(stateOf(t, n), b) {
 			t.Fatal("an accepted blob does not encode to itself")
 		}
-		if _, err := n.Observe(math.MaxInt64, next); err != nil {
+		if _, err := n.Observe(math.MaxInt64, next, nil); err != nil {
 			t.Fatal(err)
 		}
 		if e := n.Headline.LogE(); math.IsNaN(e) {

@@ -32,8 +32,8 @@ type expert struct {
 	half      int     // index into halfLives, of an adaptive expert
 	shy       float64 // share of the noise that is taken off the growth of an adaptive expert of NullECE
 	theta     float64 // stake of a fixed expert of NullECE
-	chords    []chord // by bin; one for a local expert
-	bets      uint64  // bins with a bet, as bits
+	chords    []chord // by bin; one for a local expert, of NullClass ClassBands
+	bets      uint64  // bins with a bet, of NullClass the class, as bits
 }
 
 // halfLives, in rows, over which adaptive experts remember.
@@ -67,6 +67,8 @@ func newDictionary(s Spec) *dictionary {
 		d.experts = binExperts(d.bins, s.Epsilon)
 	case NullAccuracy:
 		d.experts = accuracyExperts(d.bins, s.Epsilon)
+	case NullClass:
+		d.experts = classExperts(d.bins)
 	default:
 		d.setStake()
 		d.experts = d.eceExperts()
@@ -130,6 +132,8 @@ var (
 	// localShares are those of the sizes among the local experts: most errors of one bin are of middling size.
 	localShares = [...]float64{1, 2, 1}
 	eceStakes   = [...]float64{.05, .1, .2, .4, .8}
+	// classStakes are signed by direction. A stake of .8 is best where a class is off by about .35, .4 by .2.
+	classStakes = [...]float64{-.8, -.4, .4}
 )
 
 // sure is the confidence above which unsure experts do not bet: they leave out the bins that reach beyond it. Rows that
@@ -198,6 +202,23 @@ func accuracyExperts(bins []bin, eps float64) []expert {
 		adaptive = append(adaptive, expert{kind: Adaptive, bin: -1, half: h})
 	}
 	return joinGroups([]float64{3, 1}, fixed, adaptive)
+}
+
+// classExperts returns the dictionary of NullClass: bets on one class each, all of the same weight.
+func classExperts(bins []bin) []expert {
+	var local []expert
+	for k := range len(bins) / ClassBands {
+		for _, stake := range classStakes {
+			s := math.Copysign(1, stake)
+			theta := min(math.Abs(stake), stakeShare/(1+bins[0].tol))
+			x := expert{kind: Local, dir: s, bin: k}
+			for _, b := range bins[k*ClassBands : (k+1)*ClassBands] {
+				x.chords = append(x.chords, b.newChord(theta, s, b.tol))
+			}
+			local = keep(local, x)
+		}
+	}
+	return joinGroups([]float64{1}, local)
 }
 
 // joinGroups shares a weight of 1 over the groups that have experts.

@@ -6,7 +6,7 @@
 //
 //	alarm, err := detect.NewAlarm(detect.AlarmSpec{}) // ECE above .02, or a bin off by .05
 //	pane, err := detect.FromGrid(grid, alarm.Bins())
-//	fired, err := alarm.Observe(labelPane, pane)
+//	fired, err := alarm.Observe(labelPane, pane, nil)
 //	if fired != nil { ... fired.Headline.LogE, fired.Headline.Since, fired.Diagnosis.Bins ... }
 //
 // Two tests compare with a reference window (ReferenceCurve): the change mode, Spec.Reference with a small ε, and

@@ -18,7 +18,9 @@ type Evidence struct {
 	// Direction is the sign of a - c that the best expert bet on: -1 overconfident, 1 underconfident, 0 both.
 	Direction int
 	Experts   []ExpertEvidence // the largest w·R, at most 5
-	Bins      []BinEvidence    // all bins, ascending; of NullAccuracy one, whose confidence is the reference's accuracy
+	// Bins are all bins, ascending; of NullAccuracy one, whose confidence is the reference's accuracy; of NullClass the
+	// classes, without Lo, Hi and Long.
+	Bins []BinEvidence
 }
 
 // ExpertEvidence is one expert's part.
@@ -70,8 +72,12 @@ func (d *Detector) Current() *Evidence {
 
 // binEvidence returns the memory of every bin, and the best of its local experts.
 func (d *Detector) binEvidence() []BinEvidence {
-	out := make([]BinEvidence, len(d.dict.bins))
+	out := make([]BinEvidence, len(d.past[0]))
 	for j := range out {
+		if d.dict.spec.Null == NullClass {
+			out[j] = BinEvidence{Since: d.last, Recent: d.past[0][j].means(0)}
+			continue
+		}
 		bias := d.dict.bins[j].bias
 		m := float64(len(out))
 		out[j] = BinEvidence{Lo: float64(j) / m, Hi: float64(j+1) / m, Reference: bias, Since: d.last,

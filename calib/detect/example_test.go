@@ -27,7 +27,7 @@ func ExampleAlarm() {
 		if err != nil {
 			panic(err)
 		}
-		fired, err := alarm.Observe(pane, p)
+		fired, err := alarm.Observe(pane, p, nil)
 		if err != nil {
 			panic(err)
 		}

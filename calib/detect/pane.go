@@ -17,8 +17,52 @@ type BinSums struct{ N1, C1, N0, C0 float64 }
 // N returns Σw of the bin.
 func (b BinSums) N() float64 { return b.N1 + b.N0 }
 
-// Pane holds the sums of M equal-width bins (j/M, (j+1)/M]; confidence 0 is in the first.
+// Pane holds the sums of M equal-width bins (j/M, (j+1)/M]; confidence 0 is in the first. For NullClass it holds
+// those of the cells of ClassCell.
 type Pane []BinSums
+
+// classEdges are the bands of confidence that the rows of a predicted class are summed in: the narrower, the less of a
+// bet's growth is lost to the chord. The stake is one for all bands, as the null speaks of classes only.
+var classEdges = [...]float64{0, .4, .55, .7, .8, .9, 1}
+
+// ClassBands is the number of cells of a class in a pane for NullClass.
+const ClassBands = len(classEdges) - 1
+
+// ClassCell returns the cell of a row of confidence c, in (0, 1], that is predicted as class.
+func ClassCell(class int, c float64) int {
+	band := 0
+	for band < ClassBands-1 && c > classEdges[band+1] {
+		band++
+	}
+	return class*ClassBands + band
+}
+
+// ByClass returns the sums of the classes of a pane for NullClass.
+func (p Pane) ByClass() Pane {
+	out := make(Pane, len(p)/ClassBands)
+	for j, b := range p {
+		d := &out[j/ClassBands]
+		d.N1, d.C1, d.N0, d.C0 = d.N1+b.N1, d.C1+b.C1, d.N0+b.N0, d.C0+b.C0
+	}
+	return out
+}
+
+// cells returns how many cells of a pane Bins counts as one.
+func (s Spec) cells() int {
+	if s.Null == NullClass {
+		return ClassBands
+	}
+	return 1
+}
+
+// edges returns the confidences between which rows of cell j are.
+func (s Spec) edges(j int) (lo, hi float64) {
+	if s.Null == NullClass {
+		return classEdges[j%ClassBands], classEdges[j%ClassBands+1]
+	}
+	m := float64(s.Bins)
+	return float64(j) / m, float64(j+1) / m
+}
 
 // FromGrid returns the pane of the labelled rows of g with m bins, m a divisor of 3600, else acc.ErrShape. Exact
 // but for Σ w·c, off by at most 2^-33 a row; the detectors allow for that where weights are at least 2^-10. The grid
@@ -71,16 +115,17 @@ func (p Pane) flat(c float64) BinSums {
 // maxWeight is the largest Σw of a pane: four times what a grid can hold. It keeps every number of a detector finite.
 const maxWeight = 1 << 34
 
-// check returns ErrPane unless p has m bins and every mean confidence lies in its bin.
-func (p Pane) check(m int) error {
+// check returns ErrPane unless p has the bins of s and every mean confidence lies in its bin.
+func (p Pane) check(s Spec) error {
+	m := s.Bins * s.cells()
 	if len(p) != m {
 		return fmt.Errorf("pane of %d bins, detector of %d: %w", len(p), m, ErrPane)
 	}
 	for j, b := range p {
-		lo, hi := float64(j)/float64(m)-margin, float64(j+1)/float64(m)+margin
-		if !within(b.N1, b.C1, lo, hi) || !within(b.N0, b.C0, lo, hi) {
+		lo, hi := s.edges(j)
+		if !within(b.N1, b.C1, lo-margin, hi+margin) || !within(b.N0, b.C0, lo-margin, hi+margin) {
 			return fmt.Errorf("bin %d: sums n1=%g c1=%g n0=%g c0=%g: mean confidence allowed in (%g, %g]: %w", j,
-				b.N1, b.C1, b.N0, b.C0, float64(j)/float64(m), float64(j+1)/float64(m), ErrPane)
+				b.N1, b.C1, b.N0, b.C0, lo, hi, ErrPane)
 		}
 	}
 	return nil

@@ -22,6 +22,9 @@ const (
 	// its slack and its dip: accuracy is not below what it was at times in the reference window; confidences play no
 	// part. It is one side of NullBin for a model that is always A - D sure.
 	NullAccuracy
+	// NullClass is |E[r of row i | past, predicted class k]| ≤ ε for every row i and class k: no predicted class is off
+	// by more than ε. Neither NullECE nor NullBin says so, as errors of classes cancel. Its panes are by ClassCell.
+	NullClass
 )
 
 func (n Null) String() string {
@@ -32,6 +35,8 @@ func (n Null) String() string {
 		return "bin"
 	case NullAccuracy:
 		return "accuracy"
+	case NullClass:
+		return "class"
 	}
 	return fmt.Sprintf("Null(%d)", uint8(n))
 }
@@ -42,9 +47,12 @@ const (
 	DefaultECE      = .02
 	DefaultBin      = .05
 	DefaultAccuracy = .02
+	DefaultClass    = .1
 	PanesPerYear10  = 3_150_000
 
 	maxBins = 60
+	// MaxClasses bounds K of NullClass.
+	MaxClasses = maxBins
 )
 
 // Reference is the calibration curve that the change mode compares with, by bin: Bias[j] is β_j, mean a - c of the
@@ -62,8 +70,8 @@ func (r *Reference) Level() float64 { return r.Accuracy - r.AccuracyDip }
 // Spec is the specification of a detector. Zero values stand for the defaults.
 type Spec struct {
 	Null    Null
-	Bins    int     // M, a divisor of 3600, 2 to 60; default 15
-	Epsilon float64 // tolerance, in (0, .5]; default .02, for NullBin .05
+	Bins    int     // M, a divisor of 3600, 2 to 60; default 15. Of NullClass K, 2 to 60
+	Epsilon float64 // tolerance, in (0, .5]; default .02, for NullBin .05, for NullClass .1
 	// Alpha is 1/(least average number of panes to a false alarm), in (0, 1); default 1/3,150,000. With Ever it is the
 	// probability that there ever is a false alarm.
 	Alpha float64
@@ -75,18 +83,19 @@ type Spec struct {
 
 // withDefaults returns s with defaults filled in, or ErrSpec.
 func (s Spec) withDefaults() (Spec, error) {
-	if s.Null > NullAccuracy {
-		return s, fmt.Errorf("null is %d, allowed ece (0), bin (1) and accuracy (2): %w", s.Null, ErrSpec)
+	if s.Null > NullClass {
+		return s, fmt.Errorf("null is %d, allowed 0 to 3: %w", s.Null, ErrSpec)
 	}
 	if s.Bins == 0 {
 		s.Bins = DefaultBins
 	}
-	if s.Bins < 2 || s.Bins > maxBins || acc.GridCells%s.Bins != 0 {
+	if s.Bins < 2 || s.Bins > maxBins || s.Null != NullClass && acc.GridCells%s.Bins != 0 {
 		return s, fmt.Errorf("bins is %d, allowed the divisors of %d from 2 to %d: %w", s.Bins, acc.GridCells, maxBins,
 			ErrSpec)
 	}
 	if s.Epsilon == 0 {
-		s.Epsilon = [...]float64{NullECE: DefaultECE, NullBin: DefaultBin, NullAccuracy: DefaultAccuracy}[s.Null]
+		s.Epsilon = [...]float64{NullECE: DefaultECE, NullBin: DefaultBin, NullAccuracy: DefaultAccuracy,
+			NullClass: DefaultClass}[s.Null]
 	}
 	if !(s.Epsilon > 0 && s.Epsilon <= .5) {
 		return s, fmt.Errorf("epsilon is %v, allowed above 0 to 0.5: %w", s.Epsilon, ErrSpec)
@@ -99,6 +108,9 @@ func (s Spec) withDefaults() (Spec, error) {
 	}
 	if s.Null == NullAccuracy {
 		return s, s.Reference.checkAccuracy()
+	}
+	if s.Null == NullClass && s.Reference != nil {
+		return s, fmt.Errorf("null class with a reference: %w", ErrSpec)
 	}
 	return s, s.Reference.check(s.Bins)
 }

@@ -18,6 +18,7 @@ var nullSpecs = []Spec{
 	{Null: NullBin}, {Null: NullBin, Epsilon: .02}, {Null: NullBin, Epsilon: .005, Bins: 10},
 	{Null: NullBin, Bins: 60, Epsilon: .2},
 	{Null: NullBin, Bins: 2}, {Null: NullECE, Bins: 2},
+	{Null: NullClass, Bins: 60}, {Null: NullClass, Bins: 34, Epsilon: .02}, {Null: NullClass, Bins: 34, Epsilon: .5},
 	{Null: NullBin, Epsilon: .01, Reference: ramp(15, .3, nil)}, {Null: NullECE, Epsilon: .01,
 		Reference: ramp(15, .3, nil)},
 	{Null: NullBin, Epsilon: .01, Reference: ramp(15, .9, slacks(15))},
@@ -58,16 +59,19 @@ func fixedAndAdaptive(t *testing.T, s Spec, f func(name string, chords []chord, 
 		for j := range a.g {
 			a.g[j] = x.dir
 		}
-		chords := make([]chord, s.Bins)
+		chords := make([]chord, len(d.bins))
 		switch {
 		case x.kind == Adaptive:
 			continue
 		case x.bin >= 0:
-			chords[x.bin] = x.chords[0]
+			copy(chords[x.bin*s.cells():], x.chords)
 		default:
 			copy(chords, x.chords)
 		}
 		f(fmt.Sprintf("%v expert %d", x.kind, k), chords, a)
+	}
+	if s.Null == NullClass {
+		return
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for trial := range 300 {
@@ -124,7 +128,7 @@ func TestFair(t *testing.T) {
 						}
 						bets++
 						name := fmt.Sprintf("%s, bin %d", name, j)
-						if s.Null == NullBin {
+						if s.Null != NullECE {
 							fairInBin(t, s, name, j, c)
 						} else {
 							fairShare(t, s, name, j, c, x.theta)
@@ -139,8 +143,8 @@ func TestFair(t *testing.T) {
 }
 
 // points returns confidences of bin j: edges, rounding beyond them, and between.
-func points(j, m int) []float64 {
-	lo, hi := float64(j)/float64(m), float64(j+1)/float64(m)
+func points(s Spec, j int) []float64 {
+	lo, hi := s.edges(j)
 	c := []float64{lo - margin, lo, math.Nextafter(lo, 1), hi, math.Nextafter(hi, 0), hi + margin}
 	for i := 1; i < 24; i++ {
 		c = append(c, lo+(hi-lo)*float64(i)/24)
@@ -156,7 +160,7 @@ func expectation(ch chord, p, c float64) float64 {
 func fairInBin(t *testing.T, s Spec, name string, j int, ch chord) {
 	t.Helper()
 	bias, slack := referenceOf(s, j)
-	for _, c := range points(j, s.Bins) {
+	for _, c := range points(s, j) {
 		for i := -20; i <= 20; i++ {
 			p := c + bias + (s.Epsilon+slack)*float64(i)/20
 			if p < 0 || p > 1 {
@@ -184,7 +188,7 @@ func referenceOf(s Spec, j int) (bias, slack float64) {
 func fairShare(t *testing.T, s Spec, name string, j int, ch chord, theta float64) {
 	t.Helper()
 	bias, slack := referenceOf(s, j)
-	for _, c := range points(j, s.Bins) {
+	for _, c := range points(s, j) {
 		for i := 0; i <= 40; i++ {
 			p := float64(i) / 40
 			most := 1 + theta*(math.Abs(p-c-bias)-slack-s.Epsilon)

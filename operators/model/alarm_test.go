@@ -164,7 +164,7 @@ func TestAlarmEqualsRows(t *testing.T) {
 				EpsilonBin: spec.EpsilonBin, Alpha: 1. / 3_150_000})
 			w.Must(err)
 			for _, p := range panes {
-				fired, err := plain.Observe(p, sums[p])
+				fired, err := plain.Observe(p, sums[p], nil)
 				w.Must(err)
 				if fired != nil && want.IsZero() {
 					want = record.At((p+1)*length + (matured+s.model.Pane-1)/s.model.Pane*s.model.Pane)

@@ -4,6 +4,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -13,6 +14,9 @@ func (t *stepper) score(k *keyState, in *stage.Pane) (stage.Scored, error) {
 	v := t.version
 	out := stage.Scored{}
 	sc := stage.NewScorer(k.K)
+	if k.Slice == "" && k.K <= detect.MaxClasses {
+		in.ByClass = make(detect.Pane, k.K*detect.ClassBands)
+	}
 	var since []*acc.SampleRow
 	for i := range in.Rows {
 		row := &in.Rows[i]
@@ -28,6 +32,9 @@ func (t *stepper) score(k *keyState, in *stage.Pane) (stage.Scored, error) {
 		f := v.At(row.TS, row.ID)
 		if err := sc.Add(set, f, row); err != nil {
 			return nil, err
+		}
+		if in.ByClass != nil {
+			sc.AddClass(in.ByClass, row)
 		}
 		if f != nil && f == v.Newest() {
 			since = append(since, row)

@@ -39,7 +39,8 @@ type Alert struct {
 
 // AlertEvidence is why the anytime-valid alarm fired (docs/math.md, "Sequential detection").
 type AlertEvidence struct {
-	// ece: |ECE| within epsilon_ece is refuted; bin: every bin within epsilon_bin is; accuracy: see EpsilonAccuracy
+	// ece: |ECE| within epsilon_ece is refuted; bin: every bin within epsilon_bin is; class: every predicted class
+	// within epsilon_class is; accuracy: see EpsilonAccuracy
 	Tests        []string `json:"tests"`
 	EpsilonECE   float64  `json:"epsilon_ece"`
 	EpsilonBin   float64  `json:"epsilon_bin"`
@@ -47,6 +48,10 @@ type AlertEvidence struct {
 	LogEBin      float64  `json:"log_e_bin"`
 	Threshold    float64  `json:"log_e_threshold"`
 	ThresholdBin float64  `json:"log_e_threshold_bin"`
+	// Of predicted classes; only where they are tested.
+	EpsilonClass   float64 `json:"epsilon_class,omitempty"`
+	LogEClass      float64 `json:"log_e_class,omitempty"`
+	ThresholdClass float64 `json:"log_e_threshold_class,omitempty"`
 	// ByChance says how seldom such evidence comes where nothing is wrong, such as "at most once in 3.4 years".
 	ByChance string `json:"by_chance"`
 	// EpsilonAccuracy and what follows are of the alarm on accuracy alone: that accuracy is at least ReferenceAccuracy
@@ -64,6 +69,19 @@ type AlertEvidence struct {
 	// "" = calibration itself; pinned | rolling: change against that curve
 	Reference string        `json:"reference"`
 	Bins      []EvidenceBin `json:"bins"` // where: those off by more than their tolerance, ascending
+	// Predicted classes that are off by more than epsilon_class; only where the test by class fired
+	Classes []EvidenceClass `json:"classes,omitempty"`
+}
+
+// EvidenceClass is one predicted class, as EvidenceBin.
+type EvidenceClass struct {
+	Class      int     `json:"class"`
+	N          float64 `json:"n"`
+	Confidence float64 `json:"conf"`
+	Accuracy   float64 `json:"acc"`
+	Gap        float64 `json:"gap"`
+	LogE       float64 `json:"log_e"`
+	Since      Time    `json:"since_estimate,omitzero"`
 }
 
 // EvidenceBin is one bin (Lo, Hi]: N, Confidence, Accuracy and Gap = accuracy - confidence - reference are of past

@@ -14,14 +14,15 @@ type keyAlarm struct {
 	fingerprint string // of the specification; a saved state is used only for an equal one
 	signal      string
 	slice       bool
+	classes     int           // that are tested one by one, 0 for none
 	tests       *detect.Alarm // in change mode nil until the curve is known
 	curve       *alarmCurve   // change mode only
 	waiting     maturing      // matured mode only
 
-	// Used while the alarm fires: the rows since the evidence was last above the bound, and the bins that the diagnosis
-	// named when it fired.
-	since trail
-	bins  uint64
+	// Used while the alarm fires: the rows since the evidence was last above the bound, the bins that the diagnosis
+	// named when it fired, and the same by class.
+	since, sinceByClass trail
+	bins, off           uint64
 
 	// These fields belong to the current pane and are not part of the state.
 	fired    *detect.Fired
@@ -33,10 +34,20 @@ func newAlert(s *spec, signal string) *stage.Alert {
 		Signal: signal, Anytime: true}
 }
 
-func newKeyAlarm(s *spec, signal string, slice bool) *keyAlarm {
-	a := &keyAlarm{alert: newAlert(s, signal), signal: signal, slice: slice, fingerprint: s.fingerprint(signal)}
+// newKeyAlarm returns the alarm on a signal of a key; classes is K of a whole version.
+func newKeyAlarm(s *spec, signal string, slice bool, classes int) *keyAlarm {
+	if slice || !s.testsClasses(signal, classes) {
+		classes = 0
+	}
+	a := &keyAlarm{
+		alert:       newAlert(s, signal),
+		signal:      signal,
+		slice:       slice,
+		classes:     classes,
+		fingerprint: s.fingerprint(signal, classes),
+	}
 	if s.reference(signal) == "" {
-		a.tests = s.fresh(signal, slice, nil)
+		a.tests = s.fresh(a, nil)
 	} else {
 		a.curve = newAlarmCurve(s.Bins)
 	}
@@ -52,16 +63,19 @@ func (a *keyAlarm) observe(spec *spec, p alarmPane) error {
 			return err
 		}
 		if changed {
-			a.tests = spec.fresh(a.signal, a.slice, a.curve.inForce)
+			a.tests = spec.fresh(a, a.curve.inForce)
 		}
 	}
 	if a.alert.State == stage.Firing {
 		a.since.add(p.sums)
+		if a.classes > 0 {
+			a.sinceByClass.add(p.classes.ByClass())
+		}
 	}
 	if a.tests == nil {
 		return nil
 	}
-	fired, err := a.tests.Observe(p.id, p.sums)
+	fired, err := a.tests.Observe(p.id, p.sums, p.classes)
 	if err != nil {
 		return err
 	}
@@ -125,25 +139,35 @@ func (a *keyAlarm) started(spec *spec, end, pane int64) int64 {
 	if a.fired.Bin {
 		since = min(since, a.fired.Diagnosis.Since)
 	}
+	if a.fired.Class {
+		since = min(since, a.fired.Classes.Since)
+	}
 	return min(since, end-pane) - int64(spec.Matured)
 }
 
-// remember clears the rows that can show that the error is gone, and notes the bins that the diagnosis names.
+// remember clears the rows that can show that the error is gone, and notes the bins and classes that tests name.
 func (a *keyAlarm) remember() {
-	a.since = trail{}
-	if !a.fired.Bin {
-		return
+	a.since, a.sinceByClass = trail{}, trail{}
+	if a.fired.Bin {
+		a.bins |= named(a.fired.Diagnosis)
 	}
+	if a.fired.Class {
+		a.off |= named(a.fired.Classes)
+	}
+}
+
+// named returns the bins with convincing evidence, and the one with the most.
+func named(e *detect.Evidence) (bins uint64) {
 	best, top := 0, math.Inf(-1)
-	for j, b := range a.fired.Diagnosis.Bins {
+	for j, b := range e.Bins {
 		if b.LogE > top {
 			best, top = j, b.LogE
 		}
 		if b.LogE >= convincing {
-			a.bins |= 1 << j
+			bins |= 1 << j
 		}
 	}
-	a.bins |= 1 << best
+	return bins | 1<<best
 }
 
 // convincing is the log evidence from which a bin counts as miscalibrated; e^3 is 20 to 1.
@@ -154,7 +178,7 @@ const convincing = 3
 func (a *keyAlarm) resolve(spec *spec) {
 	a.alert.AlertState = stage.AlertState{LastChange: a.alert.Since, Last: a.alert.Last,
 		InhibitedBy: a.alert.InhibitedBy, Notified: a.alert.Notified}
-	a.since, a.bins = trail{}, 0
+	a.since, a.sinceByClass, a.bins, a.off = trail{}, trail{}, 0, 0
 	if a.slice && a.tests != nil && a.logE() >= 0 {
 		a.tests = a.tests.Fresh()
 	}

@@ -49,7 +49,8 @@ func (t *trail) rows() float64 {
 //
 // and so has every bin that the diagnosis named when it fired: |gap| and sqrt(v_j) are at most the bin's ε. A bin with
 // less than ε/2 of the rows cannot matter to the ECE; for it, |gap| - 1.645 sqrt(v_j) at most ε is enough. In change
-// mode gaps are measured from the reference curve.
+// mode gaps are measured from the reference curve. Of every class that the test by class named, |gap| + 1.645 sqrt(v)
+// is at most the ε of classes; or, for a class that stays near ε, |gap| - sqrt(v) is, with sqrt(v) at most ε/4.
 //
 // Second, QuietRows have come without another alarm, and the tests are less than half way to one. An error of twice the
 // tolerance would have been found again.
@@ -60,22 +61,46 @@ func (a *keyAlarm) cleared(s *spec) bool {
 	if s.QuietRows > 0 && a.since.rows() >= float64(s.QuietRows) && a.quiet() {
 		return true
 	}
-	sum := make(detect.Pane, s.Bins)
+	sum, classes := make(detect.Pane, s.Bins), make(detect.Pane, a.classes)
 	for i := len(a.since.blocks) - 1; i >= 0; i-- {
 		plusPane(sum, a.since.blocks[i].sums)
-		if sum.N() >= float64(max(s.ClearRows, 1)) && a.inside(sum) {
+		if a.classes > 0 { // its blocks are of the same panes
+			plusPane(classes, a.sinceByClass.blocks[i].sums)
+		}
+		if sum.N() >= float64(max(s.ClearRows, 1)) && a.inside(sum) && a.classesInside(classes) {
 			return true
 		}
 	}
 	return false
 }
 
+// classesInside checks the classes that the test by class named.
+func (a *keyAlarm) classesInside(p detect.Pane) bool {
+	for k, b := range p {
+		if a.off>>k&1 == 0 {
+			continue
+		}
+		n := b.N()
+		rate := (b.N1 + 1) / (n + 2)
+		gap, se := math.Abs(b.N1-b.C1-b.C0)/n, math.Sqrt(rate*(1-rate)/n)
+		epsilon := a.tests.Classes.Specification().Epsilon
+		if !(gap+z95one*se <= epsilon || gap-se <= epsilon && se <= epsilon/4) {
+			return false // without rows too
+		}
+	}
+	return true
+}
+
 func (a *keyAlarm) quiet() bool {
 	if a.slice {
 		return a.logE() < 0
 	}
-	h, d := a.tests.Headline, a.tests.Diagnosis
-	return h.LogE() < h.Threshold()/2 && (d == nil || d.LogE() < d.Threshold()/2)
+	for _, d := range []*detect.Detector{a.tests.Headline, a.tests.Diagnosis, a.tests.Classes} {
+		if d != nil && d.LogE() >= d.Threshold()/2 {
+			return false
+		}
+	}
+	return true
 }
 
 // z95one is the 95 % quantile of the standard normal distribution.

@@ -80,7 +80,7 @@ func FuzzState(f *testing.F) {
 
 // TestAnotherSpecification: a firing alert keeps firing, and the tests start without rows.
 func TestAnotherSpecification(t *testing.T) {
-	old := newKeyAlarm(testSpec(stage.SignalRaw), stage.SignalRaw, false)
+	old := newKeyAlarm(testSpec(stage.SignalRaw), stage.SignalRaw, false, 0)
 	observe(t, old, 1, paneOf(15, 40))
 	old.alert.State, old.alert.Since = stage.Firing, 7
 	body, err := old.append(nil)
@@ -90,7 +90,7 @@ func TestAnotherSpecification(t *testing.T) {
 	for _, epsilon := range []float64{.02, .03} {
 		cfg := testSpec(stage.SignalRaw)
 		cfg.EpsilonECE = epsilon
-		a := newKeyAlarm(cfg, stage.SignalRaw, false)
+		a := newKeyAlarm(cfg, stage.SignalRaw, false, 0)
 		alert := a.alert
 		if err := a.restore(body, cfg); err != nil {
 			t.Fatal(err)

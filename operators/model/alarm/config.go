@@ -25,6 +25,9 @@ type Config struct {
 	EpsilonECE float64 `yaml:"epsilon_ece" default:"0.02" above:"0" max:"0.5"`
 	// Tolerance of every single bin, in the alarm's second test.
 	EpsilonBin float64 `yaml:"epsilon_bin" default:"0.05" above:"0" max:"0.5"`
+	// Tolerance of every predicted class, in the third test on calibrated, of whole model versions; 0: no such test.
+	// There is none with more than 60 classes, with matured or with reference.
+	EpsilonClass float64 `yaml:"epsilon_class" default:"0.1" min:"0" max:"0.5"`
 	// Tolerance of accuracy: the alarm fires on proof that accuracy was lower than that of the reference by more than
 	// this.
 	EpsilonAccuracy float64 `yaml:"epsilon_accuracy" default:"0.02" above:"0" max:"0.5"`

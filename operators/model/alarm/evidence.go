@@ -62,8 +62,12 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 		out.Value = stage.FiniteOrZero(a.logE())
 	} else {
 		out.Value, out.Threshold = e.LogE, e.Threshold
-		if a.fired.Bin && !a.fired.ECE {
+		switch {
+		case a.fired.ECE:
+		case a.fired.Bin:
 			out.Value, out.Threshold = e.LogEBin, e.ThresholdBin
+		case a.fired.Class:
+			out.Value, out.Threshold = e.LogEClass, e.ThresholdClass
 		}
 	}
 	e.ByChance = byChance(out.Value, a.slice, time.Duration(t.env.Pane))
@@ -128,7 +132,42 @@ func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.Aler
 		e.Bins = append(e.Bins, out)
 	}
 	e.Direction = direction(net, all)
+	t.classEvidence(spec, a, end, e)
 	return e
+}
+
+// classEvidence adds what the test by class says. Where it alone fired, the direction is that of its classes.
+func (t *Stage) classEvidence(spec *spec, a *keyAlarm, end int64, e *record.AlertEvidence) {
+	f := a.fired.Classes
+	if f == nil {
+		return
+	}
+	e.EpsilonClass, e.LogEClass, e.ThresholdClass = f.Epsilon, stage.FiniteOrZero(f.LogE), f.Threshold
+	if !a.fired.Class {
+		return
+	}
+	e.Tests = append(e.Tests, detect.NullClass.String())
+	var net, all float64
+	off := named(f)
+	for k, b := range f.Bins {
+		if off>>k&1 == 0 {
+			continue
+		}
+		net += b.Recent.N * b.Recent.Gap
+		all += b.Recent.N * math.Abs(b.Recent.Gap)
+		e.Classes = append(e.Classes, record.EvidenceClass{
+			Class:      k,
+			N:          b.Recent.N,
+			Confidence: b.Recent.Confidence,
+			Accuracy:   b.Recent.Accuracy,
+			Gap:        b.Recent.Gap,
+			LogE:       b.LogE,
+			Since:      record.At(min(b.Since, end-t.env.Pane) - int64(spec.Matured)),
+		})
+	}
+	if len(e.Tests) == 1 {
+		e.Direction = direction(net, all)
+	}
 }
 
 // direction sums up the gaps of all bins, weighted by their rows. It names one side if that side holds at least three

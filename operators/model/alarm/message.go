@@ -29,19 +29,41 @@ func message(a *record.Alert, bins []metric.Bin) string {
 			confidence/n, right/n, a.ECE, a.Rows)
 	}
 	text += fmt.Sprintf(". A model inside the tolerance (%s) shows this %s", tolerance(e), e.ByChance)
-	return text + worst(e.Bins)
+	return text + worst(e.Bins) + worstClasses(e.Classes)
 }
 
 // tolerance says what the tests that fired allow.
 func tolerance(e *record.AlertEvidence) string {
-	ece, bin := fmt.Sprintf("ECE %g", e.EpsilonECE), fmt.Sprintf("each bin %g", e.EpsilonBin)
-	switch {
-	case len(e.Tests) == 1 && e.Tests[0] == "ece":
-		return ece
-	case len(e.Tests) == 1:
-		return bin
+	var of []string
+	for _, t := range e.Tests {
+		switch t {
+		case "ece":
+			of = append(of, fmt.Sprintf("ECE %g", e.EpsilonECE))
+		case "bin":
+			of = append(of, fmt.Sprintf("each bin %g", e.EpsilonBin))
+		case "class":
+			of = append(of, fmt.Sprintf("each predicted class %g", e.EpsilonClass))
+		}
 	}
-	return ece + ", " + bin
+	return strings.Join(of, ", ")
+}
+
+// worstClasses names the predicted classes with the most evidence.
+func worstClasses(classes []record.EvidenceClass) string {
+	if len(classes) == 0 {
+		return ""
+	}
+	most := slices.Clone(classes)
+	slices.SortStableFunc(most, func(a, b record.EvidenceClass) int { return cmp.Compare(b.LogE, a.LogE) })
+	var which []string
+	for _, c := range most[:min(len(most), shownBins)] {
+		which = append(which, fmt.Sprintf("%d by %+.3f", c.Class, c.Gap))
+	}
+	text := "; predicted class " + strings.Join(which, ", ")
+	if more := len(most) - shownBins; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // worst names the bins that add most to the error, rows times gap; a gap is accuracy less confidence.

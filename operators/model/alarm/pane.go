@@ -14,8 +14,9 @@ import (
 
 // alarmPane is one step of an alarm's tests. id is the event time at which its rows were complete.
 type alarmPane struct {
-	id   int64
-	sums detect.Pane
+	id      int64
+	sums    detect.Pane
+	classes detect.Pane // the same rows by detect.ClassCell, where they are tested; else nil
 }
 
 // Counts of rows that alarms cannot use as they are.
@@ -64,7 +65,12 @@ func (t *Stage) panes(spec *spec, a *keyAlarm, in *stage.Pane) ([]alarmPane, err
 	if spec.Matured > 0 {
 		return a.waiting.take(spec, t.env.Pane, in.Index), nil
 	}
-	return []alarmPane{{in.End, own}}, nil
+	p := alarmPane{id: in.End, sums: own}
+	if a.classes > 0 {
+		p.classes = slices.Clone(in.ByClass)
+		spec.scale(p.classes, int64(len(in.Rows)), p.classes.N())
+	}
+	return []alarmPane{p}, nil
 }
 
 // sums returns the sums of a grid by bin, with weights scaled to at most 1.
@@ -73,15 +79,23 @@ func (t *Stage) sums(spec *spec, g *acc.Grid) (detect.Pane, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := 1 / spec.MaxWeight
-	if n, w := g.Total(); w*f > float64(n)*(1+1e-9) {
+	n, w := g.Total()
+	if spec.scale(p, n, w) {
 		t.env.Counts.Add(CountAlarmWeights, n)
+	}
+	return p, nil
+}
+
+// scale divides the sums of n rows by the largest weight, or where their Σw is above that by their mean weight.
+func (s *spec) scale(p detect.Pane, n int64, w float64) (above bool) {
+	f := 1 / s.MaxWeight
+	if above = w*f > float64(n)*(1+1e-9); above {
 		f = float64(n) / w
 	}
 	if f != 1 {
 		p.Scale(f)
 	}
-	return p, nil
+	return above
 }
 
 // plusPane adds p to dst.
@@ -135,7 +149,7 @@ func (m *maturing) take(s *spec, pane, now int64) []alarmPane {
 		if due > now {
 			break
 		}
-		out = append(out, alarmPane{(due + 1) * pane, m.slots[slot]})
+		out = append(out, alarmPane{id: (due + 1) * pane, sums: m.slots[slot]})
 		delete(m.slots, slot)
 	}
 	return out

@@ -18,7 +18,7 @@ func TestSliceTestsRestartOnlyWithEvidence(t *testing.T) {
 	seen := map[bool]int{}
 	for _, gap := range []float64{0, .3} {
 		for panes := 1; panes < 40; panes++ {
-			a := newKeyAlarm(spec, stage.SignalRaw, true)
+			a := newKeyAlarm(spec, stage.SignalRaw, true, 0)
 			for i := range panes {
 				observe(t, a, int64(i), slicePane(spec.Bins, 40, gap))
 			}
@@ -48,7 +48,7 @@ func TestSliceEValuesWithRestarts(t *testing.T) {
 	var over, restarts int
 	var sum, square float64
 	for range runs {
-		a := newKeyAlarm(spec, stage.SignalRaw, true)
+		a := newKeyAlarm(spec, stage.SignalRaw, true, 0)
 		top := math.Inf(-1)
 		for i := range panes {
 			observe(t, a, int64(i), drawnPane(rng, spec.Bins, 25))
@@ -79,7 +79,7 @@ func TestSliceEValuesWithRestarts(t *testing.T) {
 
 func observe(t *testing.T, a *keyAlarm, id int64, p detect.Pane) {
 	t.Helper()
-	if _, err := a.tests.Observe(id, p); err != nil {
+	if _, err := a.tests.Observe(id, p, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -42,7 +42,7 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 		return st
 	}
 	for _, signal := range t.cfg.Signals {
-		a := newKeyAlarm(t.cfg, signal, k.Slice != "")
+		a := newKeyAlarm(t.cfg, signal, k.Slice != "", k.K)
 		a.alert.Order = len(k.Alerts)
 		a.alert.Refresh = func(out *record.Alert, end int64) { t.refresh(k, a, out, end) }
 		k.Alerts = append(k.Alerts, a.alert)

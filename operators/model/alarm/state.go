@@ -13,6 +13,9 @@ func (a *keyAlarm) append(dst []byte) ([]byte, error) {
 		dst = a.curve.append(dst)
 	}
 	dst = a.since.append(a.waiting.append(dst))
+	if a.classes > 0 {
+		dst = a.sinceByClass.append(binenc.AppendUvarint(dst, a.off))
+	}
 	if a.tests == nil {
 		return dst, nil
 	}
@@ -23,7 +26,7 @@ func (a *keyAlarm) append(dst []byte) ([]byte, error) {
 // firing until new rows show that the error is gone.
 func (a *keyAlarm) restore(body []byte, s *spec) error {
 	r := binenc.NewReader(body)
-	n := newKeyAlarm(s, a.signal, a.slice)
+	n := newKeyAlarm(s, a.signal, a.slice, a.classes)
 	fingerprint := r.String(binenc.MaxName)
 	n.alert.Restore(&r)
 	if err := r.Err(); err != nil {
@@ -42,11 +45,18 @@ func (a *keyAlarm) restore(body []byte, s *spec) error {
 	if curve {
 		n.curve.restore(&r, s.Bins)
 		if n.curve.inForce != nil && r.Err() == nil {
-			n.tests = s.fresh(a.signal, a.slice, n.curve.inForce)
+			n.tests = s.fresh(n, n.curve.inForce)
 		}
 	}
 	n.waiting.restore(&r, s.Bins)
 	n.since.restore(&r, s.Bins)
+	if n.classes > 0 {
+		n.off = r.Uvarint()
+		n.sinceByClass.restore(&r, n.classes)
+		if a, b := len(n.since.blocks), len(n.sinceByClass.blocks); a != b {
+			r.Failf("rows since the alarm in %d blocks, by class in %d", a, b)
+		}
+	}
 	if tests {
 		state := r.Bytes(binenc.MaxBytes)
 		if r.Err() == nil && n.tests != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/detect"
 )
 
 // Pane is one label pane of a key, merged over all shards.
@@ -15,6 +16,7 @@ type Pane struct {
 	Late       int64
 	Rows       []acc.SampleRow // sampled rows, by (prediction time, id)
 	Scored     Scored          // Rows scored by the calibrator in force
+	ByClass    detect.Pane     // Rows of a whole version by detect.ClassCell, as Scored; nil above detect.MaxClasses
 }
 
 // Cell holds the rows of one prediction pane within a label pane.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/calib/kernel"
 )
 
@@ -14,6 +15,7 @@ type Scorer struct {
 	z, p []float64
 	e    []float32
 	one  [1]kernel.Row
+	last kernel.Row
 }
 
 // NewScorer returns a scorer for rows of k scores.
@@ -32,6 +34,7 @@ func (s *Scorer) Add(set *acc.Set, f *InForce, row *acc.SampleRow) error {
 			return fmt.Errorf("sampled logits are not finite")
 		}
 		truth.NLL = kernel.NLL(r, row.Z, truth.Class, false)
+		s.last = r
 		return set.LabelScaled(r, s.e, row.Z, truth)
 	}
 	for i, x := range row.Z {
@@ -42,7 +45,18 @@ func (s *Scorer) Add(set *acc.Set, f *InForce, row *acc.SampleRow) error {
 		return err
 	}
 	truth.NLL = nll
+	s.last = r
 	return set.Label(r, s.p, truth)
+}
+
+// AddClass adds the row that Add took last to the sums by predicted class.
+func (s *Scorer) AddClass(sums detect.Pane, row *acc.SampleRow) {
+	b, w := &sums[detect.ClassCell(s.last.Arg, s.last.Conf)], float64(row.W)
+	if s.last.Arg == int(row.Y) {
+		b.N1, b.C1 = b.N1+w, b.C1+w*s.last.Conf
+	} else {
+		b.N0, b.C0 = b.N0+w, b.C0+w*s.last.Conf
+	}
 }
 
 // RowScore is the score of one labelled row under one calibrator.

@@ -2,7 +2,7 @@
 import { el, count, fixed, pctBare, clock } from "./format.js";
 
 const signed = (v) => `${v > 0 ? "+" : v < 0 ? "−" : ""}${pctBare(Math.abs(v))}`;
-const TESTS = { ece: "all bins together", bin: "some bin", accuracy: "accuracy" };
+const TESTS = { ece: "all bins together", bin: "some bin", class: "some predicted class", accuracy: "accuracy" };
 
 /** evidence returns an alert's evidence as a part that opens, or null where it has none. key tells it from others. */
 export function evidence(a, key) {
@@ -12,6 +12,7 @@ export function evidence(a, key) {
     el("summary", {}, `Evidence: by chance ${e.by_chance}; ${e.direction}`),
     el("p", {}, `Since about ${clock(e.since_estimate, a.at)} (an estimate). ${bounds(e)}${against(e)}`));
   if (e.bins && e.bins.length) d.append(bins(e.bins, a.at));
+  if (e.classes) d.append(el("p", {}, `Predicted classes: ${e.classes.map((c) => `${c.class} off by ${signed(c.gap)} %`).join(", ")}.`));
   return d;
 }
 
@@ -19,10 +20,11 @@ export function evidence(a, key) {
 function bounds(e) {
   if (e.reference_accuracy !== undefined) return accuracy(e);
   const off = (e.tests || []).map((t) => TESTS[t] || t).join(" and ");
-  const what = `Tolerance: ECE ${e.epsilon_ece}, each bin ${e.epsilon_bin}${off ? `; exceeded by ${off}` : ""}.`;
+  const what = `Tolerance: ECE ${e.epsilon_ece}, each bin ${e.epsilon_bin}${e.epsilon_class ? `, each predicted class ${e.epsilon_class}` : ""}${off ? `; exceeded by ${off}` : ""}.`;
   if (e.fdr) return `${what} ${among(e)} Logarithms of the evidence: ECE ${fixed(e.log_e, 1)}, bins ${fixed(e.log_e_bin, 1)}.`;
   return `${what} Logarithms of the evidence: ECE ${fixed(e.log_e, 1)} (alarm from ${fixed(e.log_e_threshold, 1)}), ` +
-    `bins ${fixed(e.log_e_bin, 1)} (alarm from ${fixed(e.log_e_threshold_bin, 1)}).`;
+    `bins ${fixed(e.log_e_bin, 1)} (alarm from ${fixed(e.log_e_threshold_bin, 1)})` +
+    `${e.epsilon_class ? `, classes ${fixed(e.log_e_class, 1)} (alarm from ${fixed(e.log_e_threshold_class, 1)})` : ""}.`;
 }
 
 function accuracy(e) {
