@@ -1,0 +1,113 @@
+package alarm
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/detect"
+	"github.com/plumbline/plumbline/internal/setting"
+	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
+
+// healing is a fault: the rate of right rows at a true rate p, whose confidence is then conf(p).
+type healing struct {
+	name  string
+	right func(p float64) float64
+	conf  func(p float64) float64
+}
+
+func same(p float64) float64 { return p }
+
+// logits returns the confidence where logits are multiplied.
+func logits(by float64) func(float64) float64 {
+	return func(p float64) float64 { return 1 / (1 + math.Pow((1-p)/p, by)) }
+}
+
+var healings = []healing{
+	{"30 % wrong labels", func(p float64) float64 { return .7 * p }, same},
+	{"logits × 3", same, logits(3)},
+	{"logits × 2.5", same, logits(2.5)},
+	{"all off by .1", func(p float64) float64 { return max(0, p-.1) }, same},
+}
+
+// healRun returns the rows of firing and resolved alerts of a fault in rows 10,000 to until. off is an error of the
+// other rows, of a sign that changes by confidence.
+func healRun(t *testing.T, s *spec, h healing, until, rows int, seed uint64, off float64) (fired, resolved []int) {
+	t.Helper()
+	const pane = 50
+	rng := rand.New(rand.NewPCG(seed, 5))
+	a := newKeyAlarm(s, stage.SignalRaw, false, 0)
+	for row := 0; row < rows; row += pane {
+		p := alarmPane{id: int64(row/pane+1) * 10 * second, sums: make(detect.Pane, 15)}
+		for range pane {
+			rate := 1 - .6*math.Pow(rng.Float64(), 3)
+			rate = min(rate, .999)
+			c, right := rate, rate
+			if row >= 10_000 && row < until {
+				c, right = h.conf(rate), h.right(rate)
+			} else if off != 0 {
+				right += off * math.Copysign(1, math.Sin(20*rate))
+			}
+			b := &p.sums[min(14, int(c*15))]
+			if rng.Float64() < right {
+				b.N1, b.C1 = b.N1+1, b.C1+c
+			} else {
+				b.N0, b.C0 = b.N0+1, b.C0+c
+			}
+		}
+		switch a.step(t, s, p) {
+		case stage.Firing:
+			fired = append(fired, row)
+		case stage.Resolved:
+			resolved = append(resolved, row)
+		}
+	}
+	return fired, resolved
+}
+
+// window is the row window of the default configuration.
+const window = 5000
+
+// TestHealing: after a fault of 2,000 to 8,000 rows the alert is resolved within two windows and does not fire again.
+func TestHealing(t *testing.T) {
+	testsize.Slow(t)
+	c := setting.Default[Config]()
+	s := New(&stage.Env{Pane: 10 * second}, &c).cfg
+	for _, h := range healings {
+		for _, off := range []float64{0, .01} {
+			var rows []int
+			for _, length := range []int{2000, 4000, 8000} {
+				for seed := range uint64(3) {
+					end := 10_000 + length
+					fired, resolved := healRun(t, s, h, end, end+3*window, seed, off)
+					if len(fired) != 1 || len(resolved) != 1 || resolved[0] > end+2*window {
+						t.Errorf("%s for %d rows, off by %g: fires at rows %v, resolved at %v", h.name, length, off,
+							fired, resolved)
+						continue
+					}
+					rows = append(rows, resolved[0]-end)
+				}
+			}
+			slices.Sort(rows)
+			t.Logf("%s, off by %g: resolved after rows %v", h.name, off, rows)
+		}
+	}
+}
+
+// TestFaultStays: a fault that goes on is not resolved, and it fires once.
+func TestFaultStays(t *testing.T) {
+	testsize.Slow(t)
+	c := setting.Default[Config]()
+	s := New(&stage.Env{Pane: 10 * second}, &c).cfg
+	for _, h := range healings {
+		for seed := range uint64(3) {
+			fired, resolved := healRun(t, s, h, 100_000, 60_000, seed, 0)
+			if len(fired) != 1 || len(resolved) != 0 {
+				t.Errorf("%s: fires at rows %v, resolved at %v", h.name, fired, resolved)
+			}
+		}
+	}
+}
