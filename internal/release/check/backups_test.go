@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -17,6 +18,11 @@ import (
 func (s *stack) backups(plumbline *exec.Cmd, prometheus string) {
 	s.t.Helper()
 	before, err := number(prometheus, read)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	const started = `min(process_start_time_seconds{instance="plumbline:8080"})`
+	old, err := number(prometheus, started)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -49,9 +55,12 @@ func (s *stack) backups(plumbline *exec.Cmd, prometheus string) {
 	})
 	s.until("it goes on where it was", func() error {
 		// Prometheus must have scraped the new process.
-		if err := seen(prometheus, `min(process_start_time_seconds{instance="plumbline:8080"}) > `+
-			fmt.Sprint(begin.Unix())); err != nil {
+		now, err := number(prometheus, started)
+		if err != nil {
 			return err
+		}
+		if now <= old {
+			return errors.New("Prometheus has seen the process of before only")
 		}
 		after, err := number(prometheus, read)
 		if err == nil && after <= before {
