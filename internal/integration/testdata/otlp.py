@@ -18,13 +18,17 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 
 def main(endpoint):
+    # After its timeout the SDK drops a batch; a busy machine may need longer than the default, ten seconds.
+    timeout = 60
     resource = Resource.create({"service.name": "digits", "service.version": "1"})
     traces = TracerProvider(resource=resource)
-    traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint + "/v1/traces"),
+    traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint + "/v1/traces",
+                                                                  timeout=timeout),
                                                  max_queue_size=1 << 16))
     logs = LoggerProvider(resource=resource)
     logs.add_log_record_processor(BatchLogRecordProcessor(
-        OTLPLogExporter(endpoint=endpoint + "/v1/logs", compression=Compression.Gzip), max_queue_size=1 << 16))
+        OTLPLogExporter(endpoint=endpoint + "/v1/logs", compression=Compression.Gzip, timeout=timeout),
+        max_queue_size=1 << 16))
     tracer, logger = traces.get_tracer("test"), logs.get_logger("test")
     for line in sys.stdin:
         row = json.loads(line)
