@@ -17,8 +17,7 @@ const SummaryBins = 60
 // Summary holds of the rows of many sets what windows show: the exact sums of the sets, without those that no window
 // reads. These are Σ w·c², the labelled rows by margin, by negative entropy and by class, where the predictions'
 // margin and negative entropy lie inside SummaryBins bins, and how the gap of a class-wise bin divides into
-// probabilities and hits. The gaps of a set in bins but the first of a class are rounded to gapBits bits of its mean
-// weight, by which the class-wise ECE changes by less than 2^-gapBits.
+// probabilities and hits.
 //
 // Unless the summary is fine, it has Σ w·c of labelled rows between the edges of CoarseBins bins or fewer only, and of
 // more than groupRows rows groups of cells in place of cells. The number of rows alone decides, so parts of many may
@@ -180,7 +179,7 @@ func (s *Summary) addLabelled(l *Labelled) {
 	s.soft.merge(l.Soft)
 	s.scores, _ = s.scores.plus(&l.Scores)
 	s.lag.merge(&l.Lag)
-	c, m, low := s.class, uint32(l.ClassWise.m), lowOf(&l.Scores)
+	c, m := s.class, uint32(l.ClassWise.m)
 	for k, v := range l.ClassWise.dense {
 		c.dense[k] += v
 	}
@@ -195,21 +194,10 @@ func (s *Summary) addLabelled(l *Labelled) {
 		default:
 			d := c.t.at(key)
 			d[cW] += e[cW]
-			d[cWP] += (e[cWP] - e[cWA] + 1<<low>>1) >> low << low
+			d[cWP] += e[cWP] - e[cWA]
 		}
 	}
 	c.n, c.w = c.n+l.ClassWise.n, c.w+l.ClassWise.w
-}
-
-// gapBits is how many bits after the point a class-wise gap has, of rows whose mean weight is 1.
-const gapBits = 14
-
-// lowOf returns how many low bits of a set's class-wise gaps are rounded off.
-func lowOf(s *Scores) uint {
-	if s.n == 0 {
-		return 0
-	}
-	return uint(max(0, bits.Len64(uint64(s.w/s.n))-1-gapBits))
 }
 
 // groupRows is the number of rows, predictions or labelled, above which a summary has groups of cells.

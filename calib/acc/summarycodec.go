@@ -11,9 +11,6 @@ import (
 // isFine, beside which parts there are, marks what a fine summary has packed.
 const isFine = 1 << 7
 
-// lowBits is the length of a number of bits.
-const lowBits = 6
-
 // columns are the numbers of a part of a summary, in memory that is used again.
 type columns struct {
 	key, n, w, sum []uint64
@@ -71,8 +68,7 @@ func stepped(r *binenc.BitReader, prev int, step uint64, keys int) int {
 //
 //   - Labelled rows: the grids msp and served, less a row of each key, then Σ w·c, less Σw at the middles of cells, of
 //     all entries by outcome between two edges of 30 bins or fewer; of each entry if it is fine. Class-wise: gaps
-//     Σ w·(p − hit) of bin 0 of the K classes, then keys, Σw turned by 32, and gaps but those of the bins of zeros;
-//     before gaps, 6 bits say how many low bits they are without.
+//     Σ w·(p − hit) of bin 0 of the K classes, then keys, Σw turned by 32, and gaps but those of the bins of zeros.
 //   - Predictions: by cell what they have more rows than the labelled ones, Σ w·c of all cells, less Σw at their
 //     middles, rows in 60 bins of margin and of negent.
 //   - Classes: predictions, less one, by class and band.
@@ -465,9 +461,9 @@ func (s *Summary) writeClassWise(w *binenc.BitWriter) {
 	t, c := s.class, &s.columns
 	c.empty()
 	for _, v := range t.dense {
-		c.sum = append(c.sum, uint64(v))
+		c.sum = append(c.sum, binenc.ZigZag(v))
 	}
-	c.writeGaps(w)
+	w.Column(c.sum)
 	c.empty()
 	prev := -1
 	for i, key := range t.t.sorted() {
@@ -475,37 +471,14 @@ func (s *Summary) writeClassWise(w *binenc.BitWriter) {
 		c.key = append(c.key, uint64(int(key)-prev-1))
 		c.w = append(c.w, bits.RotateLeft64(uint64(e[cW]), fixBits))
 		if !t.ofZeros(key) {
-			c.sum = append(c.sum, uint64(e[cWP]))
+			c.sum = append(c.sum, binenc.ZigZag(e[cWP]))
 		}
 		prev = int(key)
 	}
 	w.Count(len(c.key))
 	w.Column(c.key)
 	w.Column(c.w)
-	c.writeGaps(w)
-}
-
-// writeGaps writes signed sums, without the low bits that all of them lack.
-func (c *columns) writeGaps(w *binenc.BitWriter) {
-	all := uint64(1) << 63
-	for _, v := range c.sum {
-		all |= v
-	}
-	low := bits.TrailingZeros64(all)
-	for i, v := range c.sum {
-		c.sum[i] = binenc.ZigZag(int64(v) >> low)
-	}
-	w.Bits(uint64(low), lowBits)
 	w.Column(c.sum)
-}
-
-// readGaps reads n sums that writeGaps wrote.
-func (c *columns) readGaps(r *binenc.BitReader, n int) {
-	low := r.Bits(lowBits)
-	c.sum = r.Column(c.sum, n)
-	for i, v := range c.sum {
-		c.sum[i] = uint64(binenc.UnZigZag(v) << low)
-	}
 }
 
 // ofZeros reports whether a key is of the bin of zeros, which has no gap.
@@ -513,9 +486,9 @@ func (c *ClassWise) ofZeros(key uint32) bool { return int(key)%(c.m+1) == c.m }
 
 func (s *Summary) readClassWise(r *binenc.BitReader, total rowTotal) {
 	t, c := s.class, &s.columns
-	c.readGaps(r, len(t.dense))
+	c.sum = r.Column(c.sum, len(t.dense))
 	for i, v := range c.sum {
-		t.dense[i] += int64(v)
+		t.dense[i] += binenc.UnZigZag(v)
 	}
 	limit, prev, gaps := t.k*(t.m+1), -1, 0
 	n := r.Count(limit)
@@ -533,13 +506,12 @@ func (s *Summary) readClassWise(r *binenc.BitReader, total rowTotal) {
 	if r.Err() != nil {
 		return
 	}
-	c.readGaps(r, gaps)
-	gaps = 0
+	c.sum, gaps = r.Column(c.sum, gaps), 0
 	for i, key := range c.key {
 		e := t.t.at(uint32(key))
 		e[cW] += int64(bits.RotateLeft64(c.w[i], fixBits))
 		if !t.ofZeros(uint32(key)) {
-			e[cWP] += int64(c.sum[gaps])
+			e[cWP] += binenc.UnZigZag(c.sum[gaps])
 			gaps++
 		}
 	}

@@ -425,8 +425,8 @@ func TestMemoryOfKeys(t *testing.T) {
 	}
 }
 
-// TestWorkedExample runs the example of docs/operations.md, Sizing, for as many minutes as PLUMBLINE_MINUTES says (make
-// example-memory): a slice's windows, and the cells of a shard. What the whole hour takes follows by the formula.
+// TestWorkedExample runs 20 slices at 1,000 rows a second for as many minutes as PLUMBLINE_MINUTES says (make
+// example-memory): a slice's windows, and the cells of a shard.
 func TestWorkedExample(t *testing.T) {
 	testsize.Slow(t)
 	const slicesOf, shards, mb = 20, 4, 1e6
@@ -449,9 +449,6 @@ func TestWorkedExample(t *testing.T) {
 	}
 	runtime.KeepAlive(x)
 
-	if hour := slicesOf * l.liveBytes(t, 71*6, false) / mb; math.Abs(hour/45-1) > .05 {
-		t.Errorf("after an hour the formula says %.1f MB, the example 45", hour)
-	}
 	x = newLoaded(load{keys: slicesOf, k: 10, minute: 60_000 / shards, lag: l.lag, pane: l.pane})
 	before = testsize.HeapInUse()
 	for i := range int64(3) {

@@ -2,7 +2,6 @@ package window
 
 import (
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -60,38 +59,26 @@ func (s *State) addTo(raw, cal *acc.Packed, rows, calibrated *acc.Set) error {
 		c.Pack(cal, func(to *acc.Summary) error { return to.AddLabelled(calibrated) }))
 }
 
-// addRowsOf adds those of the rows that are in parts of a window, in the sets in which they came: of a label pane those
-// of a prediction pane. Sums of a set are rounded.
-func (s *State) addRowsOf(w *window, parts []*bucket, rows []acc.SampleRow, add func(*acc.Set) error) error {
-	env, sets := s.stage.env, map[[2]int64][]*acc.SampleRow{}
-	for i := range rows {
-		cell := [2]int64{pipeline.PaneIndex(rows[i].LabelTS, env.Pane), pipeline.PaneIndex(rows[i].TS, env.Pane)}
-		at := rows[i].LabelTS
-		if w.spec.Kind != "rows" {
-			at = cell[1] * env.Pane // a bucket has whole panes
-		}
-		if slices.ContainsFunc(parts, func(b *bucket) bool { return b.start <= at && at < b.end }) {
-			sets[cell] = append(sets[cell], &rows[i])
-		}
-	}
+// rowsOf returns sums of those of the rows that are in parts of a window.
+func (s *State) rowsOf(w *window, parts []*bucket, rows []acc.SampleRow) (*acc.Set, error) {
+	env := s.stage.env
 	set, err := env.NewSums(s.key.K)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sc := stage.NewScorer(s.key.K)
-	inOrder := slices.SortedFunc(maps.Keys(sets), func(a, b [2]int64) int { return slices.Compare(a[:], b[:]) })
-	for _, cell := range inOrder {
-		set.Reset()
-		for _, row := range sets[cell] {
-			if err := sc.Add(set, nil, row); err != nil {
-				return err
+	for i := range rows {
+		at := rows[i].LabelTS
+		if w.spec.Kind != "rows" {
+			at = pipeline.PaneIndex(rows[i].TS, env.Pane) * env.Pane // a bucket has whole panes
+		}
+		if slices.ContainsFunc(parts, func(b *bucket) bool { return b.start <= at && at < b.end }) {
+			if err := sc.Add(set, nil, &rows[i]); err != nil {
+				return nil, err
 			}
 		}
-		if err := add(set); err != nil {
-			return err
-		}
 	}
-	return nil
+	return set, nil
 }
 
 // sumRows gives the windows sums of the labelled rows that they have.
@@ -102,8 +89,14 @@ func (s *State) sumRows(rows []acc.SampleRow) error {
 	s.ofRows = false
 	for _, w := range s.windows {
 		for _, b := range w.parts() {
-			add := func(set *acc.Set) error { return s.addTo(&b.raw, &b.cal, set, set) }
-			if err := s.addRowsOf(w, []*bucket{b}, rows, add); err != nil {
+			set, err := s.rowsOf(w, []*bucket{b}, rows)
+			if err != nil {
+				return err
+			}
+			if set.LabelledRows() == 0 {
+				continue
+			}
+			if err := s.addTo(&b.raw, &b.cal, set, set); err != nil {
 				return err
 			}
 		}

@@ -89,8 +89,11 @@ func (s *State) sum(w *window, parts []*bucket) (raw, cal *acc.Set, late int64, 
 		}
 	}
 	if s.ofRows {
-		add := func(set *acc.Set) error { return errors.Join(r.AddLabelled(set), c.AddLabelled(set)) }
-		if err := s.addRowsOf(w, parts, s.key.Sample, add); err != nil {
+		rows, err := s.rowsOf(w, parts, s.key.Sample)
+		if err == nil {
+			err = errors.Join(r.AddLabelled(rows), c.AddLabelled(rows))
+		}
+		if err != nil {
 			return nil, nil, 0, err
 		}
 	}
