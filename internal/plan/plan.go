@@ -179,8 +179,8 @@ func windowBytes(w *window.Config, c *config.Config, l *Load, keys float64) floa
 	}
 	rate := l.Rows / keys
 	if w.Kind != window.KindTime {
-		pane := rate * c.EventTime.Pane.Seconds()
-		return math.Ceil(float64(w.Rows)/max(1, pane)) * (bucket(l.Classes, min(pane, float64(w.Rows))) + bucketBytes)
+		block := w.BlockRows(max(1, rate*c.EventTime.Pane.Seconds()))
+		return math.Ceil(float64(w.Rows)/block) * (bucket(l.Classes, min(block, float64(w.Rows))) + bucketBytes)
 	}
 	n := float64(w.Size+c.Join.Wait+c.EventTime.AllowedLateness) / float64(slide)
 	return newRows * math.Ceil(n) * (bucket(l.Classes, rate*slide.Seconds()) + bucketBytes)

@@ -355,9 +355,10 @@ func (l load) liveBytes(tb testing.TB, panes int, whole bool) float64 {
 	minutes := float64(panes)*l.pane.Minutes() + l.lag.Minutes() // that predictions with labels are of
 	buckets, inBucket := math.Min(minutes, 70), rows/minutes
 	last := math.Min(float64(panes), math.Ceil(5000/perPane))
+	block := window.Config{Rows: 5000}.BlockRows(perPane)
 	windows := 1.2*buckets*(bucketBytes(tb, inBucket, l.k)+overhead) + // 10m, by the minute
 		bucketBytes(tb, rows, l.k) + // day
-		last*(bucketBytes(tb, perPane, l.k)+overhead) + // last5000
+		math.Ceil(min(rows, 5000)/block)*(bucketBytes(tb, block, l.k)+overhead) + // last5000
 		bucketBytes(tb, rows, l.k) // since the calibrator took force
 	key := windows + 200*last + fixed + perClass*float64(l.k)
 	if !whole {
@@ -423,6 +424,29 @@ func TestMemoryOfKeys(t *testing.T) {
 		}
 		runtime.KeepAlive(x)
 	}
+}
+
+// TestRareKeys: slices with a row a minute, whose latest 5,000 rows are of as many panes.
+func TestRareKeys(t *testing.T) {
+	testsize.Slow(t)
+	const panes = 300
+	l := load{keys: 1, k: 10, minute: 1, lag: 2 * time.Minute, pane: time.Minute}
+	runtime.KeepAlive(newModels(t, 1, 1, 1))
+	x, before := newLoaded(l), testsize.HeapInUse()
+	x.copies, x.task.env.Resamples = 12, 1
+	for i := range int64(panes) {
+		x.pane(t, 1_000_000+i)
+	}
+	v := x.task.models["m"].versions["1"]
+	x.stats, x.outbox = nil, nil
+	delete(v.keys, "")
+	got := (testsize.HeapInUse() - before - taskBytes) / float64(len(v.keys))
+	want := l.liveBytes(t, panes, false)
+	t.Logf("%.0f bytes a slice, the formula says %.0f", got, want)
+	if got > 1.2*want || got > 250_000 { // with a bucket for each pane 374,000
+		t.Errorf("%.0f bytes a slice, the formula says %.0f", got, want)
+	}
+	runtime.KeepAlive(x)
 }
 
 // TestWorkedExample runs 20 slices at 1,000 rows a second for as many minutes as PLUMBLINE_MINUTES says (make

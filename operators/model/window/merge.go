@@ -36,22 +36,19 @@ func (w *window) absorb(t *Stage, k int, o *window) error {
 }
 
 func (w *window) absorbRows(t *Stage, k int, o *window) error {
-	for _, b := range o.panes {
-		i, found := slices.BinarySearchFunc(w.panes, b.end,
+	for _, b := range o.blocks {
+		i, found := slices.BinarySearchFunc(w.blocks, b.end,
 			func(x *bucket, end int64) int { return int(min(max(x.end-end, -1), 1)) })
 		if found {
-			if err := w.panes[i].absorb(t, k, b); err != nil {
+			if err := w.blocks[i].absorb(t, k, b); err != nil {
 				return err
 			}
 		} else {
-			w.panes = slices.Insert(w.panes, i, b)
+			w.blocks = slices.Insert(w.blocks, i, b)
 		}
 		w.total += b.labelled
 	}
-	for len(w.panes) > 0 && w.total-w.panes[0].labelled >= w.spec.Rows {
-		w.total -= w.panes[0].labelled
-		w.panes = slices.Delete(w.panes, 0, 1)
-	}
+	w.trim()
 	return nil
 }
 

@@ -106,7 +106,7 @@ func (s *State) sumRows(rows []acc.SampleRow) error {
 
 // parts returns all buckets in ascending order.
 func (w *window) parts() []*bucket {
-	parts := slices.Clone(w.panes)
+	parts := slices.Clone(w.blocks)
 	for _, b := range w.buckets {
 		parts = append(parts, b)
 	}

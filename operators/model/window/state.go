@@ -77,8 +77,8 @@ func (w *window) append(dst []byte) []byte {
 	for _, i := range slices.Sorted(maps.Keys(w.dirty)) {
 		dst = binenc.AppendVarint(dst, i)
 	}
-	dst = binenc.AppendUvarint(dst, uint64(len(w.panes)))
-	for _, b := range w.panes {
+	dst = binenc.AppendUvarint(dst, uint64(len(w.blocks)))
+	for _, b := range w.blocks {
 		dst = b.append(dst)
 	}
 	return dst
@@ -111,7 +111,7 @@ func (w *window) restore(r *binenc.Reader, sums *acc.Summary) (whole bool, err e
 		if err != nil {
 			return false, err
 		}
-		w.panes = append(w.panes, b)
+		w.blocks = append(w.blocks, b)
 	}
 	return whole, r.Err()
 }

@@ -13,14 +13,18 @@ import (
 )
 
 // spec is the definition of a window. A time window covers [end-size, end) of prediction time, one window for every
-// slide. A row window covers the latest whole label panes with at least Rows labelled rows; it is published at every
-// pane (sliding), or, if Every is set, one after the other (tumbling).
+// slide. A row window covers the latest blocks of label panes with at least Rows labelled rows; it is published at
+// every pane (sliding), or, if Every is set, one after the other (tumbling). A block is a pane, or neighbouring panes
+// with at most Rows/64 rows together: a key with few rows a pane has no more memory and no more to add than others.
 type spec struct {
 	Config
 	Size, Slide int64 // ns; Slide 0 = tumbling
 }
 
-// bucket is the smallest part of a window: a slide of prediction time, or a label pane.
+// blocksOfRows is how many blocks of several panes a row window has, about.
+const blocksOfRows = 64
+
+// bucket is the smallest part of a window: a slide of prediction time, or a block of label panes.
 type bucket struct {
 	start, end int64 // span of event time
 	raw, cal   acc.Packed
@@ -37,8 +41,8 @@ type window struct {
 	final   int64             // windows that end before this bucket are final
 	started bool
 	// Fields of row windows.
-	panes []*bucket
-	total int64
+	blocks []*bucket
+	total  int64
 }
 
 func newWindow(c Config) *window {
@@ -117,15 +121,33 @@ func (w *window) addRows(s *State, in *stage.Pane) error {
 		return err
 	}
 	if w.tumbling() && w.total >= w.spec.Rows {
-		w.panes, w.total = nil, 0
+		w.blocks, w.total = nil, 0
 	}
-	w.panes = append(w.panes, b)
 	w.total += b.labelled
-	for !w.tumbling() && w.total-w.panes[0].labelled >= w.spec.Rows {
-		w.total -= w.panes[0].labelled
-		w.panes = slices.Delete(w.panes, 0, 1)
+	if n := len(w.blocks); n > 0 && w.blocks[n-1].labelled+b.labelled <= w.spec.Rows/blocksOfRows {
+		last := w.blocks[n-1]
+		last.end = b.end
+		if err := last.absorb(s.stage, s.key.K, b); err != nil {
+			return err
+		}
+	} else {
+		w.blocks = append(w.blocks, b)
 	}
+	w.trim()
 	return nil
+}
+
+// trim drops the blocks that a sliding row window needs no longer.
+func (w *window) trim() {
+	for !w.tumbling() && len(w.blocks) > 0 && w.total-w.blocks[0].labelled >= w.spec.Rows {
+		w.total -= w.blocks[0].labelled
+		w.blocks = slices.Delete(w.blocks, 0, 1)
+	}
+}
+
+// BlockRows is the number of rows of a block of a row window where each label pane has so many.
+func (c Config) BlockRows(pane float64) float64 {
+	return pane * max(1, math.Floor(float64(c.Rows/blocksOfRows)/pane))
 }
 
 func (w *window) tumbling() bool { return w.spec.Every > 0 }
@@ -188,7 +210,7 @@ func (w *window) due(t *Stage, in *stage.Pane) []view {
 		if in.Labelled == 0 {
 			return nil
 		}
-		return []view{{w.panes, w.panes[0].start, in.End, w.tumbling() && w.total >= w.spec.Rows}}
+		return []view{{w.blocks, w.blocks[0].start, in.End, w.tumbling() && w.total >= w.spec.Rows}}
 	}
 	if len(w.buckets) == 0 {
 		// There is nothing to publish or drop. This shortcut avoids walking a gap of years window by window.
