@@ -94,7 +94,8 @@ func sendOTLP(t *testing.T, s settings) {
 	}
 	cmd := exec.Command(s.python(), filepath.Join("testdata", "otlp.py"), "http://"+s.listen+"/api/v1/ingest/otlp")
 	cmd.Stdin = &lines
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil || bytes.Contains(out, []byte("Failed to export")) {
 		t.Fatalf("otlp.py: %v\n%s", err, tail(out))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -49,6 +50,9 @@ type otlpKind struct {
 
 var otlpKinds = []otlpKind{{"otlp/v1/logs", false, "rejectedLogRecords"}, {"otlp/v1/traces", true, "rejectedSpans"}}
 
+// roomWait is how long an export waits for room; exporters wait ten seconds for an answer.
+const roomWait = 5 * time.Second
+
 // takeOTLP takes an export of logs or of spans.
 func (h *Handler) takeOTLP(w http.ResponseWriter, r *http.Request, kind otlpKind) {
 	t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -69,9 +73,14 @@ func (h *Handler) takeOTLP(w http.ResponseWriter, r *http.Request, kind otlpKind
 		weight = max(n, 1)
 	}
 	weight = min(telemetrySize*weight, MaxInFlight)
-	if !h.inFlight.TryAcquire(weight) {
+	// A compressed export takes all the room, as its length is not known: others wait for it. Not 429, for which some
+	// exporters drop an export.
+	ctx, cancel := context.WithTimeout(r.Context(), roomWait)
+	err := h.inFlight.Acquire(ctx, weight)
+	cancel()
+	if err != nil {
 		w.Header().Set("Retry-After", "1")
-		a.fail(http.StatusTooManyRequests, "too much is in flight: wait, or send less at a time")
+		a.fail(http.StatusServiceUnavailable, "too much is in flight: wait, or send less at a time")
 		return
 	}
 	defer h.inFlight.Release(weight)
