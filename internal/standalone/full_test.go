@@ -16,7 +16,7 @@ import (
 // process goes on by itself.
 func TestFullDisk(t *testing.T) {
 	if testing.Short() {
-		t.Skip("waits for requests that are refused after 20 s")
+		t.Skip("waits for requests that are refused after some seconds")
 	}
 	disk := filepath.Join(t.TempDir())
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=12m", "none", disk).CombinedOutput(); err != nil {

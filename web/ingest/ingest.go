@@ -34,8 +34,10 @@ const Prefix = "/api/v1/ingest/"
 const (
 	// MaxInFlight is how many bytes of bodies are taken at a time.
 	MaxInFlight = 64 << 20
-	// patience is how long Kafka may take.
-	patience = 20 * time.Second
+	// roomWait is how long a request waits for room, and patience how long Kafka may take: exporters of OpenTelemetry
+	// give up after ten seconds.
+	roomWait = 3 * time.Second
+	patience = 6 * time.Second
 	// maxNamed bounds the rows that an answer names.
 	maxNamed = 10
 )
@@ -125,10 +127,8 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, kind arrowio.Kind
 		fail(w, http.StatusRequestEntityTooLarge, h.tooLarge())
 		return
 	}
-	if !h.inFlight.TryAcquire(weight) {
-		w.Header().Set("Retry-After", "1")
-		fail(w, http.StatusTooManyRequests, fmt.Sprintf("%d bytes are in flight: wait, or send less at a time",
-			MaxInFlight))
+	if err := h.room(w, r, weight); err != nil {
+		fail(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	defer h.inFlight.Release(weight)
@@ -143,6 +143,18 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, kind arrowio.Kind
 		return
 	}
 	h.write(w, r, request{kind: kind, model: r.PathValue("model"), version: version, arrow: inArrow, body: body})
+}
+
+// room waits until so many bytes may be taken; the caller releases them. Requests get it in their order. The answer to
+// an error is 503, not 429, for which some exporters drop what they sent.
+func (h *Handler) room(w http.ResponseWriter, r *http.Request, weight int64) error {
+	ctx, cancel := context.WithTimeout(r.Context(), roomWait)
+	defer cancel()
+	if h.inFlight.Acquire(ctx, weight) == nil {
+		return nil
+	}
+	w.Header().Set("Retry-After", "1")
+	return fmt.Errorf("%d bytes are in flight: wait, or send less at a time", MaxInFlight)
 }
 
 func (h *Handler) tooLarge() string {
@@ -183,16 +195,25 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, q request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	if len(messages) > 0 {
-		if err := h.writer.Put(ctx, q.kind, messages); err != nil {
-			h.Log.Warn("rows over HTTP were not written", "err", err)
-			w.Header().Set("Retry-After", "5")
-			fail(w, http.StatusServiceUnavailable, "Kafka has not taken all rows: send them again; "+
-				"an id that was written counts once")
-			return
-		}
+	if err := h.put(ctx, w, q.kind, messages); err != nil {
+		fail(w, http.StatusServiceUnavailable, err.Error())
+		return
 	}
 	reply(w, http.StatusOK, answer)
+}
+
+// put writes messages; the answer to an error is 503.
+func (h *Handler) put(ctx context.Context, w http.ResponseWriter, kind arrowio.Kind, messages [][]byte) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	err := h.writer.Put(ctx, kind, messages)
+	if err == nil {
+		return nil
+	}
+	h.Log.Warn("rows over HTTP were not written", "err", err)
+	w.Header().Set("Retry-After", "5")
+	return errors.New("not all rows could be written yet: send them again; an id that was written counts once")
 }
 
 // read decodes the body, and every message once more as a shard will.

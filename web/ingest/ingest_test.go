@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 )
@@ -93,21 +95,28 @@ func TestWhatIsNotDurableIsNotAcknowledged(t *testing.T) {
 	}
 }
 
+// TestBytesInFlightAreBounded: requests wait for room in their order, and are asked to come again.
 func TestBytesInFlightAreBounded(t *testing.T) {
-	h := newTest(&written{})
-	if !h.inFlight.TryAcquire(MaxInFlight - 10) {
-		t.Fatal("nothing is in flight")
-	}
-	if w := post(h, "m/predictions", "application/json", good); w.Code != http.StatusTooManyRequests ||
-		w.Header().Get("Retry-After") == "" {
-		t.Errorf("got %d %s", w.Code, w.Body)
-	}
-	h.inFlight.Release(MaxInFlight - 10)
-	r := httptest.NewRequest(http.MethodPost, Prefix+"m/predictions", io.MultiReader(strings.NewReader(good)))
-	r.Header.Set("Content-Type", "application/json")
-	r.ContentLength = -1
-	w := httptest.NewRecorder()
-	if h.ServeHTTP(w, r); w.Code != 200 {
-		t.Errorf("a body of unknown length: got %d %s", w.Code, w.Body)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newTest(&written{})
+		if !h.inFlight.TryAcquire(MaxInFlight - 10) {
+			t.Fatal("nothing is in flight")
+		}
+		begun := time.Now()
+		if w := post(h, "m/predictions", "application/json", good); w.Code != http.StatusServiceUnavailable ||
+			w.Header().Get("Retry-After") == "" || time.Since(begun) != roomWait {
+			t.Errorf("got %d %s after %v", w.Code, w.Body, time.Since(begun))
+		}
+		time.AfterFunc(roomWait/2, func() { h.inFlight.Release(MaxInFlight - 10) })
+		if w := post(h, "m/predictions", "application/json", good); w.Code != http.StatusOK {
+			t.Errorf("with room after a while: got %d %s", w.Code, w.Body)
+		}
+		r := httptest.NewRequest(http.MethodPost, Prefix+"m/predictions", io.MultiReader(strings.NewReader(good)))
+		r.Header.Set("Content-Type", "application/json")
+		r.ContentLength = -1
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != 200 {
+			t.Errorf("a body of unknown length: got %d %s", w.Code, w.Body)
+		}
+	})
 }

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -50,9 +49,6 @@ type otlpKind struct {
 
 var otlpKinds = []otlpKind{{"otlp/v1/logs", false, "rejectedLogRecords"}, {"otlp/v1/traces", true, "rejectedSpans"}}
 
-// roomWait is how long an export waits for room; exporters wait ten seconds for an answer.
-const roomWait = 5 * time.Second
-
 // takeOTLP takes an export of logs or of spans.
 func (h *Handler) takeOTLP(w http.ResponseWriter, r *http.Request, kind otlpKind) {
 	t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -73,14 +69,9 @@ func (h *Handler) takeOTLP(w http.ResponseWriter, r *http.Request, kind otlpKind
 		weight = max(n, 1)
 	}
 	weight = min(telemetrySize*weight, MaxInFlight)
-	// A compressed export takes all the room, as its length is not known: others wait for it. Not 429, for which some
-	// exporters drop an export.
-	ctx, cancel := context.WithTimeout(r.Context(), roomWait)
-	err := h.inFlight.Acquire(ctx, weight)
-	cancel()
-	if err != nil {
-		w.Header().Set("Retry-After", "1")
-		a.fail(http.StatusServiceUnavailable, "too much is in flight: wait, or send less at a time")
+	// A compressed export takes all the room, as its length is not known: others wait for it.
+	if err := h.room(w, r, weight); err != nil {
+		a.fail(http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	defer h.inFlight.Release(weight)
@@ -136,14 +127,8 @@ func (h *Handler) writeOTLP(r *http.Request, a *otlpAnswer, x *export) {
 	var total telemetryAnswer
 	for kind, lines := range map[arrowio.Kind][][]byte{arrowio.Predictions: predictions, arrowio.Labels: labels} {
 		messages := h.readLines(kind, lines, &total)
-		if len(messages) == 0 {
-			continue
-		}
-		if err := h.writer.Put(ctx, kind, messages); err != nil {
-			h.Log.Warn("rows over OTLP were not written", "err", err)
-			a.w.Header().Set("Retry-After", "5")
-			a.fail(http.StatusServiceUnavailable, "Kafka has not taken all rows: send them again; "+
-				"an id that was written counts once")
+		if err := h.put(ctx, a.w, kind, messages); err != nil {
+			a.fail(http.StatusServiceUnavailable, err.Error())
 			return
 		}
 	}
