@@ -87,6 +87,7 @@ func archivedRows(t *testing.T, dir string) map[string]int {
 // topics, and trains on what is there.
 func TestRunArchives(t *testing.T) {
 	testsize.Slow(t)
+	t.Parallel()
 	const partitions = 2
 	rows := batchtest.Rows(31, batchtest.Options{N: 1200, MaxLag: 20 * batchtest.Second, Unlabelled: .1})
 	until := rows[len(rows)-1].TS + 200*batchtest.Second
@@ -98,6 +99,7 @@ func TestRunArchives(t *testing.T) {
 	}
 	for _, store := range []string{pipeline.StoreDirectory, pipeline.StoreTopic} {
 		t.Run(store, func(t *testing.T) {
+			t.Parallel()
 			brokers, dir, again := kafkatest.Start(t), t.TempDir(), t.TempDir()
 			text := fmt.Sprintf(`
 kafka: {brokers: [%q], partitions: %d}

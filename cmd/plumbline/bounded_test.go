@@ -197,6 +197,7 @@ func TestMaxMemory(t *testing.T) {
 // TestSignalsAreObeyedWhileReading: a command that waits for a file ends when it is told to.
 func TestSignalsAreObeyedWhileReading(t *testing.T) {
 	testsize.Slow(t)
+	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "rows.csv")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip(err)

@@ -42,8 +42,10 @@ func grow(t *testing.T, brokers []string, topic string, count int) {
 // TestPartitionsAddedWhileRunning: the run goes on, and says which partitions nobody reads.
 func TestPartitionsAddedWhileRunning(t *testing.T) {
 	testsize.Slow(t)
+	t.Parallel()
 	for topic, want := range map[string]string{"logits": "plumbline scale", "panes": "nothing is missing"} {
 		t.Run(topic, func(t *testing.T) {
+			t.Parallel()
 			brokers := kafkatest.Start(t)
 			_, cfg := repartitionConfig(t, brokers, 2)
 			rt := engine.New(cfg, slog.New(slog.DiscardHandler))
@@ -129,6 +131,7 @@ func TestTopicsChangedBetweenRuns(t *testing.T) {
 // and then it goes on. An idle shard that is paused takes back that it is idle.
 func TestPauseAndResume(t *testing.T) {
 	testsize.Slow(t)
+	t.Parallel()
 	brokers := kafkatest.Start(t)
 	_, cfg := repartitionConfig(t, brokers, 2)
 	cfg.HTTP.Control, cfg.EventTime.IdleTimeout = true, 300*time.Millisecond

@@ -97,6 +97,7 @@ func awaitHistory(t *testing.T, path string, brokers []string) []string {
 // TestHistoryOfARun: what was decided is in the database, "no change" too, and stays over a restart and a removal.
 func TestHistoryOfARun(t *testing.T) {
 	testsize.Slow(t)
+	t.Parallel()
 	cfg, path, brokers := historyWorld(t, "")
 	all := engine.Stages{Shards: true, Models: true}
 	rt, stop := start(t, cfg, all)
@@ -135,6 +136,7 @@ func TestHistoryOfARun(t *testing.T) {
 // TestStreamGoesOnWithoutHistory: a database that cannot be opened stalls nothing, is told of, and catches up.
 func TestStreamGoesOnWithoutHistory(t *testing.T) {
 	testsize.Slow(t)
+	t.Parallel()
 	block := writeFile(t, "blocked", "no directory")
 	cfg, path, brokers := historyWorld(t, fmt.Sprintf("history: {path: %q}\n", filepath.Join(block, "history.db")))
 	rt, stop := start(t, cfg, engine.Stages{Shards: true, Models: true})

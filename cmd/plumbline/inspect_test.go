@@ -19,6 +19,7 @@ import (
 // TestInspect runs the pipeline and reads what it left: checkpoints of a shard and of a model task, pane messages.
 func TestInspect(t *testing.T) {
 	testsize.Slow(t)
+	t.Parallel()
 	brokers := kafkatest.Start(t)
 	dir := t.TempDir()
 	_, cfg := deploy(t, fmt.Sprintf(

@@ -154,6 +154,7 @@ func TestNoBroker(t *testing.T) {
 
 // TestTopicsCreateWaitsForLeaders: a cluster that is starting answers that nobody leads yet.
 func TestTopicsCreateWaitsForLeaders(t *testing.T) {
+	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
 		t.Fatal(err)

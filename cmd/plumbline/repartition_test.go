@@ -75,6 +75,7 @@ func drainedAt(t *testing.T, rt *engine.Engine, until int64) *engine.ProcessStat
 // compares the state. The repartition stage alone comes first, so that its sources are far apart.
 func TestRepartition(t *testing.T) {
 	testsize.Slow(t)
+	t.Parallel()
 	const partitions = 3
 	rows := batchtest.Rows(7, batchtest.Options{N: 1500, MaxLag: 20 * batchtest.Second, Unlabelled: .1, Sharpness: 2,
 		Regions: 2})

@@ -47,11 +47,15 @@ func drained(t *testing.T, rt *engine.Engine) *engine.ProcessStatus {
 // starts it half way, and compares with the replay of the topics: the same state hash, every row counted once.
 func TestRunAndReplay(t *testing.T) {
 	testsize.Slow(t)
+	t.Parallel()
 	for name, more := range map[string]string{
 		"directory": "checkpoints: {dir: %q, interval: 100ms}\n",
 		"topic":     "checkpoints: {dir: %q, interval: 300ms, rows: 100, store: topic}\njoin: {memory_bytes: 2000}\n",
 	} {
-		t.Run(name, func(t *testing.T) { testRunAndReplay(t, more) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testRunAndReplay(t, more)
+		})
 	}
 }
 

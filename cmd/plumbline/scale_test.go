@@ -20,6 +20,7 @@ import (
 // state with that of one that has the first number. Topics are keyed, or split from the start.
 func TestScale(t *testing.T) {
 	testsize.Slow(t)
+	t.Parallel()
 	rows := batchtest.Rows(11, batchtest.Options{N: 600, MaxLag: 20 * batchtest.Second, Unlabelled: .1, Sharpness: 2,
 		Regions: 2})
 	for _, suffix := range []string{"", "-unkeyed"} {

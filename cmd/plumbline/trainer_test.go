@@ -117,6 +117,7 @@ func awaitResults(t *testing.T, brokers []string, cfg config.Config, n int) []re
 // of life.
 func TestTrainerKilled(t *testing.T) {
 	testsize.Slow(t)
+	t.Parallel()
 	dir := t.TempDir()
 	brokers := kafkatest.Start(t)
 	file, cfg := trainerFiles(t, brokers, dir, nil)
@@ -172,6 +173,7 @@ func undisturbed(t *testing.T, cfg config.Config, r record.Finetune) record.Head
 // TestTrainerOnKafka: a trainer takes requests from the topic; heads lists what came of them, and a person's orders
 // decide.
 func TestTrainerOnKafka(t *testing.T) {
+	t.Parallel()
 	brokers := kafkatest.Start(t)
 	dir := t.TempDir()
 	file, cfg := trainerFiles(t, brokers, dir, nil)

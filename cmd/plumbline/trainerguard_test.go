@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"flag"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 )
 
-// TestMain makes a guard of this program where it has started itself as one, as plumbline does.
 // asCommand is set where the test's program is to be the command itself.
 const asCommand = "PLUMBLINE_TEST_AS_COMMAND"
 
+// TestMain makes a guard of this program where it has started itself as one, as plumbline does.
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		os.Unsetenv(asCommand)
@@ -17,6 +20,10 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 2 && os.Args[1] == "trainer" && os.Args[2] == "guard" {
 		os.Exit(execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	}
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = f.Value.Set("8") // these tests wait for brokers and processes; they compute little
 	}
 	os.Exit(m.Run())
 }

@@ -130,11 +130,9 @@ func (p *Operator) take(e *entry) error {
 	p.counts.Add(pipeline.CountPaired, 1)
 	for w := oldest; w != nil; {
 		next := w.newer
-		if !w.request {
-			p.remove(w)
-			if err := p.respond(w, e); err != nil {
-				return err
-			}
+		p.remove(w)
+		if err := p.respond(w, e); err != nil {
+			return err
 		}
 		w = next
 	}
