@@ -38,6 +38,7 @@ func (f *planner) findSide() {
 // KeyType is the type of an id column.
 type KeyType uint8
 
+// The types of ids that are decoded.
 const (
 	TextKey KeyType = iota
 	BinaryKey

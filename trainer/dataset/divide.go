@@ -35,7 +35,7 @@ type Options struct {
 }
 
 // Mixed says that training and validation rows are of the same time.
-func (o Options) Mixed() bool { return o.Random && o.Validation.File == "" }
+func (f Options) Mixed() bool { return f.Random && f.Validation.File == "" }
 
 // Data is the rows of all files.
 type Data struct {
