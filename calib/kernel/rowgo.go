@@ -5,6 +5,12 @@ import "math"
 // lane holds the running sums of one of the 16 lanes.
 type lane struct{ s, d, q, second float32 }
 
+// goSums are the sums with room for the e' of the elements between two flushes.
+type goSums struct {
+	*sums
+	e [flushEvery * lanes]float32
+}
+
 // scaling are the numbers of a row that its maximum gives.
 type scaling struct {
 	hi, lo   float32
@@ -16,58 +22,86 @@ type scaling struct {
 func (p *params) scalingOf(mx float32) scaling {
 	mq := fma32(mx, p.hi, magic32) - magic32
 	v := scaling{hi: p.hi, lo: p.lo, max: mx, bias: magicBias - mq, low: (mq - zeroScale) * p.inv}
-	v.inv = 1 / v.exp(mx)
+	e := [1]float32{mx}
+	v.exps(e[:], e[:])
+	v.inv = 1 / e[0]
 	return v
 }
 
-// exp returns 2^(x·log2(e)/t - mq).
-func (v *scaling) exp(x float32) float32 {
-	t := fma32(x, v.hi, v.bias)
-	k := t - v.bias
-	r := fma32(x, v.hi, -k)
-	r = fma32(x, v.lo, r)
-	c := &expCoef
-	e := fma32(c[0], r, c[1])
-	e = fma32(e, r, c[2])
-	e = fma32(e, r, c[3])
-	e = fma32(e, r, c[4])
-	e = fma32(e, r, c[5])
-	e = fma32(e, r, 1)
-	return float32(e * math.Float32frombits(math.Float32bits(t)<<23))
+// exps sets e_j = 2^(z_j·log2(e)/t - mq); e may be z.
+func (v *scaling) exps(e, z []float32) {
+	hi, lo, bias, low := v.hi, v.lo, v.bias, v.low
+	c0, c1, c2, c3, c4, c5 := expCoef[0], expCoef[1], expCoef[2], expCoef[3], expCoef[4], expCoef[5]
+	e = e[:len(z)]
+	for j, x := range z {
+		if low > x {
+			x = low
+		}
+		t := fma32(x, hi, bias)
+		k := t - bias
+		r := fma32(x, lo, fma32(x, hi, -k))
+		y := fma32(c0, r, c1)
+		y = fma32(y, r, c2)
+		y = fma32(y, r, c3)
+		y = fma32(y, r, c4)
+		y = fma32(y, r, c5)
+		y = fma32(y, r, 1)
+		e[j] = y * math.Float32frombits(math.Float32bits(t)<<23)
+	}
 }
 
-// add adds x to l and returns e = exp((x-max)/t) and whether x equals the maximum.
-func (v *scaling) add(l *lane, x float32) (e float32, equal bool) {
-	if x == v.max {
-		return 1, true
+// sum adds every stride-th element from at on to l.
+func (v *scaling) sum(l *lane, e, z []float32, at, stride int) {
+	sum, mx := *l, v.max
+	z = z[:len(e)]
+	for j := at; j < len(e); j += stride {
+		x := e[j]
+		sum.s += x
+		sum.q = fma32(x, x, sum.q)
+		sum.d = fma32(z[j]-mx, x, sum.d)
+		if x > sum.second {
+			sum.second = x
+		}
 	}
-	raised := x
-	if v.low > x {
-		raised = v.low
+	*l = sum
+}
+
+// take makes e' of the elements of row i from the first one on, and writes e where it is asked for.
+func (a *goSums) take(i, first int, out, z []float32, v *scaling) {
+	e := a.e[:len(z)]
+	v.exps(e, z)
+	for j, x := range z {
+		if x == v.max {
+			a.equal(i, first+j)
+			e[j] = 0
+		}
 	}
-	e = v.exp(raised)
-	l.s += e
-	l.q = fma32(e, e, l.q)
-	l.d = fma32(x-v.max, e, l.d)
-	if e > l.second {
-		l.second = e
+	if out == nil {
+		return
 	}
-	e = float32(e * v.inv)
-	if e > 1 {
-		e = 1
+	for j, x := range z {
+		out[j] = min(e[j]*v.inv, 1)
+		if x == v.max {
+			out[j] = 1
+		}
 	}
-	return e, false
+}
+
+// equal counts element j of row i, which equals the maximum.
+func (a *goSums) equal(i, j int) {
+	a.count[i]++
+	a.arg[i] = int32(min(uint32(a.arg[i]), uint32(j)))
 }
 
 // rowSums fills the sums of row i of a, in the order of operations that all paths share. out may be nil.
-func (a *sums) rowSums(i int, out, z []float32, p *params) {
+func (a *goSums) rowSums(i int, out, z []float32, p *params) (v scaling) {
 	mx := z[0]
 	for _, x := range z {
-		if !(mx > x) { // a NaN stays in one of the sums
+		if x > mx { // a NaN stays in one of the sums
 			mx = x
 		}
 	}
-	v := p.scalingOf(mx)
+	v = p.scalingOf(mx)
 	a.max[i], a.count[i], a.arg[i] = mx, 0, -1
 	a.s[i], a.d[i], a.q[i], a.second[i] = 0, 0, 0, 0
 	if len(z) < columnK {
@@ -75,34 +109,16 @@ func (a *sums) rowSums(i int, out, z []float32, p *params) {
 	} else {
 		a.longRow(i, out, z, &v)
 	}
-}
-
-// element is the part in row i of its j-th element, x: l is its lane. It returns e.
-func (a *sums) element(i, j int, x float32, l *lane, v *scaling) (e float32) {
-	e, equal := v.add(l, x)
-	if equal {
-		a.count[i]++
-		if uint32(j) < uint32(a.arg[i]) {
-			a.arg[i] = int32(j)
-		}
-	}
-	return e
-}
-
-// put keeps e where it is asked for.
-func put(out []float32, j int, e float32) {
-	if out != nil {
-		out[j] = e
-	}
+	return v
 }
 
 // shortRow is one lane, flushed every 16 elements.
-func (a *sums) shortRow(i int, out, z []float32, v *scaling) {
+func (a *goSums) shortRow(i int, out, z []float32, v *scaling) {
+	a.take(i, 0, out, z, v)
 	for at := 0; at < len(z); at += flushEvery {
 		l := lane{q: sumP2Start, second: a.second[i]}
-		for j := at; j < min(at+flushEvery, len(z)); j++ {
-			put(out, j, a.element(i, j, z[j], &l, v))
-		}
+		end := min(at+flushEvery, len(z))
+		v.sum(&l, a.e[:end], z, at, 1)
 		a.s[i] += float64(l.s)
 		a.d[i] += float64(l.d)
 		a.q[i] += float64(l.q)
@@ -112,25 +128,30 @@ func (a *sums) shortRow(i int, out, z []float32, v *scaling) {
 
 // longRow is 16 lanes. The last 16 elements come first if K is not a multiple of 16, those of them that belong to
 // whole vectors left out. A flush adds lane j and then lane j+8 to the j-th of 8 float64, which are summed in a tree.
-func (a *sums) longRow(i int, out, z []float32, v *scaling) {
+func (a *goSums) longRow(i int, out, z []float32, v *scaling) {
 	var l [lanes]lane
 	for j := range l {
 		l[j].q = sumP2Start
 	}
-	for j := len(z) &^ (lanes - 1); j < len(z); j++ {
-		put(out, j, a.element(i, j, z[j], &l[lanes-(len(z)-j)], v))
+	whole := len(z) &^ (lanes - 1)
+	if last := z[whole:]; len(last) > 0 {
+		a.take(i, whole, part(out, whole, len(z)), last, v)
+		for j := range last {
+			v.sum(&l[lanes-len(last)+j], a.e[:len(last)], last, j, lanes)
+		}
 	}
 	var s, d, q [lanes / 2]float64
-	whole := len(z) / lanes
-	for from := 0; from < whole; from += flushEvery {
-		for j := from * lanes; j < min(from+flushEvery, whole)*lanes; j++ {
-			put(out, j, a.element(i, j, z[j], &l[j%lanes], v))
-		}
+	for from := 0; from < whole; from += flushEvery * lanes {
+		end := min(from+flushEvery*lanes, whole)
+		z := z[from:end]
+		a.take(i, from, part(out, from, end), z, v)
 		for j := range l {
-			s[j%8] += float64(l[j].s)
-			d[j%8] += float64(l[j].d)
-			q[j%8] += float64(l[j].q)
-			l[j] = lane{q: sumP2Start, second: l[j].second}
+			at := &l[j]
+			v.sum(at, a.e[:len(z)], z, j, lanes)
+			s[j%8] += float64(at.s)
+			d[j%8] += float64(at.d)
+			q[j%8] += float64(at.q)
+			at.s, at.d, at.q = 0, 0, sumP2Start
 		}
 	}
 	a.s[i], a.d[i], a.q[i] = tree(&s), tree(&d), tree(&q)
@@ -145,9 +166,8 @@ func tree(v *[lanes / 2]float64) float64 {
 
 // finish makes the row of lane i. It returns false for a row that the float64 path must do: one that is not finite,
 // or whose numbers leave the range of the float32 arithmetic.
-func (a *sums) finish(r *Row, i int, p *params) bool {
-	mx := a.max[i]
-	v := p.scalingOf(mx)
+func (a *sums) finish(r *Row, i int, p *params, v *scaling) bool {
+	mx := v.max
 	mq := magicBias - v.bias
 	c, beta, count := float64(v.inv), p.beta, float64(a.count[i])
 	tied := count - 1

@@ -74,9 +74,10 @@ func (a *sums) oneBlock(rows []Row, e, z []float32, k int, p *params) (n int, ba
 
 // blockGo is block in plain Go.
 func (a *sums) blockGo(rows []Row, e, z []float32, k int, p *params) (bad uint32) {
+	g := goSums{sums: a}
 	for i := range rows {
-		a.rowSums(i, part(e, i*k, (i+1)*k), z[i*k:(i+1)*k], p)
-		if !a.finish(&rows[i], i, p) {
+		v := g.rowSums(i, part(e, i*k, (i+1)*k), z[i*k:(i+1)*k], p)
+		if !a.finish(&rows[i], i, p, &v) {
 			bad |= 1 << i
 		}
 	}

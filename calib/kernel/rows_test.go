@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // relTol is the accuracy that LogitRows states.
@@ -191,9 +193,11 @@ func BenchmarkLogitRows(b *testing.B) {
 			z[i] = float32(4 * random.NormFloat64())
 		}
 		b.Run(fmt.Sprintf("K=%d", k), func(b *testing.B) {
+			at := testsize.Processor(b)
 			for b.Loop() {
 				LogitRows(rows, nil, z, k, 1)
 			}
+			b.ReportMetric(float64(testsize.Processor(b)-at)/float64(b.N)/n, "cpu-ns/row")
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row")
 		})
 	}
