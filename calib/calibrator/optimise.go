@@ -2,6 +2,7 @@ package calibrator
 
 import (
 	"math"
+	"runtime"
 	"slices"
 
 	"gonum.org/v1/gonum/optimize"
@@ -38,6 +39,7 @@ func minimiseTo(f objective, x0 []float64, ends ending) (x []float64, evaluation
 	value, known := 0.0, false
 	eval := func(x []float64) float64 { // the optimiser asks for value and gradient one after the other
 		if !known || !slices.Equal(x, at) {
+			runtime.Gosched() // a fit takes long, and others may be waiting for the processor
 			value, known = f(grad, x), true
 			copy(at, x)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 
 	"gonum.org/v1/gonum/optimize"
@@ -196,6 +197,7 @@ func descend(f objective, x0 []float64, steps int, gain float64) (x []float64, e
 	first := value
 	eval := func(x []float64) float64 { // the optimiser asks for value and gradient one after the other
 		if !slices.Equal(x, at) {
+			runtime.Gosched() // as in minimiseTo
 			value = f(grad, x)
 			copy(at, x)
 		}

@@ -3,12 +3,14 @@ package shift
 import (
 	"fmt"
 	"math"
+	"runtime"
 )
 
 // emSteps and emTolerance end the iteration of EM: the latter is far below any standard error.
 const (
 	emSteps     = 2000
 	emTolerance = 1e-7
+	emTurn      = 1 << 17 // entries of A: less than a millisecond
 )
 
 // EM returns the maximum likelihood estimate from the table: the rows now are independent draws of symbols from A q,
@@ -28,9 +30,14 @@ func EM(t Table) (Estimate, error) {
 	}
 	c := len(d.classes)
 	q, next := d.prior(), make([]float64, c)
+	fitted, done := make([]float64, len(d.mu)), 0
 	for range emSteps {
 		clear(next)
-		fitted := d.fitted(q)
+		d.times(fitted, q)
+		if done += len(d.a); done > emTurn { // others may be waiting for the processor
+			done = 0
+			runtime.Gosched()
+		}
 		var known float64
 		for i, mu := range d.mu {
 			if mu == 0 || fitted[i] == 0 { // no class explains it: it says nothing of q

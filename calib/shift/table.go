@@ -159,14 +159,36 @@ func groups(t *Table) [][]int {
 
 // fitted is A q by symbol.
 func (d *model) fitted(q []float64) []float64 {
-	c := len(d.classes)
 	out := make([]float64, len(d.mu))
-	for i := range out {
-		for x, v := range d.a[i*c : (i+1)*c] {
-			out[i] += v * q[x]
-		}
-	}
+	d.times(out, q)
 	return out
+}
+
+// times sets dst to A q. Four sums run beside each other, since each addition waits for the one before it; the order
+// within each sum is that of the classes.
+func (d *model) times(dst, q []float64) {
+	c, i := len(d.classes), 0
+	for ; i+4 <= len(dst); i += 4 {
+		rows := d.a[i*c : (i+4)*c]
+		r0, r1, r2, r3 := rows[:c], rows[c:2*c], rows[2*c:3*c], rows[3*c:]
+		r1, r2, r3 = r1[:len(q)], r2[:len(q)], r3[:len(q)]
+		r0 = r0[:len(q)]
+		var s0, s1, s2, s3 float64
+		for x, v := range q {
+			s0 += r0[x] * v
+			s1 += r1[x] * v
+			s2 += r2[x] * v
+			s3 += r3[x] * v
+		}
+		dst[i], dst[i+1], dst[i+2], dst[i+3] = s0, s1, s2, s3
+	}
+	for ; i < len(dst); i++ {
+		var sum float64
+		for x, v := range d.a[i*c : (i+1)*c] {
+			sum += v * q[x]
+		}
+		dst[i] = sum
+	}
 }
 
 // noise is D, the variance of μ_i - (A q)_i by symbol under independent counts:

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -143,6 +144,7 @@ func (t *stepper) stepKeys(pane int64) error {
 		if err != nil {
 			return fmt.Errorf("slice %q: %w", name, err)
 		}
+		runtime.Gosched() // shards that wait for the processor go first
 	}
 	if observed(); v.Shadow {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -201,6 +202,7 @@ func classBias(p, w, labels []float64) []float64 {
 	}
 	unit := total / float64(len(w))
 	for range biasSteps {
+		runtime.Gosched() // a step takes long where classes are many
 		clear(mean)
 		for i, x := range w {
 			shift.Correct(row, p[i*k:(i+1)*k], u)
