@@ -417,6 +417,22 @@ func (o *Out) skipped(r *Record, reason string) {
 	q.skipped = 0
 }
 
+// prompt takes the messages of the calibrated stream out of the collection.
+func (o *Out) prompt() (ms []Message) {
+	rest := o.pending[:0]
+	for _, m := range o.pending {
+		if m.Stream == StreamCalibrated {
+			ms = append(ms, m)
+			o.bytes -= m.Size()
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	clear(o.pending[len(rest):])
+	o.pending = rest
+	return ms
+}
+
 func (o *Out) clear() { o.pending, o.bytes = nil, 0 }
 
 // Drain returns the collected messages and empties the collection.

@@ -41,6 +41,7 @@ type loop struct {
 	err      error         // of one that failed: no other may follow, for its outputs would be lost
 	failed   chan struct{} // closed when one has failed
 	journal  *takeLog      // since the last checkpoint begun; nil where the order of taking is of no account
+	prompt   *promptly
 }
 
 // copied is a task at one moment.
@@ -51,6 +52,7 @@ type copied struct {
 	next          map[Input]int64
 	show          func()
 	trace         *tracing.Cut
+	prompt        uint64 // what was handed over to be written promptly
 }
 
 // newLoop returns the loop of a task that was restored.
@@ -62,6 +64,7 @@ func newLoop(ctx context.Context, rn Runner, t Registered, src Opened, from rest
 	of, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(ctx, func() { time.AfterFunc(lastTime, cancel) })
 	l.ctx, l.cancel = of, func() { forget(); cancel() }
+	l.prompt = newPromptly(func(ms []Message) error { return l.Sink.Write(l.ctx, ms) })
 	return l
 }
 
@@ -174,6 +177,9 @@ func (l *loop) take(ctx context.Context, r Record) (passed bool, err error) {
 		l.Trace.Begin(&m)
 	}
 	err = guardedTake(l.Guard, r, func() error { return l.task.Take(ctx, r) })
+	if err == nil && l.task.Prompt != nil {
+		err = l.prompt.put(l.task.Prompt())
+	}
 	if !r.Idle && !r.Paused {
 		l.Trace.End(&m, err)
 	}
@@ -263,6 +269,7 @@ func (l *loop) begin() (stood time.Duration, err error) {
 		next:       t.Next(),
 		show:       show,
 		trace:      l.Trace.Cut(),
+		prompt:     l.prompt.mark(),
 	}
 	t.Written()
 	done := make(chan error, 1)
@@ -350,6 +357,9 @@ func (l *loop) save(s *copied) (err error) {
 	s.Ready = func() error {
 		if err := l.Store.Holds(l.ctx, key, s.number-1); err != nil {
 			return err
+		}
+		if err := l.prompt.written(s.prompt); err != nil {
+			return fmt.Errorf("write outputs: %w", err)
 		}
 		if err := l.write(s, s.before, func(stream string) bool { return stream != string(StreamPanes) }); err != nil {
 			return fmt.Errorf("write outputs: %w", err)

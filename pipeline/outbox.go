@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -260,4 +261,84 @@ func readLoss(r *binenc.Reader) (*record.Loss, error) {
 		return nil, err
 	}
 	return record.Decode[record.Loss](b)
+}
+
+// promptly writes outputs that need not wait for a checkpoint, in their order, while their task goes on.
+type promptly struct {
+	write func([]Message) error
+
+	mu           sync.Mutex
+	changed      *sync.Cond
+	queue        []Message
+	bytes        int
+	taken, wrote uint64 // messages handed over and written, of all
+	err          error  // the first; nothing is written after it
+	writing      bool
+}
+
+func newPromptly(write func([]Message) error) *promptly {
+	p := &promptly{write: write}
+	p.changed = sync.NewCond(&p.mu)
+	return p
+}
+
+// put hands messages over. Where too many wait, it waits for those before, which bounds memory.
+func (p *promptly) put(ms []Message) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.err == nil && p.bytes > maxBuffered {
+		p.changed.Wait()
+	}
+	if p.err != nil || len(ms) == 0 {
+		return p.err
+	}
+	for i := range ms {
+		p.bytes += ms[i].Size()
+	}
+	p.queue = append(p.queue, ms...)
+	p.taken += uint64(len(ms))
+	if !p.writing {
+		p.writing = true
+		go p.run()
+	}
+	return nil
+}
+
+// run writes what there is, until there is nothing more.
+func (p *promptly) run() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ; p.err == nil && len(p.queue) > 0; p.changed.Broadcast() {
+		ms := p.queue
+		p.queue, p.bytes = nil, 0
+		p.mu.Unlock()
+		err := guardedWrite(p.write, ms)
+		p.mu.Lock()
+		if p.err = err; err == nil {
+			p.wrote += uint64(len(ms))
+		}
+	}
+	p.writing = false
+}
+
+func guardedWrite(write func([]Message) error, ms []Message) (err error) {
+	defer Caught(&err)
+	return write(ms)
+}
+
+// mark is of what was handed over until now.
+func (p *promptly) mark() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken
+}
+
+// written waits until everything before a mark is written.
+func (p *promptly) written(mark uint64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.err == nil && p.wrote < mark {
+		p.changed.Wait()
+	}
+	return p.err
 }

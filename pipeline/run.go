@@ -57,6 +57,9 @@ type Registered struct {
 	// Skip leaves out a record that has ended the task again and again: a dead letter says why. False: the task cannot
 	// do without the record.
 	Skip func(r Record, why string) bool
+	// Prompt takes out of what the task has decided the outputs that need not wait for a checkpoint. They are written
+	// in their order, before the next checkpoint counts.
+	Prompt func() []Message
 	// Counts counts the outputs of the task that the brokers refuse.
 	Counts *Counts
 }
@@ -221,8 +224,12 @@ func (rn Runner) close(t Registered) {
 
 // ForRun is the shard as Run takes it.
 func (s *Shard) ForRun() Registered {
-	return Registered{Task: s, Report: s.Report, Order: s, Durable: s.durable, Closing: s.Closing, Close: s.Close,
+	out := Registered{Task: s, Report: s.Report, Order: s, Durable: s.durable, Closing: s.Closing, Close: s.Close,
 		Gather: s.Out.TellAhead, Skip: s.Skip, Counts: s.Counts}
+	if s.CalibratedAtOnce {
+		out.Prompt = s.Out.prompt
+	}
+	return out
 }
 
 // durable tells the stages that a checkpoint of the shard is durable.

@@ -38,6 +38,8 @@ type ShardSpec struct {
 	Stages     []Stage
 	// CheckpointRows asks for a checkpoint after so many rows; 0 = by time only.
 	CheckpointRows int64
+	// CalibratedAtOnce has the calibrated stream written before the checkpoint that holds its rows.
+	CalibratedAtOnce bool
 	Host
 }
 

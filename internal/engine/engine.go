@@ -149,7 +149,8 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		Watermark: clock,
 		Decoder: faulty.Decoder(arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns,
 			MaxMessageBytes: c.Kafka.MessageMax})),
-		Stages: operators.Chain(stages, host), CheckpointRows: c.Checkpoints.Rows, Host: host}), nil
+		Stages: operators.Chain(stages, host), CheckpointRows: c.Checkpoints.Rows,
+		CalibratedAtOnce: c.Calibrated.AtOnce, Host: host}), nil
 }
 
 // newOut collects the outputs of a task that may come twice. A dead letter fits into a message. Where ids are hashed,

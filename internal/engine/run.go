@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -51,12 +52,13 @@ type KafkaRun struct {
 	beginning sync.Mutex // of a shard's first state: others' states take memory
 	topics    topology
 	confirmed confirmer
+	turns     chan struct{} // of model tasks that compute
 }
 
 // Run serves until ctx is done or an error that trying again cannot mend. First the topics are checked and the store is
 // opened, then the groups are joined; each task restores its state before it reads.
 func (rt *Engine) Run(ctx context.Context, which Stages) error {
-	r := &KafkaRun{Engine: rt}
+	r := &KafkaRun{Engine: rt, turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))}
 	var err error
 	if r.Client, r.Dialer, err = kafkaclient.New(rt.Config.Kafka); err != nil {
 		return err

@@ -45,12 +45,33 @@ func shardTask(r *KafkaRun, s *pipeline.Shard) pipeline.Registered {
 // modelTask registers the model task of a partition.
 func modelTask(r *KafkaRun, t *model.Task, p int) pipeline.Registered {
 	return pipeline.Registered{
-		Task:   t,
+		Task:   inTurn{t, r.turns},
 		Report: t.Report,
-		Waiter: t,
+		Waiter: inTurn{t, r.turns},
 		Skip:   t.Skip,
 		Begin:  func(ctx context.Context) error { return remains(r).BeginModel(ctx, p) },
 	}
+}
+
+// inTurn is a model task that computes only when it has a turn: panes of many models close at once, and the shards of
+// the process must not wait until all of them are done.
+type inTurn struct {
+	*model.Task
+	turns chan struct{}
+}
+
+// Take implements pipeline.Task.
+func (t inTurn) Take(ctx context.Context, rec pipeline.Record) error {
+	t.turns <- struct{}{}
+	defer func() { <-t.turns }()
+	return t.Task.Take(ctx, rec)
+}
+
+// Resume implements pipeline.Waiter.
+func (t inTurn) Resume() error {
+	t.turns <- struct{}{}
+	defer func() { <-t.turns }()
+	return t.Task.Resume()
 }
 
 // gone adds the way out to an error of a task whose records are not in the log any more.

@@ -23,15 +23,24 @@ event_time: {idle_timeout: 0s}
 windows: [{name: day, kind: time, size: 24h}]
 rules: []
 refit: {method: temperature, period: 60s, on_alarm: false, min_rows: 1000, max_rows: 5000}
-calibrated: {enabled: true, columns: probs}
+calibrated: {enabled: true, columns: probs, at_once: %t}
 `
 
 // TestCalibratedStream: every prediction comes out once, with softmax(z/T) of the revision that its message names: the
 // identity before the first refit is published, the fitted temperature after it.
 func TestCalibratedStream(t *testing.T) {
 	t.Parallel()
+	for _, atOnce := range []bool{false, true} {
+		t.Run(fmt.Sprintf("at_once=%t", atOnce), func(t *testing.T) {
+			t.Parallel()
+			checkCalibratedStream(t, fmt.Sprintf(calibratedConfig, atOnce))
+		})
+	}
+}
+
+func checkCalibratedStream(t *testing.T, config string) {
 	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
-	s := configure(t, calibratedConfig)
+	s := configure(t, config)
 	p := run(t, s)
 	produce := func(more ...string) {
 		args := append([]string{"produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1",

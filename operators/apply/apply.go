@@ -27,6 +27,9 @@ type Config struct {
 	Enabled bool `yaml:"enabled"`
 	// probs: all K; top1: the class and its confidence.
 	Columns string `yaml:"columns" default:"probs" enum:"probs|top1"`
+	// Write each batch as soon as it is calibrated, in milliseconds, instead of at the next checkpoint. After a crash
+	// the rows since the last checkpoint come again.
+	AtOnce bool `yaml:"at_once"`
 }
 
 // Options are the configuration and the settings of the process.
