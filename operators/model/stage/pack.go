@@ -2,6 +2,7 @@ package stage
 
 import (
 	"bytes"
+	"math/bits"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -15,16 +16,22 @@ const NewRows = 100
 // bound of their own.
 func (k *Key) IsNew() bool { return k.Slice == "" && k.Labelled < NewRows }
 
-// Packer compresses many byte strings of one kind: the first one is the dictionary of the others. The zero value is
-// ready. Packed bytes are for this process only.
-type Packer struct {
+// Packer compresses many byte strings of one kind. The zero value is ready. Packed bytes are for this process only.
+type Packer struct{ bySize [3]dictionary }
+
+// sized returns the dictionary for strings of n bytes: one of a key's first pane has little in common with one of its
+// hundredth.
+func sized(n int) int { return min(max(bits.Len(uint(n))-12, 0), 4) / 2 } // below 8 KiB, below 32 KiB, above
+
+// dictionary packs strings of about one size: the first one is the dictionary of the others.
+type dictionary struct {
 	once sync.Once
 	pack *zstd.Encoder
 	open *zstd.Decoder
 }
 
 // begin takes b as the dictionary.
-func (p *Packer) begin(b []byte) {
+func (p *dictionary) begin(b []byte) {
 	const id, window = 1, 128 << 10
 	like := bytes.Clone(b)
 	var err error
@@ -41,13 +48,15 @@ func (p *Packer) begin(b []byte) {
 
 // Pack returns a copy of b in less memory.
 func (p *Packer) Pack(b []byte) []byte {
-	p.once.Do(func() { p.begin(b) })
-	return bytes.Clone(p.pack.EncodeAll(b, nil))
+	size := sized(len(b))
+	d := &p.bySize[size]
+	d.once.Do(func() { d.begin(b) })
+	return bytes.Clone(d.pack.EncodeAll(b, []byte{byte(size)}))
 }
 
 // Unpack returns the original bytes.
 func (p *Packer) Unpack(b []byte) []byte {
-	out, err := p.open.DecodeAll(b, nil)
+	out, err := p.bySize[b[0]].open.DecodeAll(b[1:], nil)
 	if err != nil {
 		panic("stage: " + err.Error()) // of our own making
 	}
