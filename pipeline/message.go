@@ -44,12 +44,36 @@ func NewMessage(s Stream, key string, at Time, rec any) (Message, error) {
 // followed is a record as a trace sees it.
 func followed(r *Record) tracing.Message {
 	m := tracing.Message{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time, Bytes: len(r.Value)}
-	for i := range r.Headers {
-		if r.Headers[i].Key == tracing.Header {
-			m.Parents = append(m.Parents, string(r.Headers[i].Value))
+	m.Parents = carriers(r.Headers)
+	return m
+}
+
+// carriers are the places in traces that headers name. Where there are several, a tracestate belongs to the traceparent
+// before it.
+func carriers(headers []Header) (out []tracing.Carrier) {
+	first := ""
+	for _, h := range headers {
+		switch {
+		case h.Key == tracing.Header:
+			out = append(out, tracing.Carrier{Parent: string(h.Value), State: first})
+			first = ""
+		case h.Key != tracing.StateHeader:
+		case len(out) > 0:
+			out[len(out)-1].State = string(h.Value)
+		default:
+			first = string(h.Value)
 		}
 	}
-	return m
+	return out
+}
+
+// TraceHeaders are the headers of a place in a trace.
+func TraceHeaders(c tracing.Carrier) []Header {
+	out := []Header{{tracing.Header, []byte(c.Parent)}}
+	if c.State != "" {
+		out = append(out, Header{tracing.StateHeader, []byte(c.State)})
+	}
+	return out
 }
 
 // CarryTrace has an output go on with the traces of what is at hand: in its headers, which no state and no hash has.
@@ -57,8 +81,10 @@ func CarryTrace(l *tracing.Lane, m *Message) {
 	if !l.On() {
 		return
 	}
-	m.Headers = slices.DeleteFunc(m.Headers, func(h Header) bool { return h.Key == tracing.Header })
+	m.Headers = slices.DeleteFunc(m.Headers, func(h Header) bool {
+		return h.Key == tracing.Header || h.Key == tracing.StateHeader
+	})
 	for _, place := range l.Send(string(m.Stream)) {
-		m.Headers = append(m.Headers, Header{tracing.Header, []byte(place)})
+		m.Headers = append(m.Headers, TraceHeaders(place)...)
 	}
 }

@@ -31,6 +31,7 @@ import (
 const (
 	producerTrace = "0af7651916cd43dd8448eb211c80319c"
 	producerSpan  = "b7ad6b7169203331"
+	producerState = "vendor=1,other@v=x:y"
 )
 
 // spanReceiver is the receiving end of OTLP over HTTP, with the types that OpenTelemetry publishes.
@@ -123,6 +124,7 @@ func TestTracesOverHTTP(t *testing.T) {
 		}
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("traceparent", "00-"+producerTrace+"-"+producerSpan+"-01")
+		req.Header.Set("tracestate", producerState)
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
 			return false
@@ -188,7 +190,8 @@ func TestTraces(t *testing.T) {
 // followTrace gives a message the header of a producer that samples it.
 func followTrace(m *kafka.Message) bool {
 	m.Headers = append(m.Headers, kafka.Header{Key: "traceparent",
-		Value: []byte("00-" + producerTrace + "-" + producerSpan + "-01")})
+		Value: []byte("00-" + producerTrace + "-" + producerSpan + "-01")},
+		kafka.Header{Key: "tracestate", Value: []byte(producerState)})
 	return false
 }
 
@@ -197,15 +200,19 @@ func carriesOn(t *testing.T, topic string, rec *spanReceiver) {
 	t.Helper()
 	n := 0
 	for _, m := range kafkatest.ReadAll(t, brokers, topic) {
-		for _, h := range m.Headers {
+		for i, h := range m.Headers {
 			parts := strings.Split(string(h.Value), "-")
 			if h.Key != "traceparent" || len(parts) != 4 || parts[1] != producerTrace {
 				continue
 			}
 			n++
+			if i+1 == len(m.Headers) || m.Headers[i+1].Key != "tracestate" ||
+				string(m.Headers[i+1].Value) != producerState {
+				t.Errorf("%s offset %d: headers %v, want the producer's tracestate", topic, m.Offset, m.Headers)
+			}
 			rec.mu.Lock()
 			s := rec.spans[parts[2]]
-			if s == nil || s.Name != "send "+topic || s.Kind != trace.Span_SPAN_KIND_PRODUCER {
+			if s == nil || s.TraceState != producerState || s.Name != "send "+topic || s.Kind != trace.Span_SPAN_KIND_PRODUCER {
 				t.Errorf("%s offset %d: its span is %v", topic, m.Offset, s)
 			}
 			rec.mu.Unlock()

@@ -6,8 +6,14 @@ import (
 	"math/rand/v2"
 )
 
-// Header is the record header with the place in a trace (W3C Trace Context).
-const Header = "traceparent"
+// Record headers of W3C Trace Context: the place in a trace, and what its tracers note about it.
+const (
+	Header      = "traceparent"
+	StateHeader = "tracestate"
+)
+
+// maxState is the longest tracestate that is passed on, in bytes; W3C wants 512 at least.
+const maxState = 512
 
 // TraceID names a trace.
 type TraceID [16]byte
@@ -21,10 +27,19 @@ type SpanID [8]byte
 type Context struct {
 	Trace TraceID
 	Span  SpanID
+	State string // tracestate, as it came; "" = none
+}
+
+// Carrier is a place in a trace as headers have it.
+type Carrier struct {
+	Parent, State string
 }
 
 // contextLen is the length of a context as text.
 const contextLen = 55
+
+// Carrier is the context as headers have it.
+func (c Context) Carrier() Carrier { return Carrier{c.String(), c.State} }
 
 // String is the context as [Header] has it, sampled.
 func (c Context) String() string {
@@ -46,25 +61,38 @@ func Parse(s string) (c Context, sampled, ok bool) {
 	case version[0] == 0 && len(s) > contextLen, len(s) > contextLen && s[contextLen] != '-':
 		return c, false, false
 	}
-	c = Context{TraceID(trace), SpanID(span)}
+	c = Context{Trace: TraceID(trace), Span: SpanID(span)}
 	return c, flags[0]&1 != 0, c.Trace != TraceID{} && c.Span != SpanID{}
 }
 
 // carried is the key of a header in a context.
 type carried struct{}
 
-// WithHeader returns ctx with a header that did not come with a record; one that is none is left out.
-func WithHeader(ctx context.Context, header string) context.Context {
-	if _, _, ok := Parse(header); !ok {
+// WithCarrier returns ctx with headers that did not come with a record; those that name no place are left out.
+func WithCarrier(ctx context.Context, c Carrier) context.Context {
+	if _, _, ok := Parse(c.Parent); !ok {
 		return ctx
 	}
-	return context.WithValue(ctx, carried{}, header)
+	return context.WithValue(ctx, carried{}, c)
 }
 
-// HeaderOf is the header in ctx; "" = none.
-func HeaderOf(ctx context.Context) string {
-	header, _ := ctx.Value(carried{}).(string)
-	return header
+// CarrierOf is what ctx carries; ok is false where it is nothing.
+func CarrierOf(ctx context.Context) (c Carrier, ok bool) {
+	c, ok = ctx.Value(carried{}).(Carrier)
+	return c, ok
+}
+
+// state is a tracestate that may be passed on: one line of printable ASCII that is not too long.
+func state(s string) string {
+	if len(s) > maxState {
+		return ""
+	}
+	for _, c := range []byte(s) {
+		if (c < ' ' || c > '~') && c != '\t' {
+			return ""
+		}
+	}
+	return s
 }
 
 func lowerHex(s string) ([]byte, bool) {

@@ -80,10 +80,10 @@ func (l *Lane) Enter(p Pane) (leave func()) {
 	outer, now := l.active, time.Now()
 	l.active = nil
 	for _, h := range hs {
-		wait := Context{h.trace, newSpan()}
+		wait := h.at(newSpan())
 		l.Tracer.Export(Span{Context: wait, Parent: h.process, Name: "wait for pane", Kind: Internal, Start: h.since,
 			End: now, Attrs: []Attr{{"plumbline.model", p.Model}, {"plumbline.task", l.Task}}})
-		l.active = append(l.active, &branch{trace: h.trace, process: wait.Span, stack: []SpanID{wait.Span}})
+		l.active = append(l.active, branchAt(wait))
 	}
 	return func() { l.active = outer }
 }
@@ -109,11 +109,16 @@ func (l *Lane) Met(id [16]byte, p Pane) {
 	}
 	now := time.Now()
 	for _, h := range hs {
-		at := Context{h.trace, newSpan()}
+		at := h.at(newSpan())
 		l.Tracer.Export(Span{Context: at, Parent: h.process, Name: "wait for label", Kind: Internal, Start: h.since,
 			End: now, Attrs: []Attr{{"plumbline.model", p.Model}}})
-		l.panes.add(p, &branch{trace: h.trace, process: at.Span, stack: []SpanID{at.Span}}, now)
+		l.panes.add(p, branchAt(at), now)
 	}
+}
+
+// branchAt goes on from a span.
+func branchAt(c Context) *branch {
+	return &branch{trace: c.Trace, state: c.State, process: c.Span, stack: []SpanID{c.Span}}
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }

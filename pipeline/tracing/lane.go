@@ -44,12 +44,13 @@ type Message struct {
 	Offset    int64
 	Time      int64 // Unix nanoseconds; 0 = none
 	Bytes     int
-	Parents   []string // its headers
+	Parents   []Carrier // its headers
 }
 
 // branch is a record's way in one trace.
 type branch struct {
 	trace   TraceID
+	state   string   // tracestate
 	process SpanID   // the span of the record
 	stack   []SpanID // open spans
 	spans   int      // made so far
@@ -57,6 +58,9 @@ type branch struct {
 	parent  SpanID
 	sent    map[string]*send // by stream
 }
+
+// at is a span of the branch.
+func (b *branch) at(s SpanID) Context { return Context{b.trace, s, b.state} }
 
 // ending is a record that was taken, in one trace.
 type ending struct {
@@ -97,7 +101,7 @@ func (l *Lane) Begin(m *Message) {
 
 // follow begins the spans of a record: its wait in the log, and the work of the task.
 func (l *Lane) follow(m *Message, at Context) {
-	b := &branch{trace: at.Trace, process: newSpan(), parent: at.Span}
+	b := &branch{trace: at.Trace, state: at.State, process: newSpan(), parent: at.Span}
 	b.attrs = []Attr{
 		{"messaging.system", "kafka"},
 		{"messaging.destination.name", m.Topic},
@@ -109,7 +113,7 @@ func (l *Lane) follow(m *Message, at Context) {
 	if m.Time > 0 && m.Time <= l.began.UnixNano() {
 		b.parent = newSpan()
 		appended := time.Unix(0, m.Time)
-		l.Tracer.Export(Span{Context: Context{b.trace, b.parent}, Parent: at.Span, Name: "wait " + m.Topic,
+		l.Tracer.Export(Span{Context: b.at(b.parent), Parent: at.Span, Name: "wait " + m.Topic,
 			Kind: Internal, Start: appended, End: l.began, Attrs: b.attrs[:4:4]})
 	}
 	b.attrs = append(b.attrs, Attr{"messaging.operation.type", "process"}, Attr{"messaging.operation.name", "process"},
@@ -127,7 +131,7 @@ func (l *Lane) End(m *Message, err error) {
 	l.observe(StepProcess, now.Sub(l.began), l.trace())
 	for _, b := range l.active {
 		l.ended = append(l.ended, ending{b, now})
-		s := Span{Context: Context{b.trace, b.process}, Parent: b.parent, Name: "process " + m.Topic, Kind: Consumer,
+		s := Span{Context: b.at(b.process), Parent: b.parent, Name: "process " + m.Topic, Kind: Consumer,
 			Start: l.began, End: now, Attrs: b.attrs}
 		if err != nil {
 			s.Err = err.Error()
@@ -163,7 +167,7 @@ func (l *Lane) Stage(name string, attrs ...Attr) (end func()) {
 		for i, b := range in {
 			b.stack = b.stack[:len(b.stack)-1]
 			if b.spans++; b.spans <= maxSpans {
-				l.Tracer.Export(Span{Context: Context{b.trace, ids[i]}, Parent: b.stack[len(b.stack)-1], Name: name,
+				l.Tracer.Export(Span{Context: b.at(ids[i]), Parent: b.stack[len(b.stack)-1], Name: name,
 					Kind: Internal, Start: start, End: now, Attrs: attrs})
 			}
 		}
@@ -172,21 +176,21 @@ func (l *Lane) Stage(name string, attrs ...Attr) (end func()) {
 
 // Send names, for the headers of an output that is made of what is at hand, the spans of its writing: one for each
 // trace, and the same for all outputs of a stream.
-func (l *Lane) Send(stream string) (headers []string) {
+func (l *Lane) Send(stream string) (headers []Carrier) {
 	if !l.On() {
 		return nil
 	}
 	for _, b := range l.active {
 		s := b.sent[stream]
 		if s == nil {
-			s = &send{Context{b.trace, newSpan()}, b.stack[len(b.stack)-1], stream}
+			s = &send{b.at(newSpan()), b.stack[len(b.stack)-1], stream}
 			if b.sent == nil {
 				b.sent = map[string]*send{}
 			}
 			b.sent[stream] = s
 			l.sends = append(l.sends, s)
 		}
-		headers = append(headers, s.String())
+		headers = append(headers, s.Carrier())
 	}
 	return headers
 }

@@ -63,13 +63,14 @@ type Tracer struct {
 func (t *Tracer) Over() int64 { return t.over.Load() }
 
 // place returns where the spans of a record hang, one for each trace that it is followed in.
-func (t *Tracer) place(parents []string, now time.Time) (out []Context) {
+func (t *Tracer) place(parents []Carrier, now time.Time) (out []Context) {
 	if t == nil {
 		return nil
 	}
 	given := false
 	for _, p := range parents {
-		c, sampled, ok := Parse(p)
+		c, sampled, ok := Parse(p.Parent)
+		c.State = state(p.State)
 		given = given || ok
 		if ok && sampled && len(out) < maxTogether {
 			out = append(out, c)

@@ -9,6 +9,8 @@ import (
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
+const producerState = "vendor=1,other@v=x:y"
+
 func TestParse(t *testing.T) {
 	c, sampled, ok := Parse(parent)
 	if !ok || !sampled || c.String() != parent {
@@ -37,17 +39,17 @@ func TestWhoIsFollowed(t *testing.T) {
 	now := time.Now()
 	off := strings.TrimSuffix(parent, "1") + "0"
 	all := &Tracer{Ratio: 1}
-	if got := all.place([]string{off}, now); got != nil {
+	if got := all.place([]Carrier{{Parent: off}}, now); got != nil {
 		t.Errorf("the header says no, and the record is followed: %v", got)
 	}
-	if got := all.place([]string{"rubbish"}, now); len(got) != 1 {
+	if got := all.place([]Carrier{{Parent: "rubbish"}}, now); len(got) != 1 {
 		t.Errorf("a header that is none: %v, want a trace of its own", got)
 	}
 	none := &Tracer{}
 	if got := none.place(nil, now); got != nil {
 		t.Errorf("a share of 0: %v", got)
 	}
-	if got := none.place([]string{parent}, now); len(got) != 1 || got[0].String() != parent {
+	if got := none.place([]Carrier{{Parent: parent}}, now); len(got) != 1 || got[0].String() != parent {
 		t.Errorf("the header says yes: %v", got)
 	}
 	n := 0
@@ -85,7 +87,7 @@ func way(t *testing.T, steps func(l *Lane, m *Message)) (spans map[string]Span) 
 		Topic: func(stream string) string { return "t." + stream },
 	})
 	steps(l, &Message{Topic: "logits", Offset: 7, Time: time.Now().Add(-time.Second).UnixNano(),
-		Parents: []string{parent}})
+		Parents: []Carrier{{parent, producerState}}})
 	return spans
 }
 
@@ -110,7 +112,7 @@ func checkParents(t *testing.T, spans map[string]Span, want map[string]string) {
 
 func TestWayOfABatch(t *testing.T) {
 	pane, id := Pane{"m", 3}, [16]byte{1}
-	var headers []string
+	var headers []Carrier
 	spans := way(t, func(l *Lane, m *Message) {
 		l.Begin(m)
 		join := l.Stage("join")
@@ -148,8 +150,26 @@ func TestWayOfABatch(t *testing.T) {
 		"send t.panes":        "wait for pane",
 		"wait for label":      "process logits",
 	})
-	if want := spans["send t.panes"].Context.String(); !slices.Equal(headers, []string{want}) {
-		t.Errorf("headers %v, want %s", headers, want)
+	want := spans["send t.panes"].Context.Carrier()
+	if !slices.Equal(headers, []Carrier{want}) || want.State != producerState {
+		t.Errorf("headers %v, want %v with the state of the producer", headers, want)
+	}
+	for name, s := range spans {
+		if s.State != producerState {
+			t.Errorf("%s has the tracestate %q, want %q", name, s.State, producerState)
+		}
+	}
+}
+
+// TestState: a tracestate is passed on as it came, or not at all; the place holds without it.
+func TestState(t *testing.T) {
+	long := strings.Repeat("v", maxState-2)
+	for in, want := range map[string]string{"": "", "a=1,b@c=2": "a=1,b@c=2", "a= 1,\tb=2": "a= 1,\tb=2",
+		"a=" + long: "a=" + long, "a=" + long + "v": "", "a=1\r\nb=2": "", "a=\xff": ""} {
+		got := (&Tracer{}).place([]Carrier{{parent, in}}, time.Now())
+		if len(got) != 1 || got[0].String() != parent || got[0].State != want {
+			t.Errorf("tracestate %q: %+v, want %q", in, got, want)
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ func encode(resource []tracing.Attr, version string, spans []tracing.Span) []byt
 const (
 	fieldTrace  = 1
 	fieldSpan   = 2
+	fieldState  = 3
 	fieldParent = 4
 	fieldName   = 5
 	fieldKind   = 6
@@ -44,6 +45,9 @@ const (
 func span(s *tracing.Span) []byte {
 	b := appendBytes(nil, fieldTrace, s.Trace[:])
 	b = appendBytes(b, fieldSpan, s.Context.Span[:])
+	if s.State != "" {
+		b = appendText(b, fieldState, s.State)
+	}
 	if s.Parent != (tracing.SpanID{}) {
 		b = appendBytes(b, fieldParent, s.Parent[:])
 	}

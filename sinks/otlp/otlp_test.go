@@ -42,7 +42,7 @@ func exporter(t *testing.T, h http.HandlerFunc) (e *Exporter, stop func()) {
 }
 
 var sample = tracing.Span{
-	Context: tracing.Context{Trace: tracing.TraceID{1, 2}, Span: tracing.SpanID{3}},
+	Context: tracing.Context{Trace: tracing.TraceID{1, 2}, Span: tracing.SpanID{3}, State: "a=1,b=2"},
 	Parent:  tracing.SpanID{4},
 	Name:    "process logits",
 	Kind:    tracing.Consumer,
@@ -99,7 +99,7 @@ func TestSpansReachACollector(t *testing.T) {
 	if hex.EncodeToString(s.TraceId) != sample.Trace.String() || !slices.Equal(s.SpanId, sample.Context.Span[:]) ||
 		!slices.Equal(s.ParentSpanId, sample.Parent[:]) || s.Name != sample.Name || int(s.Kind) != int(sample.Kind) ||
 		s.StartTimeUnixNano != 1_700_000_000_000_000_005 || s.EndTimeUnixNano != 1_700_000_001_000_000_006 ||
-		s.Status.Message != "it broke" || s.Status.Code != 2 {
+		s.TraceState != "a=1,b=2" || s.Status.Message != "it broke" || s.Status.Code != 2 {
 		t.Errorf("span %v, want %+v", s, sample)
 	}
 	attrs := map[string]string{"messaging.system": "kafka", "n": "-7", "bad": "a�"}

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -97,7 +98,11 @@ func (h *Handler) newReader(rows string) *reader {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.mux.ServeHTTP(w, r.WithContext(tracing.WithHeader(r.Context(), r.Header.Get(tracing.Header))))
+	place := tracing.Carrier{
+		Parent: r.Header.Get(tracing.Header),
+		State:  strings.Join(r.Header.Values(tracing.StateHeader), ","),
+	}
+	h.mux.ServeHTTP(w, r.WithContext(tracing.WithCarrier(r.Context(), place)))
 }
 
 func (h *Handler) take(w http.ResponseWriter, r *http.Request, kind arrowio.Kind) {

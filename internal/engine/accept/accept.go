@@ -75,9 +75,9 @@ func (w *writer) Put(ctx context.Context, kind arrowio.Kind, messages [][]byte) 
 			out = append(out, pipeline.Message{Stream: stream, Partition: int32(p.Place), Value: p.Value, Time: now})
 		}
 	}
-	if place := tracing.HeaderOf(ctx); place != "" {
+	if place, ok := tracing.CarrierOf(ctx); ok {
 		for i := range out {
-			out[i].Headers = []pipeline.Header{{Key: tracing.Header, Value: []byte(place)}}
+			out[i].Headers = pipeline.TraceHeaders(place)
 		}
 	}
 	return w.sink.Write(ctx, out)
