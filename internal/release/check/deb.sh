@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # deb.sh DEB: installs the package into a root of its own, upgrades it there, removes and purges it: what it must keep and
-# what it must take away. dpkg is real; systemd is not started, its units are judged by systemd-analyze.
+# what it must take away. dpkg is real; the units are judged by systemd-analyze, and
+# systemd.sh starts one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 deb=$1 tmp=$(mktemp -d)

@@ -22,6 +22,25 @@ for bom in dist/*.cdx.json; do
 done
 if command -v man >/dev/null; then MANWIDTH=80 man -l dist/man/plumbline.1 2>/dev/null | grep -q 'plumbline run' || fail "man cannot show plumbline.1"; fi
 
+# Each shell that is here completes by its file as a user's would. PowerShell is in no registry.
+path=$(realpath "$(dirname "$program")"):$PATH
+got=$(PATH=$path bash -c '
+	compopt() { :; }
+	_init_completion() { cur=tra prev=plumbline words=(plumbline tra) cword=1; } # of the package bash-completion
+	source dist/completions/plumbline.bash
+	COMP_WORDS=(plumbline tra) COMP_CWORD=1 COMP_LINE="plumbline tra" COMP_POINT=13 COMP_TYPE=9
+	__start_plumbline && echo "${COMPREPLY[*]}"')
+[[ $got == *trainer* ]] || fail "bash completes tra by '$got'"
+if command -v fish >/dev/null; then
+	got=$(PATH=$path fish -N -c 'source dist/completions/plumbline.fish; complete -C "plumbline tra"')
+	[[ $got == *'Train the heads'* ]] || fail "fish completes tra by '$got'"
+fi
+if command -v zsh >/dev/null; then
+	mkdir "$tmp/zsh" && cp dist/completions/plumbline.zsh "$tmp/zsh/_plumbline"
+	got=$(PATH=$path python3 internal/release/check/zsh.py "$tmp/zsh" 'plumbline tra')
+	[[ $got == *'Train the heads'* ]] || fail "zsh completes tra by '$got'"
+fi
+
 # go install …@version, from a module proxy in a folder; all else comes from what was downloaded before.
 git clone -q . "$tmp/elsewhere"
 .cache/bin/release modzip "$tmp/elsewhere" "$version" "$tmp/proxy"
