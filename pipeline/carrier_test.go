@@ -15,13 +15,14 @@ func TestCarriers(t *testing.T) {
 		}
 		return out
 	}
+	one := []tracing.Carrier{{Parent: "p", State: "a=1"}}
 	for name, c := range map[string]struct {
 		headers []Header
 		want    []tracing.Carrier
 	}{
 		"none":   {h("other", "x", "tracestate", "a=1"), nil},
-		"after":  {h("traceparent", "p", "other", "x", "tracestate", "a=1"), []tracing.Carrier{{Parent: "p", State: "a=1"}}},
-		"before": {h("tracestate", "a=1", "traceparent", "p"), []tracing.Carrier{{Parent: "p", State: "a=1"}}},
+		"after":  {h("traceparent", "p", "other", "x", "tracestate", "a=1"), one},
+		"before": {h("tracestate", "a=1", "traceparent", "p"), one},
 		"two": {
 			h("traceparent", "p", "tracestate", "a=1", "traceparent", "q", "traceparent", "r", "tracestate", "c=3"),
 			[]tracing.Carrier{{Parent: "p", State: "a=1"}, {Parent: "q"}, {Parent: "r", State: "c=3"}},

@@ -212,7 +212,8 @@ func carriesOn(t *testing.T, topic string, rec *spanReceiver) {
 			}
 			rec.mu.Lock()
 			s := rec.spans[parts[2]]
-			if s == nil || s.TraceState != producerState || s.Name != "send "+topic || s.Kind != trace.Span_SPAN_KIND_PRODUCER {
+			if s == nil || s.TraceState != producerState || s.Name != "send "+topic ||
+				s.Kind != trace.Span_SPAN_KIND_PRODUCER {
 				t.Errorf("%s offset %d: its span is %v", topic, m.Offset, s)
 			}
 			rec.mu.Unlock()

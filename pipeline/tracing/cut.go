@@ -74,7 +74,8 @@ func (c *Cut) Saved(number uint64, err error) {
 	}
 	for _, e := range c.ended {
 		step := func(name string, start, end time.Time) Span {
-			return Span{Context: e.branch.at(newSpan()), Parent: e.process, Name: name, Kind: Internal, Start: start, End: end}
+			at := e.branch.at(newSpan())
+			return Span{Context: at, Parent: e.process, Name: name, Kind: Internal, Start: start, End: end}
 		}
 		wait := step("wait for checkpoint", e.at, c.at)
 		save := step("save checkpoint", c.at, now)
