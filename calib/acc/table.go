@@ -22,6 +22,8 @@ const (
 	tableMin = 32
 	// Once one key in placeShare is used, their places move from the hash table into the array.
 	placeShare = 16
+	// Keys in order are merged in order unless they are few: that walks all those that are there.
+	mergeShare = 8
 )
 
 // at returns the sums of k, zero ones if k is new. The pointer is valid until the next call.
@@ -147,6 +149,10 @@ func (t *table[K]) slot(k K) int {
 
 // add adds every entry of o. Sums must fit.
 func (t *table[K]) add(o *table[K]) {
+	if t.plain() && o.plain() && mergeShare*len(o.keys) >= len(t.keys) {
+		t.merge(o)
+		return
+	}
 	keys, ents := o.keys, o.ents
 	for i, k := range keys {
 		e := ents[i] // a copy: t may be o
@@ -154,6 +160,37 @@ func (t *table[K]) add(o *table[K]) {
 		for j := range d {
 			d[j] += e[j]
 		}
+	}
+}
+
+// merge is add of two tables that decoders have filled: the keys of both are in order, and stay so.
+func (t *table[K]) merge(o *table[K]) {
+	n, fresh := len(t.keys), 0
+	for i, x := 0, 0; x < len(o.keys); x++ {
+		for i < n && t.keys[i] < o.keys[x] {
+			i++
+		}
+		if i == n || t.keys[i] != o.keys[x] {
+			fresh++
+		}
+	}
+	t.keys, t.ents = slices.Grow(t.keys, fresh)[:n+fresh], slices.Grow(t.ents, fresh)[:n+fresh]
+	// From the end, where there is room: nothing is overwritten before it has moved.
+	for to, i, x := n+fresh-1, n-1, len(o.keys)-1; x >= 0; to-- {
+		if i >= 0 && t.keys[i] > o.keys[x] {
+			t.keys[to], t.ents[to] = t.keys[i], t.ents[i]
+			i--
+			continue
+		}
+		k, sum := o.keys[x], o.ents[x]
+		if i >= 0 && t.keys[i] == k {
+			for j, v := range t.ents[i] {
+				sum[j] += v
+			}
+			i--
+		}
+		t.keys[to], t.ents[to] = k, sum
+		x--
 	}
 }
 

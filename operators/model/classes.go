@@ -92,7 +92,7 @@ func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) (rows
 	if late {
 		lateRows = set.LabelledRows()
 	}
-	return rowsOf(set), b.put(pane, c.PredictionPane, newWaiting(slices.Clone(c.Set), set), lateRows)
+	return rowsOf(set), b.put(pane, c.PredictionPane, newWaiting(slices.Clone(c.Set), set), set, lateRows)
 }
 
 // countDropped counts the predictions of a cell of another K.

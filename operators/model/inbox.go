@@ -24,8 +24,9 @@ type waiting struct {
 
 func newInbox() inbox { return inbox{map[int64]map[int64]waiting{}, map[int64]int64{}} }
 
-// put merges a cell with those that other shards sent for the same panes.
-func (b *inbox) put(labelPane, predictionPane int64, c waiting, late int64) error {
+// put merges a cell with those that other shards sent for the same panes. set is the cell decoded, nil where the caller
+// has not decoded it.
+func (b *inbox) put(labelPane, predictionPane int64, c waiting, set *acc.Set, late int64) error {
 	cells := b.pending[labelPane]
 	if cells == nil {
 		cells = map[int64]waiting{}
@@ -36,7 +37,7 @@ func (b *inbox) put(labelPane, predictionPane int64, c waiting, late int64) erro
 	}
 	if have, ok := cells[predictionPane]; ok {
 		var err error
-		if c, err = have.plus(c); err != nil {
+		if c, err = have.plus(c, set); err != nil {
 			return err
 		}
 	}
@@ -44,27 +45,30 @@ func (b *inbox) put(labelPane, predictionPane int64, c waiting, late int64) erro
 	return nil
 }
 
-// plus returns the merged cells.
-func (c waiting) plus(o waiting) (waiting, error) {
-	var sum, other acc.Set
+// plus returns the merged cells; set is o decoded, or nil.
+func (c waiting) plus(o waiting, set *acc.Set) (waiting, error) {
+	var sum acc.Set
 	if err := sum.UnmarshalBinary(c.set); err != nil {
 		return c, err
 	}
-	if err := other.UnmarshalBinary(o.set); err != nil {
+	if set == nil {
+		set = new(acc.Set)
+		if err := set.UnmarshalBinary(o.set); err != nil {
+			return c, err
+		}
+	}
+	if err := sum.Merge(set); err != nil {
 		return c, err
 	}
-	if err := sum.Merge(&other); err != nil {
-		return c, err
-	}
-	set, err := sum.AppendBinary(nil)
-	return waiting{slices.Clone(set), c.predictions + o.predictions}, err
+	data, err := sum.AppendBinary(make([]byte, 0, len(c.set)+len(o.set)))
+	return waiting{slices.Clone(data), c.predictions + o.predictions}, err
 }
 
 // move moves a label pane's cells to another inbox.
 func (b *inbox) move(labelPane int64, to *inbox) error {
 	late := b.late[labelPane]
 	for _, p := range slices.Sorted(maps.Keys(b.pending[labelPane])) {
-		if err := to.put(labelPane, p, b.pending[labelPane][p], late); err != nil {
+		if err := to.put(labelPane, p, b.pending[labelPane][p], nil, late); err != nil {
 			return err
 		}
 		late = 0

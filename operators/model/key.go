@@ -86,7 +86,7 @@ func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *Config)
 		lateRows = set.LabelledRows()
 	}
 	cell := newWaiting(slices.Clone(c.Set), set)
-	return rowsOf(set), v.inboxOf(c.Slice, cfg).put(labelPane, c.PredictionPane, cell, lateRows)
+	return rowsOf(set), v.inboxOf(c.Slice, cfg).put(labelPane, c.PredictionPane, cell, set, lateRows)
 }
 
 // rowsOf is about how many rows a cell has: predictions, or labels that came after them.
