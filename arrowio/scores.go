@@ -1,7 +1,9 @@
 package arrowio
 
 import (
+	"encoding/binary"
 	"math"
+	"unsafe"
 
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
@@ -43,6 +45,9 @@ func (r *reader) scores(b *Batch, c *wire.Column) error {
 		return err
 	}
 	check := finite
+	if !b.Probs && finite(slab[:b.N*k]) {
+		return nil // as nearly all messages are
+	}
 	if b.Probs {
 		check = distribution
 	}
@@ -89,21 +94,21 @@ func (r *reader) binaryScores(b *Batch, c *wire.Column) error {
 	return nil
 }
 
-// finite says whether no logit is NaN or infinite, which is all-ones in the exponent: adding 1 to
-// the exponent then carries into the sign bit.
+// finite says whether no logit is NaN or infinite, which is all-ones in the exponent: adding 1 to the exponent then
+// carries into the sign bit. Two logits are looked at together.
 func finite(z []float32) bool {
-	const exponent, one, carry = 0x7f800000, 0x00800000, 0x80000000
-	var c0, c1, c2, c3 uint32
-	i := 0
-	for ; i+4 <= len(z); i += 4 {
-		q := z[i : i+4 : i+4]
-		c0 |= math.Float32bits(q[0])&exponent + one
-		c1 |= math.Float32bits(q[1])&exponent + one
-		c2 |= math.Float32bits(q[2])&exponent + one
-		c3 |= math.Float32bits(q[3])&exponent + one
+	const exponent, one, carry = 0x7f800000_7f800000, 0x00800000_00800000, 0x80000000_80000000
+	var c0, c1, c2, c3 uint64
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(z))), 4*len(z))
+	for ; len(raw) >= 32; raw = raw[32:] {
+		c0 |= binary.NativeEndian.Uint64(raw)&exponent + one
+		c1 |= binary.NativeEndian.Uint64(raw[8:])&exponent + one
+		c2 |= binary.NativeEndian.Uint64(raw[16:])&exponent + one
+		c3 |= binary.NativeEndian.Uint64(raw[24:])&exponent + one
 	}
-	for ; i < len(z); i++ {
-		c0 |= math.Float32bits(z[i])&exponent + one
+	z = z[len(z)-len(raw)/4:]
+	for _, x := range z {
+		c0 |= uint64(math.Float32bits(x))&exponent + one
 	}
 	return (c0|c1|c2|c3)&carry == 0
 }

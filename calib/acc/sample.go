@@ -243,9 +243,7 @@ func (s *Sample) AppendBinary(b []byte) ([]byte, error) {
 		b = binenc.AppendVarint(b, r.labelTS-r.ts)
 		b = binenc.AppendFixed32(b, math.Float32bits(r.w))
 		b = binenc.AppendVarint(b, int64(r.y))
-		for _, z := range s.scores(r) {
-			b = binenc.AppendFixed32(b, math.Float32bits(z))
-		}
+		b = binenc.AppendFloats(b, s.scores(r))
 		ts = r.ts
 	}
 	return b, nil
@@ -286,13 +284,9 @@ func (s *Sample) decode(data []byte, d *Decoder) error {
 		if int64(row.y) != y {
 			r.Failf("label %d does not fit", y)
 		}
-		raw := r.Raw(4 * s.k)
+		r.Floats(s.scores(row))
 		if r.Err() != nil {
 			break
-		}
-		z := s.scores(row)
-		for j := range z {
-			z[j] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*j:]))
 		}
 		if i > 0 && s.compare(s.heap[i-1], row) > 0 {
 			r.Failf("row %d out of order", i)

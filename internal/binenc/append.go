@@ -3,6 +3,7 @@ package binenc
 import (
 	"encoding/binary"
 	"math"
+	"unsafe"
 )
 
 // AppendUvarint appends v in 1 to 10 bytes, 7 bits each, low bits first.
@@ -19,6 +20,12 @@ func AppendFixed64(b []byte, v uint64) []byte { return binary.LittleEndian.Appen
 
 // AppendFloat64 appends the IEEE 754 bits of v, so NaN payloads and the sign of zero survive.
 func AppendFloat64(b []byte, v float64) []byte { return AppendFixed64(b, math.Float64bits(v)) }
+
+// AppendFloats appends the bits of each number as AppendFixed32 does, all at once: machines are little endian.
+func AppendFloats(b []byte, v []float32) []byte { return append(b, bytesOf(v)...) }
+
+// bytesOf views numbers as bytes.
+func bytesOf(v []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v)) }
 
 // AppendBytes appends the length of v as a varint, then v.
 func AppendBytes(b, v []byte) []byte { return append(AppendUvarint(b, uint64(len(v))), v...) }

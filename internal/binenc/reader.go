@@ -159,6 +159,9 @@ func (r *Reader) Fixed32() uint32 {
 	return 0
 }
 
+// Floats reads as many numbers as v has room for, as AppendFloats wrote them.
+func (r *Reader) Floats(v []float32) { copy(bytesOf(v), r.take(4*len(v))) }
+
 // Fixed64 reads 8 bytes, little endian.
 func (r *Reader) Fixed64() uint64 {
 	if b := r.take(8); b != nil {

@@ -218,10 +218,7 @@ func (w *memory) appendScores(b []byte, p *entry) []byte {
 	b = binenc.AppendFixed32(b, math.Float32bits(p.served))
 	b = binenc.AppendFixed32(b, math.Float32bits(p.weight))
 	b = binenc.AppendUvarint(b, uint64(p.k))
-	for _, z := range w.row(p) {
-		b = binenc.AppendFixed32(b, math.Float32bits(z))
-	}
-	return b
+	return binenc.AppendFloats(b, w.row(p))
 }
 
 // decodeRow is the reverse of encodeRow; the row's state has been set.
@@ -273,9 +270,6 @@ func (w *memory) readRow(in *binenc.Reader, e int32, flags byte) {
 	if w.cfg.FeatureBytes == 0 {
 		d = 0
 	}
-	row := w.scores(e, k, d)
-	for i := range row {
-		row[i] = math.Float32frombits(scores.Fixed32())
-	}
+	scores.Floats(w.scores(e, k, d))
 	w.restoreFeatures(&w.entries[e], width, raw)
 }

@@ -83,10 +83,7 @@ func (w *memory) appendFeatures(dst []byte, p *entry) []byte {
 		}
 		return dst
 	}
-	for _, v := range words {
-		dst = binenc.AppendFixed32(dst, math.Float32bits(v))
-	}
-	return dst
+	return binenc.AppendFloats(dst, words)
 }
 
 // readFeatures reads what appendFeatures wrote, where the flags say that it is there.
