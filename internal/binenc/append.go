@@ -25,7 +25,9 @@ func AppendFloat64(b []byte, v float64) []byte { return AppendFixed64(b, math.Fl
 func AppendFloats(b []byte, v []float32) []byte { return append(b, bytesOf(v)...) }
 
 // bytesOf views numbers as bytes.
-func bytesOf(v []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v)) }
+func bytesOf(v []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+}
 
 // AppendBytes appends the length of v as a varint, then v.
 func AppendBytes(b, v []byte) []byte { return append(AppendUvarint(b, uint64(len(v))), v...) }
