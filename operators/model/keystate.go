@@ -19,7 +19,7 @@ func (k *keyState) append(dst []byte, table []namedStage) ([]byte, error) {
 	dst = append(dst, k.Ledger[:]...)
 	dst = k.appendPending(dst)
 	if k.packed != nil {
-		return append(dst, keys.Unpack(k.packed)...), nil
+		return append(dst, k.unpacked()...), nil
 	}
 	return k.appendKept(dst, table)
 }

@@ -54,7 +54,12 @@ func newModels(tb testing.TB, models, rows, panes int) *loaded {
 
 // TestNewModelsAtRest: a key that is new has the same state at rest and awake.
 func TestNewModelsAtRest(t *testing.T) {
-	x := newModels(t, 2, 5, 4)
+	t.Run("few panes", func(t *testing.T) { newModelsAtRest(t, 5, 4) })
+	t.Run("many panes", func(t *testing.T) { newModelsAtRest(t, 1, 40) }) // rows give what is recent
+}
+
+func newModelsAtRest(t *testing.T, rows, panes int) {
+	x := newModels(t, 2, rows, panes)
 	for name, m := range x.task.models {
 		rest, err := m.append(nil, x.task.cfg.table)
 		if err != nil {
@@ -64,10 +69,13 @@ func TestNewModelsAtRest(t *testing.T) {
 		if k.packed == nil || len(k.Sample)+len(k.Snapshots)+len(k.states) > 0 {
 			t.Errorf("%s: a new key is not at rest", name)
 		}
+		if left := k.ofRows != nil; left != (panes == 40) {
+			t.Errorf("%s: what is recent is left out: %v", name, left)
+		}
 		if n := len(k.remembered()()); n != len(x.task.cfg.Windows) {
 			t.Errorf("%s: %d snapshots are remembered at rest", name, n)
 		}
-		if k.wake(x.task); len(k.Sample) != 20 || len(k.Snapshots) != len(x.task.cfg.Windows) {
+		if k.wake(x.task); len(k.Sample) != rows*panes || len(k.Snapshots) != len(x.task.cfg.Windows) {
 			t.Errorf("%s: %d sampled rows and %d snapshots", name, len(k.Sample), len(k.Snapshots))
 		}
 		if awake, err := m.append(nil, x.task.cfg.table); err != nil || !bytes.Equal(awake, rest) {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"slices"
@@ -24,6 +25,8 @@ type atRest struct {
 	isOpen  bool   // what open reports
 	alerted bool   // whether an alert was published
 	large   bool   // whether there was too much to pack
+	// ofRows is not nil where packed leaves Recent out, because the sampled rows give it.
+	ofRows *Config
 }
 
 // rest packs the key of a version that is new until it is needed.
@@ -31,7 +34,16 @@ func (k *keyState) rest(cfg *Config) error {
 	if !k.IsNew() || k.packed != nil || k.large || len(k.Ended) > 0 {
 		return nil
 	}
+	ofRows, err := k.leaveRecent(cfg)
+	if err != nil {
+		return err
+	}
+	recent := k.Recent
+	if ofRows != nil {
+		k.Recent = stage.Recent{}
+	}
 	b, err := k.appendKept(nil, cfg.table)
+	k.Recent = recent
 	if err != nil {
 		return err
 	}
@@ -40,11 +52,44 @@ func (k *keyState) rest(cfg *Config) error {
 		return nil
 	}
 	published := func(a *stage.Alert) bool { return a.Last.Record != nil }
-	k.atRest = atRest{packed: keys.Pack(b), isOpen: k.open(), alerted: slices.ContainsFunc(k.Alerts, published)}
+	k.atRest = atRest{packed: keys.Pack(b), isOpen: k.open(), alerted: slices.ContainsFunc(k.Alerts, published),
+		ofRows: ofRows}
 	k.states = nil
 	k.Key = stage.Key{Version: k.Version, Slice: k.Slice, K: k.K, Labelled: k.Labelled, LateRows: k.LateRows,
 		Added: k.Added, Ledger: k.Ledger}
 	return nil
+}
+
+// leaveRecent returns cfg if the sampled rows say all that Recent does, and that is worth the time.
+func (k *keyState) leaveRecent(cfg *Config) (*Config, error) {
+	const worth = 1 << 10
+	have := k.Recent.Append(nil)
+	if len(have) < worth {
+		return nil, nil
+	}
+	made, err := stage.RecentOfRows(&k.Key, k.Sample, cfg.Pane, cfg.Bins)
+	if err != nil || !bytes.Equal(made.Append(nil), have) {
+		return nil, err
+	}
+	return cfg, nil
+}
+
+// unpacked is what appendKept wrote of a key at rest.
+func (k *keyState) unpacked() []byte {
+	b := keys.Unpack(k.packed)
+	if k.ofRows == nil {
+		return b
+	}
+	r := binenc.NewReader(b)
+	readSnapshots(&r)
+	before := b[:len(b)-r.Len()]
+	new(stage.Recent).Restore(&r)
+	after := b[len(b)-r.Len():]
+	recent, err := stage.RecentOfRows(&k.Key, stage.RestoreRows(&r), k.ofRows.Pane, k.ofRows.Bins)
+	if err = errors.Join(err, r.Err()); err != nil {
+		panic("model: " + err.Error()) // what this process has packed itself
+	}
+	return append(recent.Append(before[:len(before):len(before)]), after...)
 }
 
 // wake brings back what rest has packed.
@@ -52,7 +97,7 @@ func (k *keyState) wake(t *Task) {
 	if k.packed == nil {
 		return
 	}
-	r := binenc.NewReader(keys.Unpack(k.packed))
+	r := binenc.NewReader(k.unpacked())
 	k.atRest = atRest{}
 	k.begin(t.models[k.Version.Model].versions[k.Version.Name], &t.cfg)
 	if err := errors.Join(k.restoreKept(t, &r, acc.NewDecoder()), r.Close()); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // Recent holds the reliability bins of the latest label panes. Rules and alarms read their latest rows from it.
@@ -58,6 +59,36 @@ func (r *Recent) Add(in *Pane, sc Scored, bins int, keep int64) error {
 	r.panes = append(r.panes, p)
 	r.forget(keep)
 	return nil
+}
+
+// RecentOfRows is the Recent of a key without calibrators whose labelled rows are those, in the order in which their
+// label panes, of that length, were processed.
+func RecentOfRows(k *Key, rows []acc.SampleRow, pane int64, bins int) (*Recent, error) {
+	c := k.Version.Shape
+	c.K, c.SampleRows, c.SampleBytes = k.K, 0, 0
+	set, err := acc.New(c)
+	if err != nil {
+		return nil, err
+	}
+	recent, scorer := &Recent{}, NewScorer(k.K)
+	paneOf := func(row *acc.SampleRow) int64 { return pipeline.PaneIndex(row.LabelTS, pane) }
+	for len(rows) > 0 {
+		n, index := 0, paneOf(&rows[0])
+		set.Reset()
+		for ; n < len(rows) && paneOf(&rows[n]) == index; n++ {
+			if err := scorer.Add(set, nil, &rows[n]); err != nil {
+				return nil, err
+			}
+		}
+		p := paneBins{end: (index + 1) * pane, calN: int64(n)}
+		var sums []metric.Bin
+		if err := AddBins(&sums, &p.rawN, set, bins); err != nil {
+			return nil, err
+		}
+		p.pack(sums, sums)
+		recent.panes, rows = append(recent.panes, p), rows[n:]
+	}
+	return recent, nil
 }
 
 // forget drops the panes that are not needed to hold the latest keep rows of both signals.
