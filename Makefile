@@ -11,7 +11,7 @@ DEADCODE := $(BIN)/deadcode
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/config/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train bench-e2e bench-guard external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check ptxas ptx-mutants cuda-fake trainer-chaos kafka-start kafka-stop clean
+.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train bench-e2e bench-latency bench-guard external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check ptxas ptx-mutants cuda-fake trainer-chaos kafka-start kafka-stop clean
 
 # The program, and the same program with the gorgonia backend of training beside the others.
 plumbline:
@@ -179,6 +179,20 @@ $(E2E_VENV)/.ready: bench/e2e/requirements.txt
 .cache/kafka-tools/.ready: Makefile
 	mvn -q -B -ntp dependency:copy -Dartifact=$(KAFKA_TOOLS) -DoutputDirectory=$(CURDIR)/.cache/kafka-tools
 	touch $@
+
+# Latency from append to calibrated output, snapshot and alarm at half of the highest rate, and what refits and readers of
+# page and history do to it: 6 minutes; PLUMBLINE_DOCS=1 rewrites bench/results/latency.md. State and broker are in
+# LATENCY_DIR: a disk that others use would be what is measured.
+LATENCY_SETS := quiet refits
+LATENCY_DIR := /dev/shm/plumbline-latency
+latency_broker = KAFKA_PORT=$(E2E_PORT) KAFKA_DIR=$(LATENCY_DIR)/kafka deploy/kafka/kafka.sh
+
+bench-latency: plumbline
+	mkdir -p $(LATENCY_DIR)
+	$(latency_broker) start
+	trap '$(latency_broker) stop; rm -rf $(LATENCY_DIR)' EXIT; \
+		go -C bench build -o ../$(BIN)/bench-e2e ./e2e; \
+		for set in $(LATENCY_SETS); do $(BIN)/bench-e2e -latency $$set -kafka 127.0.0.1:$(E2E_PORT) -dir $(LATENCY_DIR); done
 
 # The reference external trainer, PyTorch on the CPU, in place of the recipes.
 external-trainer: bench-peers

@@ -28,9 +28,13 @@ func main() {
 	flag.StringVar(&b.profiles, "profiles", "", "folder for a processor profile of plumbline in each cell")
 	set := flag.String("set", "star", "cells: short, star or full")
 	only := flag.String("only", "", "cells whose name this regular expression matches")
+	latencies := flag.String("latency", "", "measure latency instead: quiet, or refits (beside the same without them)")
 	which := flag.String("clients", strings.Join(clients, ","), "what is measured")
 	rounds := flag.Int("rounds", 2, "rounds; the least time counts")
 	flag.Parse()
+	if *latencies != "" {
+		exit(latency(&b, *latencies))
+	}
 	exit(run(&b, *set, *only, *which, *rounds))
 }
 

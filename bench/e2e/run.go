@@ -90,13 +90,22 @@ func usedBy(cmd *exec.Cmd, start time.Time) used {
 	return used{cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), time.Since(start)}
 }
 
+// settings are what a process is started with beside the stream's own.
+type settings struct {
+	name, dir, listen string
+	interval          time.Duration // between checkpoints; 0: the default
+	more              string        // sections of YAML
+	// beside is called when the process is ready, with what lasts until the end of its stream; may be nil.
+	beside func(ctx context.Context, listen string)
+}
+
 // configuration is the default one but for names, and where labels and slices are.
-func (b *bench) configuration(s *stream, name, dir, listen string) string {
+func (b *bench) configuration(s *stream, x settings) string {
 	var y strings.Builder
 	fmt.Fprintf(&y, "kafka:\n  brokers: [%q]\n  replication: 1\n  partitions: %d\n", b.broker, partitions)
 	y.WriteString("topics:\n  keyed: true\n")
-	for _, t := range []string{"panes", "snapshots", "calibrators", "alerts", "decisions", "calibrated", "deadletter"} {
-		fmt.Fprintf(&y, "  %s: %s.%s\n", t, name, t)
+	for _, t := range outputs {
+		fmt.Fprintf(&y, "  %s: %s.%s\n", t, x.name, t)
 	}
 	fmt.Fprintf(&y, "  logits: %s\n", s.topic("logits"))
 	if s.Inline {
@@ -104,49 +113,74 @@ func (b *bench) configuration(s *stream, name, dir, listen string) string {
 	} else {
 		fmt.Fprintf(&y, "  labels: %s\n", s.topic("labels"))
 	}
-	fmt.Fprintf(&y, "group: %s\ncheckpoints:\n  dir: %q\n", name, filepath.Join(dir, "state"))
-	fmt.Fprintf(&y, "http:\n  listen: %q\n  pprof: %t\n", listen, b.profiles != "")
+	fmt.Fprintf(&y, "group: %s\ncheckpoints:\n  dir: %q\n", x.name, filepath.Join(x.dir, "state"))
+	if x.interval > 0 {
+		fmt.Fprintf(&y, "  interval: %s\n", x.interval)
+	}
+	fmt.Fprintf(&y, "http:\n  listen: %q\n  pprof: %t\n", x.listen, b.profiles != "")
 	if s.Keys > 1 {
 		fmt.Fprintf(&y, "slices:\n  columns: [%s]\n  max_keys: %d\n", tenant, s.Keys)
 	}
-	return y.String()
+	return y.String() + x.more
+}
+
+// outputs are the topics that a process writes.
+var outputs = []string{"panes", "snapshots", "calibrators", "alerts", "decisions", "calibrated", "deadletter"}
+
+// process is plumbline as it runs.
+type process struct {
+	settings
+	cmd   *exec.Cmd
+	said  bytes.Buffer
+	begun time.Time
+}
+
+// start starts plumbline on a stream, with its topics; interval and more are of x alone.
+func (b *bench) start(ctx context.Context, s *stream, x settings) (*process, error) {
+	var err error
+	if x.dir, err = os.MkdirTemp(b.dir, "plumbline-"); err != nil {
+		return nil, err
+	}
+	p := &process{settings: x}
+	p.name = filepath.Base(p.dir)
+	if p.listen, err = freePort(); err != nil {
+		return nil, err
+	}
+	file := filepath.Join(p.dir, "plumbline.yaml")
+	if err = os.WriteFile(file, []byte(b.configuration(s, p.settings)), 0o600); err != nil {
+		return nil, err
+	}
+	if _, err = finish(exec.CommandContext(ctx, b.plumbline, "topics", "create", "-c", file)); err != nil {
+		return nil, err
+	}
+	p.cmd = exec.CommandContext(ctx, b.plumbline, "run", "-c", file)
+	p.cmd.Env = append(os.Environ(), "GODEBUG=gctrace=1")
+	p.cmd.Stdout, p.cmd.Stderr = &p.said, &p.said
+	p.begun = time.Now()
+	return p, p.cmd.Start()
+}
+
+// end lets a process save its last checkpoint, or kills it after a failure.
+func (p *process) end(failure error) (used, error) {
+	defer os.RemoveAll(p.dir)
+	if failure == nil {
+		failure = p.cmd.Process.Signal(syscall.SIGTERM)
+	} else {
+		_ = p.cmd.Process.Kill()
+	}
+	if err := p.cmd.Wait(); failure != nil || err != nil {
+		return used{}, fmt.Errorf("plumbline run: %w, %w\n%s", failure, err, p.said.Bytes())
+	}
+	return usedBy(p.cmd, p.begun), nil
 }
 
 // runPlumbline runs the program until it has drained the stream and saved its last checkpoint.
-func (b *bench) runPlumbline(ctx context.Context, s *stream) (u used, err error) {
-	dir, err := os.MkdirTemp(b.dir, "plumbline-")
+func (b *bench) runPlumbline(ctx context.Context, s *stream) (used, error) {
+	p, err := b.start(ctx, s, settings{})
 	if err != nil {
-		return u, err
+		return used{}, err
 	}
-	defer os.RemoveAll(dir)
-	listen, err := freePort()
-	if err != nil {
-		return u, err
-	}
-	file := filepath.Join(dir, "plumbline.yaml")
-	if err := os.WriteFile(file, []byte(b.configuration(s, filepath.Base(dir), dir, listen)), 0o600); err != nil {
-		return u, err
-	}
-	if _, err := finish(exec.CommandContext(ctx, b.plumbline, "topics", "create", "-c", file)); err != nil {
-		return u, err
-	}
-	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, b.plumbline, "run", "-c", file)
-	cmd.Stdout, cmd.Stderr = &said, &said
-	start := time.Now()
-	if err := cmd.Start(); err != nil {
-		return u, err
-	}
-	waitErr := b.drained(ctx, listen, s)
-	if waitErr == nil {
-		waitErr = cmd.Process.Signal(syscall.SIGTERM)
-	} else {
-		_ = cmd.Process.Kill()
-	}
-	if err := cmd.Wait(); waitErr != nil || err != nil {
-		return u, fmt.Errorf("plumbline run: %w, %w\n%s", waitErr, err, said.Bytes())
-	}
-	return usedBy(cmd, start), nil
+	return p.end(b.drained(ctx, p.listen, s))
 }
 
 func freePort() (string, error) {
@@ -165,11 +199,11 @@ func (b *bench) drained(ctx context.Context, listen string, s *stream) error {
 	started := false
 	limit := time.Now().Add(5 * time.Minute)
 	for ; time.Now().Before(limit) && ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
-		drained, err := progress(ctx, listen, s.Rows)
+		st, err := status(ctx, listen)
 		if err != nil {
 			continue
 		}
-		if drained {
+		if n := st.Process.Counts; st.Process.Drained && n.Predictions >= s.Rows && n.Labelled >= s.Rows {
 			return nil
 		}
 		if !started && b.profiles != "" && s.Rows > s.tiny().Rows {
@@ -180,20 +214,21 @@ func (b *bench) drained(ctx context.Context, listen string, s *stream) error {
 	return fmt.Errorf("%s: not drained after 5 minutes, or interrupted", s.prefix)
 }
 
-func progress(ctx context.Context, listen string, rows int64) (drained bool, err error) {
+// answer is of /api/v1/status.
+type answer struct {
+	Ready   bool
+	Process struct {
+		Drained bool
+		Counts  struct{ Predictions, Labelled int64 }
+	}
+}
+
+func status(ctx context.Context, listen string) (st answer, err error) {
 	body, err := get(ctx, "http://"+listen+"/api/v1/status")
-	if err != nil {
-		return false, err
+	if err == nil {
+		err = json.Unmarshal(body, &st)
 	}
-	var st struct {
-		Process struct {
-			Drained bool
-			Counts  struct{ Predictions, Labelled int64 }
-		}
-	}
-	err = json.Unmarshal(body, &st)
-	n := st.Process.Counts
-	return st.Process.Drained && n.Predictions >= rows && n.Labelled >= rows, err
+	return st, err
 }
 
 // profile takes profiles of a second, one after the other, until ctx is done.

@@ -35,8 +35,8 @@ func (s *stream) topics() []string {
 
 const partitions = 4
 
-// produce makes the topics of a cell and fills them.
-func produce(ctx context.Context, broker string, c cell) (*stream, error) {
+// newStream makes the topics of a cell.
+func newStream(ctx context.Context, broker string, c cell) (*stream, error) {
 	s := &stream{cell: c, prefix: fmt.Sprintf("e2e-%s-%08x", c.name(), rand.Uint32()), count: map[string]int64{}}
 	client := &kafka.Client{Addr: kafka.TCP(broker), Timeout: time.Minute}
 	var configs []kafka.TopicConfig
@@ -50,6 +50,17 @@ func produce(ctx context.Context, broker string, c cell) (*stream, error) {
 			err = errors.Join(err, e)
 		}
 	}
+	return s, err
+}
+
+func newWriter(broker string) *kafka.Writer {
+	return &kafka.Writer{Addr: kafka.TCP(broker), Balancer: partition{}, BatchBytes: 16 << 20, BatchSize: 1000,
+		BatchTimeout: time.Millisecond, RequiredAcks: kafka.RequireOne}
+}
+
+// produce makes the topics of a cell and fills them.
+func produce(ctx context.Context, broker string, c cell) (*stream, error) {
+	s, err := newStream(ctx, broker, c)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +78,7 @@ func produce(ctx context.Context, broker string, c cell) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &kafka.Writer{Addr: kafka.TCP(broker), Balancer: partition{}, BatchBytes: 16 << 20, BatchSize: 1000,
-		BatchTimeout: time.Millisecond, RequiredAcks: kafka.RequireOne}
+	w := newWriter(broker)
 	defer w.Close()
 	for end := false; !end; {
 		var some []kafka.Message
@@ -93,16 +103,21 @@ func (s *stream) next(f *feed.Feed) (some []kafka.Message, end bool, err error) 
 		if err != nil {
 			return nil, false, err
 		}
-		k := kafka.Message{Topic: s.topic(m.Stream.String()), Key: m.Key, Value: m.Value, Time: time.Unix(0, m.Time),
-			WriterData: int(m.Partition)}
-		for _, h := range m.Headers {
-			k.Headers = append(k.Headers, kafka.Header{Key: h.Key, Value: h.Value})
-		}
-		some, size = append(some, k), size+len(m.Value)
-		s.bytes += int64(len(m.Value))
-		s.count[k.Topic]++
+		some, size = append(some, s.message(&m)), size+len(m.Value)
 	}
 	return some, false, nil
+}
+
+// message is that of a feed for the broker, counted.
+func (s *stream) message(m *feed.Message) kafka.Message {
+	k := kafka.Message{Topic: s.topic(m.Stream.String()), Key: m.Key, Value: m.Value, Time: time.Unix(0, m.Time),
+		WriterData: int(m.Partition)}
+	for _, h := range m.Headers {
+		k.Headers = append(k.Headers, kafka.Header{Key: h.Key, Value: h.Value})
+	}
+	s.bytes += int64(len(m.Value))
+	s.count[k.Topic]++
+	return k
 }
 
 // partition sends a message where the feed says.
