@@ -41,10 +41,11 @@ log=$(mktemp) boot=$(mktemp)
 KAFKA_PORT=22192 $here/systemd.sh "$DEB" >"$boot" 2>&1 & # most of both is waiting
 booted=$!
 mkdir -p dist/pictures
-HELM=$HELM PLUMBLINE_PICTURES=$PWD/dist/pictures GOFLAGS=-trimpath go -C internal/release test -count=1 -v ./... >"$log" 2>&1 || { cat "$log"; wait $booted || true; exit 1; }
+$here/crds.sh .cache/crds
+CRDS=$PWD/.cache/crds HELM=$HELM PLUMBLINE_PICTURES=$PWD/dist/pictures GOFLAGS=-trimpath go -C internal/release test -count=1 -v ./... >"$log" 2>&1 || { cat "$log"; wait $booted || true; exit 1; }
 grep -E '^(ok|---)|SKIP|_test.go.*(after|queries|S3)' "$log"
 tests() { grep -q -- "--- PASS: $1 " "$log" && echo "$2" || echo "not run"; }
-did "$(tests TestChart validated)" "Helm chart" "helm lint; Kubernetes' and Prometheus' types; make deploy-kube installs it"
+did "$(tests TestChart validated)" "Helm chart" "helm lint; Kubernetes' types; definitions of KEDA, Strimzi, Prometheus; make deploy-kube installs it"
 did "$(tests TestComposeFile validated)" "compose file" "compose-go; no Docker"
 did "$(tests TestStack executed)" "services of the compose file" "Kafka, Prometheus, Alertmanager, S3 server, plumbline, producer; not Grafana"
 did "$(tests TestStack executed)" "backup to S3 and back" "refused, no bucket, server away; restored and read on"

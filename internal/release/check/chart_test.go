@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kinds are the Go types of what the chart makes; nil where its operator's types are not among our libraries.
+// kinds are the Go types of what the chart makes; nil where its operator's definition alone is at hand.
 var kinds = map[string]func() any{
 	"v1/ConfigMap":        func() any { return new(core.ConfigMap) },
 	"v1/Service":          func() any { return new(core.Service) },
@@ -58,6 +58,7 @@ func render(t *testing.T, args ...string) ([]byte, error) {
 
 // TestChart: every object decodes strictly into its type, and the configuration passes plumbline's own check.
 func TestChart(t *testing.T) {
+	operators := definitions(t)
 	for name, c := range map[string]struct {
 		args []string
 		want map[string]int
@@ -74,7 +75,7 @@ func TestChart(t *testing.T) {
 			}
 			got := map[string]int{}
 			for _, doc := range strings.Split(string(out), "\n---\n") {
-				if kind := object(t, []byte(doc)); kind != "" {
+				if kind := object(t, []byte(doc), operators); kind != "" {
 					got[kind]++
 				}
 			}
@@ -87,7 +88,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-func object(t *testing.T, doc []byte) (kind string) {
+func object(t *testing.T, doc []byte, operators map[string]definition) (kind string) {
 	t.Helper()
 	var meta struct{ APIVersion, Kind string }
 	if err := yaml.Unmarshal(doc, &meta); err != nil {
@@ -99,6 +100,11 @@ func object(t *testing.T, doc []byte) (kind string) {
 	make, known := kinds[meta.APIVersion+"/"+meta.Kind]
 	if !known {
 		t.Errorf("%s/%s: no type for it", meta.APIVersion, meta.Kind)
+	}
+	if d, ok := operators[meta.APIVersion+"/"+meta.Kind]; ok {
+		d.check(t, meta.Kind, doc)
+	} else if make == nil && len(operators) > 0 {
+		t.Errorf("%s: its operator's definition is not there", meta.Kind)
 	}
 	if make == nil {
 		return meta.Kind
