@@ -20,10 +20,12 @@ type csvColumn func(s string) error
 
 // csvReader reads rows. The first ones are kept until it is known what the columns are.
 type csvReader struct {
-	in     *csv.Reader
-	header []string
-	first  [][]string
-	lines  []int // of first
+	in      *csv.Reader
+	header  []string
+	first   [][]string
+	lines   []int // of first
+	skipped int   // lines before the header
+	comma   bool  // numbers have a decimal comma
 }
 
 // csvFirst is how many rows say what a column holds.
@@ -32,9 +34,16 @@ const csvFirst = 100
 // newCSVReader reads the header.
 func newCSVReader(r io.Reader) (*csvReader, error) {
 	b := bufio.NewReaderSize(r, 1<<20)
+	comma, skipped, err := preamble(b)
+	if err != nil {
+		return nil, err
+	}
+	if comma == 0 {
+		comma = separator(b)
+	}
 	in := csv.NewReader(b)
-	in.Comma = separator(b)
-	in.ReuseRecord = true
+	in.Comma, in.ReuseRecord = comma, true
+	in.TrimLeadingSpace = comma != '\t' // "a", "b"
 	row, err := in.Read()
 	if errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("header: %w", err)
@@ -43,11 +52,69 @@ func newCSVReader(r io.Reader) (*csvReader, error) {
 		return nil, err
 	}
 	header := slices.Clone(row)
-	header[0] = strings.TrimPrefix(header[0], "\ufeff") // spreadsheets write a byte order mark
+	fractions, whole := 0, 0
 	for i, name := range header {
 		header[i] = strings.Clone(strings.TrimSpace(name))
+		switch kindOfText(anyText, header[i]) {
+		case floats:
+			fractions++
+		case ints:
+			whole++
+		}
 	}
-	return &csvReader{in: in, header: header}, nil
+	if fractions > 0 && 2*(fractions+whole) >= len(header) {
+		return nil, fmt.Errorf("the first line has numbers where the names of the columns must be: put a header before "+
+			"it, such as %s", exampleHeader(len(header)))
+	}
+	return &csvReader{in: in, header: header, skipped: skipped}, nil
+}
+
+func exampleHeader(columns int) string {
+	if columns <= 2 {
+		return "prob,label"
+	}
+	return "probs_0,probs_1,…,label"
+}
+
+// preamble skips what spreadsheets write before the header: a byte order mark, and the line sep=; that says the
+// separator.
+func preamble(b *bufio.Reader) (comma rune, lines int, err error) {
+	head, _ := b.Peek(1 << 12)
+	text := bytes.TrimPrefix(head, []byte("\ufeff"))
+	skip := len(head) - len(text)
+	line, _, more := bytes.Cut(text, []byte("\n"))
+	if at := bytes.IndexByte(line, '\r'); at >= 0 && at < len(line)-1 && !bytes.ContainsRune(line[:at], '"') {
+		return 0, 0, fmt.Errorf("the lines end with a carriage return alone, as on old Macintoshes: save it with line feeds")
+	}
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if sep, ok := bytes.CutPrefix(bytes.ToLower(line), []byte("sep=")); ok && more && len(sep) == 1 &&
+		bytes.ContainsAny(sep, ",;|\t") {
+		comma, lines = rune(sep[0]), 1
+		skip += bytes.IndexByte(text, '\n') + 1
+	}
+	_, err = b.Discard(skip)
+	return comma, lines, err
+}
+
+// read is the next row.
+func (c *csvReader) read() ([]string, error) {
+	row, err := c.in.Read()
+	if errors.Is(err, csv.ErrFieldCount) {
+		line, _ := c.in.FieldPos(0)
+		return nil, fmt.Errorf("line %d has %d fields, and the header has %d: %s", line+c.skipped, len(row),
+			len(c.header), quoteNames(c.header))
+	}
+	return row, err
+}
+
+// decimal is a number with a decimal comma, written with a point.
+func decimal(s string) (string, bool) {
+	if strings.Count(s, ",") != 1 {
+		return s, false
+	}
+	point := strings.Replace(s, ",", ".", 1)
+	_, err := strconv.ParseFloat(point, 64)
+	return point, err == nil
 }
 
 // separator is the sign between the names of the header: a comma, or where there is none what stands there most often.
@@ -69,7 +136,7 @@ func separator(b *bufio.Reader) rune {
 // look reads the first rows, and says what the columns hold.
 func (c *csvReader) look() ([]field, error) {
 	for len(c.first) < csvFirst {
-		row, err := c.in.Read()
+		row, err := c.read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -84,7 +151,11 @@ func (c *csvReader) look() ([]field, error) {
 	for i, name := range c.header {
 		fields[i] = field{name: name, cell: true}
 		for _, row := range c.first {
-			fields[i].kind = kindOfText(fields[i].kind, strings.TrimSpace(row[i]))
+			cell := strings.TrimSpace(row[i])
+			if point, ok := decimal(cell); ok && c.in.Comma != ',' {
+				cell, c.comma = point, true
+			}
+			fields[i].kind = kindOfText(fields[i].kind, cell)
 		}
 	}
 	return fields, nil
@@ -124,7 +195,7 @@ func (c *csvReader) rows(columns []csvColumn, done func() error) error {
 			row = c.first[n]
 		} else {
 			var err error
-			if row, err = c.in.Read(); errors.Is(err, io.EOF) {
+			if row, err = c.read(); errors.Is(err, io.EOF) {
 				return nil
 			} else if err != nil {
 				return err
@@ -146,10 +217,10 @@ func (c *csvReader) rows(columns []csvColumn, done func() error) error {
 
 func (c *csvReader) line(row, column int) int {
 	if row < len(c.lines) {
-		return c.lines[row]
+		return c.lines[row] + c.skipped
 	}
 	line, _ := c.in.FieldPos(column)
-	return line
+	return line + c.skipped
 }
 
 // readCSV reads a CSV file with a header. Numbers are kept in float64, as they are written.
@@ -170,6 +241,12 @@ func readCSV(r io.Reader, o Options) (*Table, error) {
 	columns := make([]csvColumn, len(fields))
 	for i := range columns {
 		columns[i] = f.column(i)
+		if set := columns[i]; c.comma && set != nil && fields[i].kind.numeric() {
+			columns[i] = func(s string) error {
+				s, _ = decimal(s)
+				return set(s)
+			}
+		}
 	}
 	f.begin()
 	err = c.rows(columns, func() error {
@@ -283,7 +360,12 @@ func numbersIn(s string) ([]float64, error) {
 		return nil, fmt.Errorf("%s: want a list such as [0.1, 0.9]", quoteName(s))
 	}
 	var out []float64
-	for _, w := range strings.FieldsFunc(inner, func(r rune) bool { return strings.ContainsRune(" ,;\t\n\r", r) }) {
+	if one, ok := strings.CutPrefix(strings.TrimSpace(inner), "["); ok { // [[0.1, 0.9]]: a batch of one row
+		if one, ok = strings.CutSuffix(strings.TrimSpace(one), "]"); ok && !strings.ContainsAny(one, "[]") {
+			inner = one
+		}
+	}
+	for _, w := range strings.FieldsFunc(inner, func(r rune) bool { return strings.ContainsRune(" ,;\t\n\r\"", r) }) {
 		if w == "..." {
 			return nil, fmt.Errorf("NumPy left numbers out of its text: save a column for each class, or Parquet")
 		}
@@ -330,7 +412,13 @@ func parseNumber(s string, empty float64) (float64, error) {
 		return empty, nil
 	}
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return x, fmt.Errorf("%s is no number", quoteName(s))
+		hint := ""
+		if percent, ok := strings.CutSuffix(s, "%"); ok {
+			if x, err := strconv.ParseFloat(strings.TrimSpace(percent), 64); err == nil {
+				hint = fmt.Sprintf(": write %.4g, not %s", x/100, quoteName(s))
+			}
+		}
+		return x, fmt.Errorf("%s is no number%s", quoteName(s), hint)
 	}
 	return x, err
 }

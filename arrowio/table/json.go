@@ -44,6 +44,11 @@ func readJSON(open func() (io.Reader, error), o Options) (*Table, error) {
 		return nil, err
 	}
 	if rows == 1 {
+		if in, err := unwrapped(columns); err != nil {
+			return nil, err
+		} else if in != nil {
+			return readJSON(func() (io.Reader, error) { return bytes.NewReader(in), nil }, o)
+		}
 		if t, done, err := readJSONColumns(columns, o); done {
 			return t, err
 		}
@@ -79,7 +84,7 @@ func eachRow(open func() (io.Reader, error), f func(jsonRow) error) error {
 		if n == 0 {
 			// An array is entered: its elements are the rows.
 			if array, err = enter(d, &raw); err != nil {
-				return fmt.Errorf("JSON: %w", err)
+				return fmt.Errorf("JSON: %w", noNumber(err))
 			}
 		}
 		if array && !d.More() {
@@ -91,7 +96,7 @@ func eachRow(open func() (io.Reader, error), f func(jsonRow) error) error {
 				return nil
 			}
 			if err != nil {
-				return fmt.Errorf("JSON, after row %d: %w", n, err)
+				return fmt.Errorf("JSON, after row %d: %w", n, noNumber(err))
 			}
 		}
 		row := jsonRow{}
@@ -102,6 +107,15 @@ func eachRow(open func() (io.Reader, error), f func(jsonRow) error) error {
 			return fmt.Errorf("row %d: %w", n, err)
 		}
 	}
+}
+
+// noNumber says what to do about numbers that Python writes and JSON does not have.
+func noNumber(err error) error {
+	if s := err.Error(); strings.Contains(s, "character 'N'") || strings.Contains(s, "character 'I'") {
+		return fmt.Errorf("%w: JSON has neither NaN nor Infinity; write null for a label that is not known, and leave out "+
+			"rows without scores", err)
+	}
+	return err
 }
 
 // enter reads the bracket of an array, or else the first value.
@@ -158,9 +172,39 @@ func flatten(row jsonRow, prefix string, raw json.RawMessage) error {
 			}
 			continue
 		}
+		if scores := scoresByLabel(v); scores != nil {
+			for label, x := range scores {
+				row[prefix+name+"."+label] = x
+			}
+			continue
+		}
 		row[prefix+name] = v
 	}
 	return nil
+}
+
+// scoresByLabel reads [{"label": "cat", "score": 0.9}, …], which pipelines of Hugging Face return; nil = it is none.
+func scoresByLabel(v json.RawMessage) map[string]json.RawMessage {
+	if len(v) < 2 || v[0] != '[' || !bytes.Contains(v, []byte(`"score"`)) {
+		return nil
+	}
+	var list []struct {
+		Label string          `json:"label"`
+		Score json.RawMessage `json:"score"`
+	}
+	if json.Unmarshal(v, &list) != nil {
+		return nil
+	}
+	out := map[string]json.RawMessage{}
+	for _, s := range list {
+		if s.Label != "" && s.Score != nil {
+			out[s.Label] = s.Score
+		}
+	}
+	if len(out) < 2 || len(out) != len(list) {
+		return nil
+	}
+	return out
 }
 
 func kindOfJSON(v json.RawMessage) kind {
@@ -170,9 +214,15 @@ func kindOfJSON(v json.RawMessage) kind {
 	case 't', 'f':
 		return bools
 	case '"':
+		if k := kindOfText(anyText, string(bytes.Trim(v, `"`))); k == ints || k == floats {
+			return k
+		}
 		return texts
 	case '[':
-		if inner := bytes.TrimLeft(v[1:], " \t\r\n"); len(inner) > 0 && strings.ContainsRune("[{\"", rune(inner[0])) {
+		if !bytes.ContainsAny(v[1:], "[{\"") {
+			return lists
+		}
+		if _, err := numbersIn(strings.ReplaceAll(string(v), "\n", " ")); err != nil {
 			return other
 		}
 		return lists
@@ -193,6 +243,8 @@ func mergeKinds(k, now kind) kind {
 		return now
 	case k == floats && now == ints, k == ints && now == floats:
 		return floats
+	case k != lists && k != other && now != lists && now != other:
+		return texts
 	}
 	return other
 }
@@ -266,6 +318,52 @@ func (f *jsonFiller) listValue(i int, r role, v json.RawMessage, missing bool) e
 		return fmt.Errorf("no value")
 	}
 	return f.column(i)(strings.ReplaceAll(strings.ReplaceAll(string(v), "\n", " "), "\r", " "))
+}
+
+// unwrapped are the rows within a single object: a list of objects by any name (dataframe_records), or columns and data
+// (orient="split" of pandas, dataframe_split); nil = it holds none.
+func unwrapped(object jsonRow) ([]byte, error) {
+	for name, v := range object {
+		prefix, isSplit := strings.CutSuffix(name, "columns")
+		data := object[prefix+"data"]
+		var columns []string
+		var rows []json.RawMessage
+		if isSplit && data != nil && json.Unmarshal(v, &columns) == nil && json.Unmarshal(data, &rows) == nil {
+			return splitRows(columns, rows)
+		}
+		outer, inner, _ := strings.Cut(name, ".")
+		if outer == "0" && object["1."+inner] != nil || inner == "0" && object[outer+".1"] != nil {
+			return nil, fmt.Errorf("the rows are the names of values (%s), as DataFrame.to_json() writes them: write it with "+
+				"to_json(FILE, orient=\"records\", lines=True)", quoteName(name))
+		}
+		only := len(object) == 1 || name == "data" && object["schema.fields"] != nil // orient="table"
+		if only && json.Unmarshal(v, &rows) == nil && len(rows) > 0 && rows[0][0] == '{' {
+			return v, nil
+		}
+	}
+	return nil, nil
+}
+
+// splitRows makes objects of rows whose columns are named once.
+func splitRows(columns []string, rows []json.RawMessage) ([]byte, error) {
+	var out bytes.Buffer
+	for i, raw := range rows {
+		var values []json.RawMessage
+		if err := json.Unmarshal(raw, &values); err != nil || len(values) != len(columns) {
+			return nil, fmt.Errorf("row %d of data is not a list of %d values: %s", i, len(columns),
+				quoteNames(columns))
+		}
+		row := map[string]json.RawMessage{}
+		for k, name := range columns {
+			row[name] = values[k]
+		}
+		b, err := json.Marshal(row)
+		if err != nil {
+			return nil, err
+		}
+		out.Write(append(b, '\n'))
+	}
+	return out.Bytes(), nil
 }
 
 // readJSONColumns reads an object whose values are columns of equal length; done is false where they are none.

@@ -323,7 +323,34 @@ func (p *columnPlan) scores() error {
 		return nil
 	}
 	return fmt.Errorf("no column logits, probs, logit or prob, nor logits_0 or probs_0, …, and none that --logits or "+
-		"--prob names; there are: %s", quoteNames(p.names()))
+		"--prob names; there are: %s%s", quoteNames(p.names()), p.perhaps())
+}
+
+// perhaps names the flag of columns that could be scores.
+func (p *columnPlan) perhaps() string {
+	var vectors, numbers, nested []string
+	for i, f := range p.fields {
+		switch {
+		case p.roles[i].part != ignored || isIndex(f.name):
+		case f.kind == lists:
+			vectors = append(vectors, f.name)
+		case f.kind == floats:
+			numbers = append(numbers, f.name)
+		case f.kind == other:
+			nested = append(nested, f.name)
+		}
+	}
+	switch {
+	case len(vectors) == 1:
+		return "; perhaps --prob " + quoteName(vectors[0])
+	case len(vectors) == 0 && len(numbers) > 0 && len(numbers) < 12:
+		return "; perhaps --prob " + quoteName(strings.Join(numbers, ","))
+	case len(vectors)+len(numbers) == 0 && len(nested) > 0:
+		return "; " + quoteNames(nested) +
+			": neither numbers nor lists of numbers; write a list of numbers a row, or a " +
+			"column for each class"
+	}
+	return ""
 }
 
 // scored reports whether a column can be the scores. One that may be anything must not hold predicted classes.

@@ -2,6 +2,7 @@ package inputs
 
 import (
 	"errors"
+	"runtime/metrics"
 	"testing"
 	"time"
 
@@ -34,6 +35,22 @@ func init() {
 	}
 }
 
+// What a record may cost, however hostile: bytes allocated for one in all, and for each of its own, and all the
+// messages that it becomes.
+const (
+	fuzzMax          = 1 << 16
+	fuzzAlloc        = 1 << 24
+	fuzzAllocPerByte = 1 << 8
+	fuzzOut          = 2 * blowUp * fuzzMax
+)
+
+// allocated is what the process has allocated so far.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
 // check decodes a record under all mappings of a format: what is refused is refused for a reason, and what is not can
 // be decoded as any message in Arrow, with all its rows.
 func check(t *testing.T, format string, r *Record) { checkWith(t, format, r, nil) }
@@ -43,7 +60,7 @@ func checkWith(t *testing.T, format string, r *Record, schemas Schemas) {
 	watch := time.AfterFunc(10*time.Second, func() { panic("a record takes ten seconds") })
 	defer watch.Stop()
 	for _, c := range fuzzed[format] {
-		d, err := New(c, Options{Slices: []string{"region"}, MaxBytes: 1 << 16, MaxRows: 1 << 12,
+		d, err := New(c, Options{Slices: []string{"region"}, MaxBytes: fuzzMax, MaxRows: 1 << 12,
 			Schemas: schemas})
 		if err != nil {
 			t.Fatal(err)
@@ -52,14 +69,19 @@ func checkWith(t *testing.T, format string, r *Record, schemas Schemas) {
 			t.Fatal(err)
 		}
 		for range 2 { // a record leaves nothing behind for the next
+			before := allocated()
 			messages, err := d.Decode(r)
+			if got, most := allocated()-before, uint64(fuzzAlloc+fuzzAllocPerByte*len(r.Value)); got > most {
+				t.Fatalf("%+v: %d bytes are allocated for a record of %d, at most %d", c, got, len(r.Value), most)
+			}
 			var fe *wire.FormatError
 			if err != nil && (!errors.As(err, &fe) || fe.Reason == wire.Panicked) {
 				t.Fatalf("%+v: %v", c, err)
 			}
-			rows := 0
+			rows, size := 0, 0
 			for _, m := range messages {
-				if len(m) > 1<<16 {
+				size += len(m)
+				if len(m) > fuzzMax {
 					t.Fatalf("%+v: a message of %d bytes", c, len(m))
 				}
 				bs, err := arrowio.NewDecoder(arrowio.Options{Slices: []string{"region"}}).Decode(m, arrowio.Origin{},
@@ -74,6 +96,9 @@ func checkWith(t *testing.T, format string, r *Record, schemas Schemas) {
 			}
 			if rows > 1<<12 {
 				t.Fatalf("%+v: %d rows", c, rows)
+			}
+			if size > fuzzOut {
+				t.Fatalf("%+v: messages of %d bytes in all, at most %d", c, size, fuzzOut)
 			}
 		}
 	}

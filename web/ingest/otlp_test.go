@@ -166,9 +166,17 @@ func FuzzOTLP(f *testing.F) {
 		if ofSpans {
 			path = "otlp/v1/traces"
 		}
-		w := postOTLP(newTest(&written{}), path, contentType, "", body)
+		out := &written{}
+		w := postOTLP(newTest(out), path, contentType, "", body)
 		if w.Code != 200 && w.Code != 400 && w.Code != 413 {
 			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+		size := 0
+		for _, m := range out.messages {
+			size += len(m)
+		}
+		if most := 1<<12 + 1<<10*len(body); size > most {
+			t.Errorf("messages of %d bytes for a body of %d, at most %d", size, len(body), most)
 		}
 	})
 }
