@@ -121,6 +121,17 @@ func (c *column) added() error {
 	return nil
 }
 
+// timeLayouts are RFC 3339, and what pandas, Python and Java write for it. Without a zone it is UTC.
+var timeLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04:05.999999999Z0700",
+	"2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999"}
+
+// isNumber reports whether text is a number as JSON writes one.
+func isNumber(s []byte) bool {
+	check := scanner{b: s}
+	n, err := check.number()
+	return err == nil && len(n) == len(s)
+}
+
 // addText adds text.
 func (c *column) addText(s []byte) error {
 	if err := c.room(len(s) + 16); err != nil {
@@ -145,11 +156,15 @@ func (c *column) addText(s []byte) error {
 		c.words.Ends = append(c.words.Ends, int32(len(c.words.Data)))
 		return c.added()
 	case instant:
-		t, err := time.Parse(time.RFC3339Nano, string(s))
-		if err != nil {
-			return c.fail(c.n, "%.40q must be a time as in RFC 3339, such as 2024-03-01T12:00:00Z", s)
+		for _, layout := range timeLayouts {
+			if t, err := time.Parse(layout, string(s)); err == nil {
+				return c.addTime(t)
+			}
 		}
-		return c.addTime(t)
+		if isNumber(s) {
+			return c.addNumber(s)
+		}
+		return c.fail(c.n, "%.40q must be a time as in RFC 3339, such as 2024-03-01T12:00:00Z", s)
 	case class:
 		if i := slices.Index(c.classes, string(s)); i >= 0 {
 			return c.addInstant(int64(i))
@@ -157,7 +172,16 @@ func (c *column) addText(s []byte) error {
 		if c.classes != nil {
 			return c.fail(c.n, "%.40q must be one of classes: %.80s", s, strings.Join(c.classes, ", "))
 		}
+		if truth := strings.ToLower(string(s)); truth == "true" || truth == "false" {
+			return c.addBool(truth == "true")
+		}
+		if isNumber(s) {
+			return c.addNumber(s)
+		}
 		return c.fail(c.n, "%.40q is text; name the classes in their order with the key classes", s)
+	}
+	if isNumber(s) && (c.kind == number || c.part >= 0) {
+		return c.addNumber(s)
 	}
 	return c.fail(c.n, "%.40q is text, must be %s", s, c.wants())
 }
@@ -467,8 +491,7 @@ func (c *column) dropLast() {
 
 // addWritten adds a number that is written as text.
 func (c *column) addWritten(s []byte) error {
-	check := scanner{b: s}
-	if n, err := check.number(); err != nil || len(n) < len(s) {
+	if !isNumber(s) {
 		return c.fail(c.n, "%.40q must be a number", s)
 	}
 	return c.addNumber(s)

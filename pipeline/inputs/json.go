@@ -1,6 +1,10 @@
 package inputs
 
-import "github.com/plumbline/plumbline/arrowio/wire"
+import (
+	"bytes"
+
+	"github.com/plumbline/plumbline/arrowio/wire"
+)
 
 // jsonDecoder reads JSON: an object is a document, and so is each item of a list, or each of several values one after
 // the other.
@@ -14,8 +18,8 @@ func (d *jsonDecoder) decode(r *Record, c *collector) error { return d.all(unfra
 
 // all reads the documents of a value.
 func (d *jsonDecoder) all(value []byte, c *collector) error {
-	d.s = scanner{b: value, buf: d.s.buf}
-	for d.s.peek() != 0 || d.s.i < len(value) {
+	d.s = scanner{b: bytes.TrimPrefix(value, []byte("\ufeff")), buf: d.s.buf}
+	for d.s.peek() != 0 || d.s.i < len(d.s.b) {
 		if err := d.documents(c); err != nil {
 			return err
 		}
@@ -185,11 +189,11 @@ func (d *jsonDecoder) column(col *column) error {
 	case at == '[' && col.kind == vector && col.part < 0:
 		return d.list(col)
 	case at == '[' || at == '{':
-		what := "a list"
+		what, hint := "a list", "[0] in the path is its first item"
 		if at == '{' {
-			what = "an object"
+			what, hint = "an object", "the path must go on to a field of it"
 		}
-		return col.fail(col.n, "%s at byte %d, must be %s", what, s.i, col.wantsAny())
+		return col.fail(col.n, "%s at byte %d, must be %s; %s", what, s.i, col.wantsAny(), hint)
 	}
 	w, err := s.word()
 	if err != nil {
@@ -214,7 +218,16 @@ func (d *jsonDecoder) list(col *column) error {
 			}
 			return col.addItem(parseFloat32(n))
 		}
-		if at != '"' && at != '[' && at != '{' {
+		from := s.i
+		if at == '"' {
+			t, err := s.text()
+			if err != nil {
+				return err
+			}
+			if isNumber(t) {
+				return col.addItem(parseFloat32(t))
+			}
+		} else if at != '[' && at != '{' {
 			w, err := s.word()
 			if err != nil {
 				return err
@@ -224,7 +237,12 @@ func (d *jsonDecoder) list(col *column) error {
 				return nil
 			}
 		}
-		return col.fail(col.n, "item %d, at byte %d: %.16q must be a number", i, s.i, s.b[s.i:min(len(s.b), s.i+16)])
+		hint := ""
+		if at == '[' {
+			hint = "; write [] behind the path if each item is a row"
+		}
+		return col.fail(col.n, "item %d, at byte %d: %.16q must be a number%s", i, from, s.b[from:min(len(s.b), from+16)],
+			hint)
 	})
 	if err != nil {
 		return err
