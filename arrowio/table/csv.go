@@ -63,7 +63,7 @@ func newCSVReader(r io.Reader) (*csvReader, error) {
 		}
 	}
 	if fractions > 0 && 2*(fractions+whole) >= len(header) {
-		return nil, fmt.Errorf("the first line has numbers where the names of the columns must be: put a header before "+
+		return nil, fmt.Errorf("the first line has numbers where the names of columns must be: put a header before "+
 			"it, such as %s", exampleHeader(len(header)))
 	}
 	return &csvReader{in: in, header: header, skipped: skipped}, nil
@@ -84,7 +84,7 @@ func preamble(b *bufio.Reader) (comma rune, lines int, err error) {
 	skip := len(head) - len(text)
 	line, _, more := bytes.Cut(text, []byte("\n"))
 	if at := bytes.IndexByte(line, '\r'); at >= 0 && at < len(line)-1 && !bytes.ContainsRune(line[:at], '"') {
-		return 0, 0, fmt.Errorf("the lines end with a carriage return alone, as on old Macintoshes: save it with line feeds")
+		return 0, 0, fmt.Errorf("the lines end with a carriage return alone: save the file with line feeds")
 	}
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if sep, ok := bytes.CutPrefix(bytes.ToLower(line), []byte("sep=")); ok && more && len(sep) == 1 &&

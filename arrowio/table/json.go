@@ -112,8 +112,8 @@ func eachRow(open func() (io.Reader, error), f func(jsonRow) error) error {
 // noNumber says what to do about numbers that Python writes and JSON does not have.
 func noNumber(err error) error {
 	if s := err.Error(); strings.Contains(s, "character 'N'") || strings.Contains(s, "character 'I'") {
-		return fmt.Errorf("%w: JSON has neither NaN nor Infinity; write null for a label that is not known, and leave out "+
-			"rows without scores", err)
+		return fmt.Errorf("%w: JSON has neither NaN nor Infinity; write null for a label that is not known, and "+
+			"leave out rows without scores", err)
 	}
 	return err
 }
@@ -333,7 +333,7 @@ func unwrapped(object jsonRow) ([]byte, error) {
 		}
 		outer, inner, _ := strings.Cut(name, ".")
 		if outer == "0" && object["1."+inner] != nil || inner == "0" && object[outer+".1"] != nil {
-			return nil, fmt.Errorf("the rows are the names of values (%s), as DataFrame.to_json() writes them: write it with "+
+			return nil, fmt.Errorf("the rows are names of values (%s), as DataFrame.to_json() writes them: use "+
 				"to_json(FILE, orient=\"records\", lines=True)", quoteName(name))
 		}
 		only := len(object) == 1 || name == "data" && object["schema.fields"] != nil // orient="table"

@@ -66,7 +66,8 @@ func TestOddFiles(t *testing.T) {
 		"scores by class":    byClass(named, `{"cat":`, `,"dog":`, `,"owl":`, "}"),
 		"Hugging Face's pipelines": byClass(named, `[{"label":"cat","score":`, `},{"label":"dog","score":`,
 			`},{"label":"owl","score":`, "}]"),
-		"columns":                `{"predictions":[[0.5,0.25,0.25],[0.125,0.75,0.125],[0.25,0.25,0.5],[0.75,0.125,0.125]],"y":[0,1,2,1]}`,
+		"columns": `{"predictions":[[0.5,0.25,0.25],[0.125,0.75,0.125],[0.25,0.25,0.5],` +
+			`[0.75,0.125,0.125]],"y":[0,1,2,1]}`,
 		"dataframe_records":      `{"dataframe_records":[` + strings.Join(lines, ",") + `]}`,
 		"dataframe_split":        `{"dataframe_split":` + oddSplit + `}`,
 		"pandas, orient=split":   oddSplit,
@@ -92,26 +93,25 @@ const oddSplit = `{"columns":["probs_0","probs_1","probs_2","label"],"index":[0,
 // TestOddFilesAreRefusedInWords: what cannot be read says what to do.
 func TestOddFilesAreRefusedInWords(t *testing.T) {
 	swap := strings.NewReplacer
-	for text, want := range map[string]string{
-		swap("\n", "\r").Replace(oddCSV): "carriage return alone",
-		"# from 2026\n" + oddCSV:         "line 2 has 7 fields, and the header has 1: # from 2026",
-		oddCSV[strings.IndexByte(oddCSV,
-			'\n')+1:]: "put a header before it, such as probs_0,probs_1,…,label",
-		swap("0.5,", "50%,").Replace(oddCSV):                                       "line 2, column probs_0: 50% is no number: write 0.5, not 50%",
-		swap("a,1", "a,31.1.2026").Replace(oddCSV):                                 "31.1.2026 is neither a time such as 2026-01-31T12:00:00Z",
-		swap("probs_0", "cat", "probs_1", "dog", "probs_2", "owl").Replace(oddCSV): "perhaps --prob cat,dog,owl",
-		swap("probs", "out.p").Replace(oddJSON):                                    "perhaps --prob out.p",
-		swap(":0}", ":NaN}").Replace(oddJSON):                                      "JSON has neither NaN nor Infinity; write null",
-		swap("0.75", "-Infinity").Replace(oddJSON):                                 "after row 1: invalid character 'I' in numeric literal: JSON has neither",
-		`{"probs_0":{"0":0.5,"1":0.25},"label":{"0":1,"1":0}}`:                     `orient="records"`,
-		`{"0":{"prob":0.5,"label":1},"1":{"prob":1,"label":1}}`:                    `orient="records"`,
-		`{"out":[{"a":[1]}],"label":1}`:                                            "out: neither numbers nor lists of numbers; write a list of numbers a row",
-		"\xff\xfei\x00d\x00":                                                       "text in UTF-16; save it as UTF-8",
-		"\x80\x04\x95":                                                             "a Python pickle, which is a program; save arrays with numpy.savez",
-		"id,prob\r\n":                                                              "no rows",
+	for _, c := range []struct{ text, want string }{
+		{swap("\n", "\r").Replace(oddCSV), "carriage return alone"},
+		{"# from 2026\n" + oddCSV, "line 2 has 7 fields, and the header has 1: # from 2026"},
+		{oddCSV[strings.IndexByte(oddCSV, '\n')+1:], "put a header before it, such as probs_0,probs_1,…,label"},
+		{swap("0.5,", "50%,").Replace(oddCSV), "line 2, column probs_0: 50% is no number: write 0.5, not 50%"},
+		{swap("a,1", "a,31.1.2026").Replace(oddCSV), "31.1.2026 is neither a time such as 2026-01-31T12:00:00Z"},
+		{swap("probs_0", "cat", "probs_1", "dog", "probs_2", "owl").Replace(oddCSV), "perhaps --prob cat,dog,owl"},
+		{swap("probs", "out.p").Replace(oddJSON), "perhaps --prob out.p"},
+		{swap(":0}", ":NaN}").Replace(oddJSON), "JSON has neither NaN nor Infinity; write null"},
+		{swap("0.75", "-Infinity").Replace(oddJSON), "JSON has neither NaN nor Infinity"},
+		{`{"probs_0":{"0":0.5,"1":0.25},"label":{"0":1,"1":0}}`, `orient="records"`},
+		{`{"0":{"prob":0.5,"label":1},"1":{"prob":1,"label":1}}`, `orient="records"`},
+		{`{"out":[{"a":[1]}],"label":1}`, "out: neither numbers nor lists of numbers; write a list of numbers a row"},
+		{"\xff\xfei\x00d\x00", "text in UTF-16; save it as UTF-8"},
+		{"\x80\x04\x95", "a Python pickle, which is a program; save arrays with numpy.savez"},
+		{"id,prob\r\n", "no rows"},
 	} {
-		if _, err := Open(writeOdd(t, text), Options{}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.40q: got %v, want %s", text, err, want)
+		if _, err := Open(writeOdd(t, c.text), Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.40q: got %v, want %s", c.text, err, c.want)
 		}
 	}
 	if _, err := Open("testdata/odd/refused-struct.parquet", Options{}); err == nil ||

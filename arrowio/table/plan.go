@@ -322,8 +322,8 @@ func (p *columnPlan) scores() error {
 		p.note("scores", p.columns...)
 		return nil
 	}
-	return fmt.Errorf("no column logits, probs, logit or prob, nor logits_0 or probs_0, …, and none that --logits or "+
-		"--prob names; there are: %s%s", quoteNames(p.names()), p.perhaps())
+	return fmt.Errorf("no column logits, probs, logit or prob, nor logits_0 or probs_0, …, and none that --logits "+
+		"or --prob names; there are: %s%s", quoteNames(p.names()), p.perhaps())
 }
 
 // perhaps names the flag of columns that could be scores.

@@ -16,9 +16,11 @@ func (c *collector) build(by map[string][]*column, form arrowio.ScoreForm, g *gr
 	if len(at) == c.n {
 		at = nil // all, in order
 	}
-	c.out = append(c.out, arrowio.Rows{})
-	r := &c.out[len(c.out)-1]
-	*r = arrowio.Rows{N: len(g.rows), Side: c.side, Form: form, K: g.k, Model: cfg.Model, Version: cfg.Version}
+	n := len(c.out)
+	c.out = slices.Grow(c.out, 1)[:n+1]
+	r := &c.out[n]
+	*r = arrowio.Rows{N: len(g.rows), Side: c.side, Form: form, K: g.k, Model: cfg.Model, Version: cfg.Version,
+		Slices: r.Slices[:0]} // of the record before
 	one := func(name string) *column {
 		if !some(by[name]) {
 			return nil
@@ -102,7 +104,10 @@ func (c *column) named(at []int, other string) (name string, col *arrowio.TextCo
 		same = same && string(t.At(i)) == string(t.At(0))
 	}
 	if same {
-		if name = string(t.At(0)); name == "" {
+		if b := t.At(0); string(b) != c.last {
+			c.last = string(b)
+		}
+		if name = c.last; name == "" {
 			name = other
 		}
 		if name != "" {

@@ -22,7 +22,8 @@ type collector struct {
 	given [][]byte // of outside, in this record; nil = not there
 	// by are the columns by name, those of several parts joined; parts are these.
 	by, parts map[string][]*column
-	order     []int // 0, 1, 2 …
+	order     []int    // 0, 1, 2 …
+	alike     [1]group // of a record whose rows are all of one size
 	out       []arrowio.Rows
 }
 
@@ -383,7 +384,8 @@ func (c *collector) groups(by map[string][]*column, form arrowio.ScoreForm) []gr
 	}
 	if out == nil {
 		first.rows = c.order[:c.n]
-		return []group{first}
+		c.alike[0] = first
+		return c.alike[:]
 	}
 	return out
 }

@@ -40,6 +40,7 @@ type column struct {
 	some bool // one is not null
 
 	words   arrowio.TextColumn
+	last    string  // the name that all rows of a record had
 	ints    []int64 // instants, classes, ids that are numbers
 	numbers int8    // of ids: 1 numbers, 2 text, 0 none yet
 	floats  []float32

@@ -241,8 +241,8 @@ func (d *jsonDecoder) list(col *column) error {
 		if at == '[' {
 			hint = "; write [] behind the path if each item is a row"
 		}
-		return col.fail(col.n, "item %d, at byte %d: %.16q must be a number%s", i, from, s.b[from:min(len(s.b), from+16)],
-			hint)
+		text := s.b[from:min(len(s.b), from+16)]
+		return col.fail(col.n, "item %d, at byte %d: %.16q must be a number%s", i, from, text, hint)
 	})
 	if err != nil {
 		return err

@@ -45,8 +45,8 @@ func TestOddRecords(t *testing.T) {
 			`"id":"a","parameters":{"at":1709251200},"outputs":[{"name":"p","shape":[1,2],"datatype":"FP64","data":` +
 			`[0.25,0.75]},{"name":"y","shape":[1],"datatype":"BYTES","data":["dog"]}]}`)}},
 		{"CloudEvents in a batch", Config{Format: "cloudevents", Model: "m", Columns: Columns{ID: "event:id"}},
-			Record{Value: []byte(`[{"specversion":"1.0","type":"t","source":"s","id":"a","time":"2024-03-01T00:00:00Z",` +
-				`"data":{"prob":"0.75","label":"1"}}]`)}},
+			Record{Value: []byte(`[{"specversion":"1.0","type":"t","source":"s","id":"a","data":{"prob":"0.75",` +
+				`"label":"1"},"time":"2024-03-01T00:00:00Z"}]`)}},
 	} {
 		bs := decoded(t, c.config, &c.record)
 		if len(bs) != 1 || bs[0].N != 1 {
@@ -62,8 +62,9 @@ func TestOddRecords(t *testing.T) {
 			t.Errorf("%s: got %v, %v, %v", c.name, b.Scores, b.Label, b.TS)
 		}
 	}
-	for name, value := range map[string][]byte{"a tombstone": nil, "an empty value": {}, "an empty list": []byte("[]")} {
-		if bs := decoded(t, Config{Format: "json", Model: "m"}, &Record{Key: []byte("a"), Value: value}); len(bs) != 0 {
+	for name, value := range map[string][]byte{"a tombstone": nil, "an empty value": {}, "no rows": []byte("[]")} {
+		r := &Record{Key: []byte("a"), Value: value}
+		if bs := decoded(t, Config{Format: "json", Model: "m"}, r); len(bs) != 0 {
 			t.Errorf("%s: got %+v", name, bs)
 		}
 	}
@@ -73,8 +74,8 @@ func TestOddRecords(t *testing.T) {
 func TestOddRecordsAreRefusedInWords(t *testing.T) {
 	for value, want := range map[string]string{
 		`{"id":"a","probs":[[0.25,0.75]]}`:            "write [] behind the path if each item is a row",
-		`{"id":"a","prob":0.75,"label":[1]}`:          "a list at byte 30, must be a class; [0] in the path is its first",
-		`{"id":{"$oid":"1"},"prob":0.75}`:             "an object at byte 6, must be text or a number; the path must go on",
+		`{"id":"a","prob":0.75,"label":[1]}`:          "must be a class; [0] in the path is its first",
+		`{"id":{"$oid":"1"},"prob":0.75}`:             "must be text or a number; the path must go on",
 		`{"id":"a","prob":NaN}`:                       "JSON has no NaN; send null where there is no number",
 		`{"id":"a","logits":[-Infinity,1]}`:           "JSON has no -Infinity; send null",
 		`{"id":"a","prob":"0,75"}`:                    `"0,75" is text, must be a number`,
