@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"mime"
 	"net/http"
@@ -22,6 +23,9 @@ import (
 
 // telemetrySize is how many times its bytes an export takes while it is read.
 const telemetrySize = 8
+
+// sharedBytes is the most bytes of a resource's attributes that become columns: each of its records has them.
+const sharedBytes = 2048
 
 // The attributes that become columns, by column, first ones first. Those of a record come before those of its resource.
 var attributeNames = map[string][]string{
@@ -118,7 +122,11 @@ func (h *Handler) inflated(w http.ResponseWriter, r *http.Request, encoding stri
 
 // writeOTLP writes the rows of an export and answers when they are durable.
 func (h *Handler) writeOTLP(r *http.Request, a *otlpAnswer, x *export) {
-	predictions, labels := x.rows(h.Slices, a.kind.spans)
+	predictions, labels, err := h.rows(x, a.kind.spans)
+	if err != nil {
+		a.fail(http.StatusRequestEntityTooLarge, err.Error())
+		return
+	}
 	if h.NoLabels {
 		labels = nil // they come with their predictions
 	}
@@ -189,8 +197,9 @@ func (h *Handler) newTelemetryReader(rows string) *reader {
 }
 
 // rows are those of predictions and of labels, as lines of JSON. Records with neither are passed over.
-func (x *export) rows(sliceNames []string, spans bool) (predictions, labels [][]byte) {
-	x.each(spans, func(resource attributes, t *telemetry) {
+func (h *Handler) rows(x *export, spans bool) (predictions, labels [][]byte, err error) {
+	size := 0
+	err = x.each(spans, h.columnsOf, func(resource attributes, t *telemetry) error {
 		find := func(names ...string) *anyValue {
 			for _, name := range names {
 				if v := t.Attributes.get(name); v != nil {
@@ -209,7 +218,7 @@ func (x *export) rows(sliceNames []string, spans bool) (predictions, labels [][]
 		})
 		label := find(attributeNames["label"]...)
 		if !scored && !label.class() {
-			return
+			return nil
 		}
 		line := []byte(`{"ts":null`)
 		if at := t.time(); at > 0 {
@@ -224,7 +233,7 @@ func (x *export) rows(sliceNames []string, spans bool) (predictions, labels [][]
 		if find(attributeNames["id"]...) == nil && t.SpanID != "" {
 			line = appendText(append(line, `,"id":`...), t.TraceID+"-"+t.SpanID)
 		}
-		for _, name := range sliceNames {
+		for _, name := range h.Slices {
 			if v := find(name); v != nil && attributeNames[name] == nil && scored {
 				line = v.appendJSON(append(appendText(append(line, ','), name), ':'))
 			}
@@ -234,8 +243,36 @@ func (x *export) rows(sliceNames []string, spans bool) (predictions, labels [][]
 		} else {
 			labels = append(labels, line)
 		}
+		if size += len(line); size > telemetrySize*h.MaxBody {
+			return fmt.Errorf("rows of more than %d bytes as JSON: send fewer at a time", telemetrySize*h.MaxBody)
+		}
+		return nil
 	})
-	return predictions, labels
+	return predictions, labels, err
+}
+
+// columnsOf are the attributes of a resource that may become columns.
+func (h *Handler) columnsOf(all attributes) (attributes, error) {
+	first := map[string]*attribute{}
+	for i := range all {
+		if a := &all[i]; first[a.Key] == nil && a.Value != (anyValue{}) {
+			first[a.Key] = a
+		}
+	}
+	var out attributes
+	size := 0
+	for _, names := range append(slices.Collect(maps.Values(attributeNames)), h.Slices) {
+		for _, name := range names {
+			if a := first[name]; a != nil {
+				out = append(out, *a)
+				size += len(a.Value.appendJSON(nil))
+			}
+		}
+	}
+	if size > sharedBytes {
+		return nil, fmt.Errorf("attributes of a resource have %d bytes as columns, allowed: %d", size, sharedBytes)
+	}
+	return out, nil
 }
 
 // time is when a record was made: a span at its end.

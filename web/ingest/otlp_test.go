@@ -5,11 +5,13 @@ import (
 	"compress/gzip"
 	"encoding/hex"
 	"io"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -116,6 +118,27 @@ func TestOTLP(t *testing.T) {
 				t.Errorf("%d messages, %d of labels", len(to.messages), labels)
 			}
 		})
+	}
+}
+
+// TestOTLPOfOneResource: what a resource says comes into each of its rows, and is looked through once.
+func TestOTLPOfOneResource(t *testing.T) {
+	record := `{"attributes":[{"key":"plumbline.label","value":{"intValue":1}}]},`
+	records := strings.TrimSuffix(strings.Repeat(record, 20_000), ",")
+	attribute := `{"key":"plumbline.model","value":{"stringValue":"` + strings.Repeat("m", 1<<16) + `"}}`
+	many := strings.Repeat(`{"key":"k","value":{"boolValue":true}},`, 20_000) + `{"key":"service.name"}`
+	for name, c := range map[string]struct {
+		attributes string
+		code       int
+	}{"a long name": {attribute, 413}, "many attributes": {many, 200}} {
+		body := []byte(`{"resourceLogs":[{"resource":{"attributes":[` + c.attributes +
+			`]},"scopeLogs":[{"logRecords":[` + records + `]}]}]}`)
+		began := time.Now()
+		h := New(&written{}, Options{MaxBody: 8 << 20, Log: slog.New(slog.DiscardHandler)})
+		w := postOTLP(h, "otlp/v1/logs", "application/json", "", body)
+		if took := time.Since(began); w.Code != c.code || took > 5*time.Second {
+			t.Errorf("%s: %d in %v: %.200s", name, w.Code, took, w.Body)
+		}
 	}
 }
 

@@ -63,13 +63,18 @@ func (as attributes) get(key string) *anyValue {
 	return nil
 }
 
-// each calls take for each record, with the attributes of its resource.
-func (x *export) each(spans bool, take func(resource attributes, t *telemetry)) {
+// each calls take for each record, with what columns says of the attributes of its resource.
+func (x *export) each(spans bool, columns func(attributes) (attributes, error),
+	take func(columns attributes, t *telemetry) error) error {
 	resources := x.ResourceLogs
 	if spans {
 		resources = x.ResourceSpans
 	}
 	for i := range resources {
+		shared, err := columns(resources[i].Resource.Attributes)
+		if err != nil {
+			return err
+		}
 		scopes := resources[i].ScopeLogs
 		if spans {
 			scopes = resources[i].ScopeSpans
@@ -80,10 +85,13 @@ func (x *export) each(spans bool, take func(resource attributes, t *telemetry)) 
 				records = scopes[j].Spans
 			}
 			for k := range records {
-				take(resources[i].Resource.Attributes, &records[k])
+				if err := take(shared, &records[k]); err != nil {
+					return err
+				}
 			}
 		}
 	}
+	return nil
 }
 
 // field is one of a message in Protobuf: its bytes, or its number.
