@@ -3,14 +3,15 @@
 set -uo pipefail
 cd /root
 config=/etc/plumbline/plumbline.yaml
+page=127.0.0.1:$(($(cat port) + 50)) # not the usual port, which the machine may need
 step() { echo "systemd: $SECONDS s: $*"; }
 fail() { echo "systemd: $*"; journalctl -u plumbline --no-pager -n 30; exit 1; }
 of() { systemctl show plumbline -p "$1" --value; }
-ready() { for ((i = 0; i < 300; i++)); do plumbline health >/dev/null 2>&1 && return; sleep 0.2; done; fail "never ready $1"; }
+ready() { for ((i = 0; i < 300; i++)); do plumbline health -c $config >/dev/null 2>&1 && return; sleep 0.2; done; fail "never ready $1"; }
 
 dpkg --force-depends -i first.deb >dpkg.log 2>&1 || { cat dpkg.log; fail "dpkg -i"; }
 [[ $(systemctl is-active plumbline) == inactive ]] || fail "a first installation started it"
-sed -i "s/^kafka:/kafka:\n  replication: 1/" $config
+sed -i "s/127.0.0.1:8080/$page/; s/^kafka:/kafka:\n  replication: 1/" $config
 echo "PLUMBLINE_BROKERS=127.0.0.1:$(cat port)" >>/etc/default/plumbline
 export PLUMBLINE_BROKERS=127.0.0.1:$(cat port)
 plumbline topics create -c $config >/dev/null || fail "topics create"
@@ -24,7 +25,7 @@ user=$(stat -c %U /proc/"$pid")
 step "started as $user, without capabilities, exposure $(systemd-analyze security plumbline.service | sed -n 's/.*: \([0-9.]*\) .*/\1/p' | tail -1)"
 
 plumbline produce -c $config rows.csv --model first --limit 2000 --event-rate 100 >/dev/null 2>&1 || fail "produce"
-number() { curl -s 'http://127.0.0.1:8080/api/v1/snapshots?model=first&limit=1' | grep -q '"ece"'; }
+number() { curl -s "http://$page/api/v1/snapshots?model=first&limit=1" | grep -q '"ece"'; }
 for ((i = 0; i < 300; i++)); do number && break; sleep 0.2; done
 number || fail "no number of the rows"
 step "rows taken, number on the page"
