@@ -70,7 +70,7 @@ const maxSchemas = 256
 
 // rowsColumns takes the columns of rows in the order of their fields.
 type rowsColumns interface {
-	text(name string, t *TextColumn)
+	textColumn(name string, t *TextColumn)
 	fixed(name string, t arrow.DataType, values []byte, null []bool)
 	list(name string, values []float32, k int, null []bool)
 }
@@ -82,9 +82,9 @@ func (r *Rows) to(c rowsColumns, featureNull []bool) {
 			c.fixed(name, arrow.PrimitiveTypes.Float32, record.Bytes(v), null)
 		}
 	}
-	c.text("model", r.Models)
-	c.text("version", r.Versions)
-	c.text("id", r.IDs)
+	c.textColumn("model", r.Models)
+	c.textColumn("version", r.Versions)
+	c.textColumn("id", r.IDs)
 	if r.NumberIDs != nil {
 		c.fixed("id", arrow.PrimitiveTypes.Uint64, record.Bytes(r.NumberIDs), r.NoID)
 	}
@@ -105,7 +105,7 @@ func (r *Rows) to(c rowsColumns, featureNull []bool) {
 	float("served", r.Served, r.NoServed)
 	float("weight", r.Weight, r.NoWeight)
 	for i := range r.Slices {
-		c.text(r.Slices[i].Name, r.Slices[i].Text)
+		c.textColumn(r.Slices[i].Name, r.Slices[i].Text)
 	}
 }
 
@@ -121,7 +121,7 @@ func (b *rowsBody) named(name string, t arrow.Type) {
 	b.key = append(append(b.key, name...), 0, byte(t))
 }
 
-func (b *rowsBody) text(name string, t *TextColumn) {
+func (b *rowsBody) textColumn(name string, t *TextColumn) {
 	if t != nil {
 		b.named(name, arrow.STRING)
 		b.TextOf(t.Data, t.Ends)
@@ -151,7 +151,7 @@ func (b *rowsBody) startNaN(v []float32, d int) []bool {
 // rowsSchema makes the fields of a message.
 type rowsSchema struct{ *record.Builder }
 
-func (s rowsSchema) text(name string, t *TextColumn) {
+func (s rowsSchema) textColumn(name string, t *TextColumn) {
 	if t != nil {
 		s.Field(name, arrow.BinaryTypes.String)
 	}

@@ -97,7 +97,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-func (s *Stats) total() int64 {
+func (s *Counts) total() int64 {
 	return s.SampledOut + s.Dropped + s.Refused + s.Failed + s.Sent + s.Waiting
 }
 

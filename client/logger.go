@@ -50,8 +50,8 @@ type Rows struct {
 	Slices         map[string][]string // one value for all rows, or one for each
 }
 
-// Stats counts rows. Logged is the sum of all others.
-type Stats struct {
+// Counts are those of rows. Logged is the sum of all others.
+type Counts struct {
 	Logged, SampledOut, Dropped, Refused, Failed, Sent, Waiting int64
 	WaitingBytes                                                int
 	Errors                                                      map[string]int64
@@ -70,7 +70,7 @@ type Logger struct {
 	calls  []*call
 	rows   int64
 	bytes  int
-	stats  Stats
+	stats  Counts
 	room   chan struct{} // closed when there is more
 	closed bool
 	warned time.Time
@@ -118,14 +118,14 @@ func (l *Logger) Label(ids []string, y []int32) {
 // put takes a call in, or counts why not.
 func (l *Logger) put(c *call, ids []string) {
 	if err := c.check(); err != nil {
-		l.lose(len(ids), err.Error(), func(s *Stats, n int64) { s.Logged += n; s.Refused += n })
+		l.lose(len(ids), err.Error(), func(s *Counts, n int64) { s.Logged += n; s.Refused += n })
 		return
 	}
 	out := l.sample(c)
 	size := c.size()
 	if !l.reserve(size) {
 		why := fmt.Sprintf("no room: %d bytes wait for %s", l.options.MaxBytes, l.options.To)
-		l.lose(c.n, why, func(s *Stats, n int64) {
+		l.lose(c.n, why, func(s *Counts, n int64) {
 			s.Logged += n + int64(out)
 			s.SampledOut += int64(out)
 			s.Dropped += n
@@ -207,7 +207,7 @@ func (l *Logger) reserve(size int) bool {
 }
 
 // lose counts rows that will not arrive, and says so once a minute.
-func (l *Logger) lose(rows int, why string, count func(*Stats, int64)) {
+func (l *Logger) lose(rows int, why string, count func(*Counts, int64)) {
 	l.mu.Lock()
 	count(&l.stats, int64(rows))
 	if _, ok := l.stats.Errors[why]; ok || len(l.stats.Errors) < 32 {
@@ -243,7 +243,7 @@ func (l *Logger) free(rows, size int) {
 }
 
 // Stats says what became of the rows so far.
-func (l *Logger) Stats() Stats {
+func (l *Logger) Stats() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.stats
@@ -255,7 +255,7 @@ func (l *Logger) Stats() Stats {
 }
 
 // Close sends what waits until ctx is done, and ends. What is left then is dropped.
-func (l *Logger) Close(ctx context.Context) Stats {
+func (l *Logger) Close(ctx context.Context) Counts {
 	l.mu.Lock()
 	again := l.closed
 	l.closed = true
@@ -336,9 +336,9 @@ func (l *Logger) send(calls []*call) {
 			l.stats.Sent += int64(rows)
 			l.mu.Unlock()
 		case l.ctx.Err() != nil:
-			l.lose(rows, "closed before they were sent", func(s *Stats, n int64) { s.Dropped += n })
+			l.lose(rows, "closed before they were sent", func(s *Counts, n int64) { s.Dropped += n })
 		default:
-			l.lose(rows, err.Error(), func(s *Stats, n int64) { s.Failed += n })
+			l.lose(rows, err.Error(), func(s *Counts, n int64) { s.Failed += n })
 		}
 	}, l.warn)
 }

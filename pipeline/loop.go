@@ -268,7 +268,7 @@ func (l *loop) begin() (stood time.Duration, err error) {
 		after:      out.After,
 		next:       t.Next(),
 		show:       show,
-		trace:      l.Trace.Cut(),
+		trace:      l.Trace.Checkpoint(),
 		prompt:     l.prompt.mark(),
 	}
 	t.Written()

@@ -86,7 +86,7 @@ func (y *Relay) Run(ctx context.Context) error {
 			}
 		}
 		if next >= 0 || len(ms) > 0 {
-			cut, start := y.Trace.Cut(), time.Now()
+			cut, start := y.Trace.Checkpoint(), time.Now()
 			werr := y.Sink.Write(ctx, ms)
 			cut.Wrote(start, werr, func(string) bool { return true })
 			if werr != nil {

@@ -44,7 +44,7 @@ func disturbed(ctx context.Context, b *bench) (string, error) {
 		if turn%2 == 1 {
 			x.beside = r.start
 		}
-		s, err := b.live(ctx, c, l, x)
+		s, err := b.follow(ctx, c, l, x)
 		if err != nil {
 			return "", err
 		}

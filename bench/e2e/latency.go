@@ -80,7 +80,7 @@ func quiet(ctx context.Context, b *bench) (string, error) {
 			{interval: time.Second, more: sections},
 		} {
 			l := &live{models: 20, rate: d.rate / 2, seconds: 20, fault: 7 * time.Second}
-			s, err := b.live(ctx, c, l, x)
+			s, err := b.follow(ctx, c, l, x)
 			if err != nil {
 				return "", err
 			}
@@ -140,8 +140,8 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.0f ms", float64(d)/1e6)
 }
 
-// live sends a stream as it happens to a process, and watches its outputs until the last alarms can have come.
-func (b *bench) live(ctx context.Context, c cell, l *live, x settings) (*seen, error) {
+// follow sends a stream as it happens to a process, and watches its outputs until the last alarms can have come.
+func (b *bench) follow(ctx context.Context, c cell, l *live, x settings) (*seen, error) {
 	var err error
 	c.Rows = int64(l.seconds * l.rate)
 	if l.stream, err = newStream(ctx, b.broker, c); err != nil {

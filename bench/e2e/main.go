@@ -68,7 +68,7 @@ func run(b *bench, set, only, which string, rounds int) error {
 			continue
 		}
 		var r result
-		if r, err = b.cell(ctx, c, rounds, names); err != nil {
+		if r, err = b.compare(ctx, c, rounds, names); err != nil {
 			break // what there is counts
 		}
 		results = append(results, r)

@@ -268,8 +268,8 @@ type result struct {
 	took  map[string]used
 }
 
-// cell measures one cell: rounds of all clients in turn.
-func (b *bench) cell(ctx context.Context, c cell, rounds int, which []string) (result, error) {
+// compare measures one cell: rounds of all clients in turn.
+func (b *bench) compare(ctx context.Context, c cell, rounds int, which []string) (result, error) {
 	r := result{cell: c, took: map[string]used{}}
 	start, err := produce(ctx, b.broker, c.tiny())
 	if err != nil {

@@ -71,11 +71,11 @@ func (g *guard) compare(ctx context.Context, only *regexp.Regexp) error {
 	}
 	defer os.RemoveAll(g.dir)
 	g.unit = meterOfMachine(ctx, g.dir)
-	before, err := g.tree(ctx, "base", g.base)
+	before, err := g.checkOut(ctx, "base", g.base)
 	if err != nil {
 		return err
 	}
-	after, err := g.tree(ctx, "head", g.head)
+	after, err := g.checkOut(ctx, "head", g.head)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (g *guard) judge(ctx context.Context, w watched, before, after tree) (diffe
 // tree is the source of a commit.
 type tree struct{ name, dir string }
 
-func (g *guard) tree(ctx context.Context, label, commit string) (tree, error) {
+func (g *guard) checkOut(ctx context.Context, label, commit string) (tree, error) {
 	root, err := output(exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel"))
 	if err != nil {
 		return tree{}, err

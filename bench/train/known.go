@@ -54,8 +54,8 @@ func knownSets(folder string) ([]knownSet, error) {
 	return out, nil
 }
 
-// problem draws the rows of a seed.
-func (k knownSet) problem(seed uint64) (in recipe.Input, test, unknown *data.Set) {
+// draw makes the rows of a seed.
+func (k knownSet) draw(seed uint64) (in recipe.Input, test, unknown *data.Set) {
 	divide := func(s *data.Set) (known, other *data.Set) {
 		var a, b []int32
 		for _, r := range shuffled(s.N(), seed) {
@@ -117,7 +117,7 @@ type knownTrial struct {
 var knownColumns = []string{"accuracy", "ECE", "AECE", "MCE", "NLL", "AUROC", "FPR95"}
 
 func (k knownTrial) run() knownTrial {
-	in, test, unknown := k.set.problem(k.seed)
+	in, test, unknown := k.set.draw(k.seed)
 	var best *head.Head
 	lowest := 0.
 	for _, c := range k.method.grid {

@@ -27,7 +27,7 @@ func TestClientsWithoutBroker(t *testing.T) {
 	t.Run("python", func(t *testing.T) {
 		dir := filepath.Join(root, "clients", "python")
 		python := pythonWith(t, dir+"[kafka]")
-		minuteAway(t, rows, func(to string) (got client.Stats) {
+		minuteAway(t, rows, func(to string) (got client.Counts) {
 			script := filepath.Join(dir, "tests", "broker.py")
 			cmd := exec.Command(python, script, to, fmt.Sprint(rows), fmt.Sprint(per))
 			cmd.Stderr = t.Output()
@@ -43,11 +43,11 @@ func TestClientsWithoutBroker(t *testing.T) {
 		})
 	})
 	t.Run("go", func(t *testing.T) {
-		minuteAway(t, rows, func(to string) client.Stats {
+		minuteAway(t, rows, func(to string) client.Counts {
 			l, err := client.New("client", client.Options{To: to, Version: "3"})
 			if err != nil {
 				t.Error(err)
-				return client.Stats{}
+				return client.Counts{}
 			}
 			began := time.Now()
 			z := make([]float32, 5*per)
@@ -69,11 +69,11 @@ func TestClientsWithoutBroker(t *testing.T) {
 }
 
 // minuteAway runs a client beside a broker that is killed after three seconds.
-func minuteAway(t *testing.T, rows int64, logs func(to string) client.Stats) {
+func minuteAway(t *testing.T, rows int64, logs func(to string) client.Counts) {
 	a := newAlone(t)
 	a.start("serve", "--embedded", a.dir)
 	a.await(0, 0)
-	done := make(chan client.Stats, 1)
+	done := make(chan client.Counts, 1)
 	go func() { done <- logs(a.kafka()) }()
 	time.Sleep(3 * time.Second)
 	a.end(syscall.SIGKILL)

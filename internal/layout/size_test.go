@@ -125,6 +125,25 @@ func functions(t *testing.T, f func(pkg, typ, name string, d *ast.FuncDecl)) {
 	}
 }
 
+// TestNamesHaveOneMeaning: no name is both a type and a method of its package.
+func TestNamesHaveOneMeaning(t *testing.T) {
+	types := map[string]bool{}
+	for _, file := range goFiles(t) {
+		ast.Inspect(file.syntax, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok && !file.test {
+				types[file.pkg+"."+spec.Name.Name] = true
+			}
+			_, inside := n.(*ast.FuncDecl)
+			return !inside
+		})
+	}
+	functions(t, func(pkg, typ, _ string, d *ast.FuncDecl) {
+		if typ != "" && types[pkg+"."+d.Name.Name] {
+			t.Errorf("%s: %s is a type, and a method of %s: rename one", pkg, d.Name.Name, typ)
+		}
+	})
+}
+
 func TestTypesAreSmall(t *testing.T) {
 	methods := map[string]int{}
 	functions(t, func(pkg, typ, _ string, _ *ast.FuncDecl) {

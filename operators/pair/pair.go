@@ -164,7 +164,7 @@ func (p *Operator) respond(e, request *entry) error {
 	return nil
 }
 
-func (p *Operator) queue(e *entry) (q *queue, count string) {
+func (p *Operator) queueOf(e *entry) (q *queue, count string) {
 	if e.request {
 		return &p.queues[1], pipeline.CountWaitingRequests
 	}
@@ -175,13 +175,13 @@ func (p *Operator) queue(e *entry) (q *queue, count string) {
 func (p *Operator) add(e *entry) {
 	e.row = bytes.Clone(e.row)
 	p.hold(e)
-	_, count := p.queue(e)
+	_, count := p.queueOf(e)
 	p.counts.Add(count, 1)
 }
 
 // remove takes a row out of all that holds it.
 func (p *Operator) remove(e *entry) {
-	q, count := p.queue(e)
+	q, count := p.queueOf(e)
 	heap.Remove(q, e.place)
 	p.bytes -= e.bytes()
 	p.counts.Add(count, -1)

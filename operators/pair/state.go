@@ -71,7 +71,7 @@ func (p *Operator) hold(e *entry) {
 		e.older.newer = e
 	}
 	p.by[e.key] = e
-	q, _ := p.queue(e)
+	q, _ := p.queueOf(e)
 	heap.Push(q, e)
 	p.bytes += e.bytes()
 }

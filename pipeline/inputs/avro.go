@@ -235,14 +235,14 @@ func (d *avroDecoder) columns(c *collector, t *avroType, n *node) error {
 		if err := c.set(col); err != nil {
 			return err
 		}
-		if err := d.column(col, t); err != nil {
+		if err := d.fill(col, t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *avroDecoder) column(col *column, t *avroType) error {
+func (d *avroDecoder) fill(col *column, t *avroType) error {
 	switch t.kind {
 	case avroNull:
 		return col.addNull()

@@ -164,14 +164,14 @@ func (d *jsonDecoder) columns(c *collector, n *node) error {
 		if err := c.set(col); err != nil {
 			return err
 		}
-		if err := d.column(col); err != nil {
+		if err := d.fill(col); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *jsonDecoder) column(col *column) error {
+func (d *jsonDecoder) fill(col *column) error {
 	s := &d.s
 	switch at := s.peek(); {
 	case at == '"':

@@ -57,7 +57,7 @@ func parsePath(s string) (p path, err error) {
 			}
 			rest = strings.TrimPrefix(rest, ".")
 		}
-		if rest, err = p.step(rest); err != nil {
+		if rest, err = p.next(rest); err != nil {
 			return p, err
 		}
 	}
@@ -72,8 +72,8 @@ func parsePath(s string) (p path, err error) {
 
 const maxSteps = 32
 
-// step reads one name or index.
-func (p *path) step(s string) (rest string, err error) {
+// next reads one name or index.
+func (p *path) next(s string) (rest string, err error) {
 	switch {
 	case strings.HasPrefix(s, "["):
 		inner, rest, ok := strings.Cut(s[1:], "]")

@@ -202,7 +202,7 @@ func (d *protoDecoder) one(c *collector, f *protoField, n *node, o occurrence) e
 			if err := c.set(col); err != nil {
 				return err
 			}
-			if err := d.column(col, f, o); err != nil {
+			if err := d.fill(col, f, o); err != nil {
 				return err
 			}
 		}
@@ -366,9 +366,9 @@ func (f *protoField) number32(col *column, o occurrence) error {
 	return col.addItem(float32(f.integer(o)))
 }
 
-// column sets a column. A time, text, weight or confidence that is the zero value of a field that cannot be absent is
+// fill sets a column. A time, text, weight or confidence that is the zero value of a field that cannot be absent is
 // none.
-func (d *protoDecoder) column(col *column, f *protoField, o occurrence) error {
+func (d *protoDecoder) fill(col *column, f *protoField, o occurrence) error {
 	zero := o.n == 0 && len(o.v) == 0 && !f.presence && f.message == nil
 	if zero && (col.kind == instant || col.kind == text || col.name == "weight" || col.name == "served") {
 		return col.addNull()
@@ -418,7 +418,7 @@ func (d *protoDecoder) known(col *column, f *protoField, o occurrence) error {
 	}
 	present := *inner
 	present.presence = true
-	return d.column(col, &present, parts[1])
+	return d.fill(col, &present, parts[1])
 }
 
 // bytes reports whether the values are text or bytes.

@@ -38,8 +38,8 @@ type Carrier struct {
 // contextLen is the length of a context as text.
 const contextLen = 55
 
-// Carrier is the context as headers have it.
-func (c Context) Carrier() Carrier { return Carrier{c.String(), c.State} }
+// Carry is the context as headers have it.
+func (c Context) Carry() Carrier { return Carrier{c.String(), c.State} }
 
 // String is the context as [Header] has it, sampled.
 func (c Context) String() string {

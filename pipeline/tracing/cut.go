@@ -14,8 +14,8 @@ type Cut struct {
 	trace  string
 }
 
-// Cut begins a checkpoint. nil where the lane is nil.
-func (l *Lane) Cut() *Cut {
+// Checkpoint begins one. nil where the lane is nil.
+func (l *Lane) Checkpoint() *Cut {
 	if l == nil {
 		return nil
 	}

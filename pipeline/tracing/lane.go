@@ -190,7 +190,7 @@ func (l *Lane) Send(stream string) (headers []Carrier) {
 			b.sent[stream] = s
 			l.sends = append(l.sends, s)
 		}
-		headers = append(headers, s.Carrier())
+		headers = append(headers, s.Carry())
 	}
 	return headers
 }

@@ -126,14 +126,14 @@ func TestWayOfABatch(t *testing.T) {
 		if l.On() || !l.Awaits() {
 			t.Error("a record that was taken is at hand, or does not wait for its label")
 		}
-		cut := l.Cut()
+		cut := l.Checkpoint()
 		cut.Wrote(time.Now(), nil, func(stream string) bool { return stream == "calibrated" })
 		cut.Saved(1, nil)
 		leave := l.Enter(pane)
 		headers = l.Send("panes")
 		leave()
 		l.Enter(pane)() // nothing waits for it any more
-		cut = l.Cut()
+		cut = l.Checkpoint()
 		cut.Wrote(time.Now(), nil, func(string) bool { return true })
 		cut.Saved(2, nil)
 		l.Met(id, Pane{"m", 4})
@@ -150,7 +150,7 @@ func TestWayOfABatch(t *testing.T) {
 		"send t.panes":        "wait for pane",
 		"wait for label":      "process logits",
 	})
-	want := spans["send t.panes"].Context.Carrier()
+	want := spans["send t.panes"].Context.Carry()
 	if !slices.Equal(headers, []Carrier{want}) || want.State != producerState {
 		t.Errorf("headers %v, want %v with the state of the producer", headers, want)
 	}
@@ -182,7 +182,7 @@ func TestNoLane(t *testing.T) {
 	l.Enter(Pane{})()
 	l.Set("a", "b")
 	l.End(&Message{}, nil)
-	c := l.Cut()
+	c := l.Checkpoint()
 	c.Wrote(time.Now(), nil, nil)
 	c.Saved(1, nil)
 	if l.On() || l.Awaits() || l.Send("panes") != nil {
@@ -222,7 +222,7 @@ func BenchmarkLane(b *testing.B) {
 				l.Begin(m)
 				l.Stage("join")()
 				l.End(m, nil)
-				l.Cut()
+				l.Checkpoint()
 			}
 		})
 	}

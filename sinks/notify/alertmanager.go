@@ -62,7 +62,7 @@ func (c *Options) asPostable(a *record.Alert, now time.Time) postable {
 		Annotations:  annotations,
 		StartsAt:     start.UTC().Format(time.RFC3339Nano),
 		EndsAt:       end.UTC().Format(time.RFC3339Nano),
-		GeneratorURL: c.link(a),
+		GeneratorURL: c.linkTo(a),
 	}
 }
 
@@ -76,8 +76,8 @@ func earlier(at record.Time, now time.Time) time.Time {
 	return at.Std()
 }
 
-// link is the page at the alert's window and time: the reliability diagram that it was raised on.
-func (c *Options) link(a *record.Alert) string {
+// linkTo is the page at the alert's window and time: the reliability diagram that it was raised on.
+func (c *Options) linkTo(a *record.Alert) string {
 	if c.ExternalURL == "" {
 		return ""
 	}

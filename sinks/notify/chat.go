@@ -29,7 +29,7 @@ type link struct{ name, url string }
 
 func (c *Options) links(a *record.Alert) []link {
 	var out []link
-	for _, l := range []link{{"page", c.link(a)}, {"evidence", c.evidence(a)}, {"runbook", c.RunbookURL}} {
+	for _, l := range []link{{"page", c.linkTo(a)}, {"evidence", c.evidence(a)}, {"runbook", c.RunbookURL}} {
 		if l.url != "" {
 			out = append(out, l)
 		}

@@ -117,7 +117,7 @@ func (c *Options) body(format string, a *record.Alert) ([]byte, error) {
 	return json.Marshal(event{
 		Type:      "alert." + kind,
 		Timestamp: a.At,
-		Link:      c.link(a),
+		Link:      c.linkTo(a),
 		Evidence:  c.evidence(a),
 		Data:      a,
 	})

@@ -24,8 +24,8 @@ var (
 	paramText  = regexp.MustCompile(`^\[(?:\w+_param_|param|retval|func_retval)(\d+)(?:\+0)?\]$`)
 )
 
-// instruction is the C++ of one.
-func (w *writer) instruction(i instruction) (string, error) {
+// statement is the C++ of an instruction.
+func (w *writer) statement(i instruction) (string, error) {
 	if m := memoryOp.FindStringSubmatch(i.op); m != nil {
 		if m[2] == "param" {
 			return w.parameter(i, m[1], types[m[4]])

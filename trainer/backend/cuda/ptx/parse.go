@@ -93,7 +93,7 @@ func parse(text string) ([]*function, error) {
 		} else {
 			return nil, p.wrong(line)
 		}
-		declared, err := p.function(f)
+		declared, err := p.parseFunction(f)
 		if err != nil {
 			return nil, err
 		}
@@ -103,8 +103,8 @@ func parse(text string) ([]*function, error) {
 	}
 }
 
-// function reads parameters, directives and body; declared is set where there is no body.
-func (p *parser) function(f *function) (declared bool, err error) {
+// parseFunction reads parameters, directives and body; declared is set where there is no body.
+func (p *parser) parseFunction(f *function) (declared bool, err error) {
 	for {
 		line, ok := p.next()
 		if !ok {

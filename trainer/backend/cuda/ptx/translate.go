@@ -56,7 +56,7 @@ func translate(w io.Writer, all []*function) error {
 	last := 0
 	for _, f := range all {
 		one := &writer{Writer: w, f: f, labels: map[string]int{}, symbols: map[string]string{}}
-		if err := one.function(); err != nil {
+		if err := one.body(); err != nil {
 			return err
 		}
 		last = max(last, f.body[len(f.body)-1].line)
@@ -80,7 +80,7 @@ func translate(w io.Writer, all []*function) error {
 	return nil
 }
 
-func (w *writer) function() error {
+func (w *writer) body() error {
 	at := gap
 	for _, v := range w.f.shared {
 		at = (at + v.align - 1) / v.align * v.align
@@ -98,7 +98,7 @@ func (w *writer) function() error {
 		fmt.Fprintf(w, "\tmemset(%s, 0xff, sizeof %s);\n", v.name, v.name)
 		w.symbols[v.name] = "(u64)" + v.name
 	}
-	w.registers()
+	w.declare()
 	for _, i := range w.f.body {
 		if i.label != "" {
 			w.labels[i.label] = i.line
@@ -109,7 +109,7 @@ func (w *writer) function() error {
 			fmt.Fprintf(w, "%s:\n", i.label)
 			continue
 		}
-		code, err := w.instruction(i)
+		code, err := w.statement(i)
 		if err != nil {
 			return fmt.Errorf("line %d: %s %s: %w", i.line, i.op, strings.Join(i.args, ", "), err)
 		}
@@ -122,8 +122,8 @@ func (w *writer) function() error {
 	return nil
 }
 
-// registers declares those that are used, with what is no sensible value.
-func (w *writer) registers() {
+// declare declares the registers that are used, with what is no sensible value.
+func (w *writer) declare() {
 	used := map[string]bool{"retval": true}
 	name := regexp.MustCompile(`%([a-zA-Z]+\d*)\b`)
 	for _, i := range w.f.body {
