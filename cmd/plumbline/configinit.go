@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -56,17 +57,12 @@ var questions = []struct{ flag, text string }{
 }
 
 func runConfigInit(cmd *cobra.Command, f *initFlags) error {
-	if err := askMissing(cmd); err != nil {
+	if err := askMissing(cmd, f); err != nil {
 		return err
 	}
-	if f.labels != "topic" && f.labels != "inline" {
-		return cli.Usagef("--labels %q: must be topic or inline", f.labels)
-	}
-	brokers := strings.FieldsFunc(f.brokers, func(r rune) bool { return r == ',' || r == ' ' })
-	text := config.Minimal(config.Answers{Brokers: brokers, User: f.user, PasswordFile: f.passwordFile,
-		InlineLabels: f.labels == "inline", Dir: f.dir, Alerts: f.alerts})
-	if _, err := config.Parse(text, "answers"); err != nil {
-		return cli.UsageError{Err: err}
+	text, err := f.text()
+	if err != nil {
+		return err
 	}
 	if f.output == "-" {
 		_, err := cmd.OutOrStdout().Write(text)
@@ -95,8 +91,23 @@ func runConfigInit(cmd *cobra.Command, f *initFlags) error {
 	return nil
 }
 
-// askMissing asks for what no flag says, where a person can answer and no flag was given.
-func askMissing(cmd *cobra.Command) error {
+// text is the configuration of the answers.
+func (f *initFlags) text() ([]byte, error) {
+	if f.labels != "topic" && f.labels != "inline" {
+		return nil, cli.Usagef("--labels %q: must be topic or inline", f.labels)
+	}
+	brokers := strings.FieldsFunc(f.brokers, func(r rune) bool { return r == ',' || r == ' ' })
+	text := config.Minimal(config.Answers{Brokers: brokers, User: f.user, PasswordFile: f.passwordFile,
+		InlineLabels: f.labels == "inline", Dir: f.dir, Alerts: f.alerts})
+	if _, err := config.Parse(text, "answers"); err != nil {
+		return nil, cli.UsageError{Err: err}
+	}
+	return text, nil
+}
+
+// askMissing asks for what no flag says, where a person can answer and no flag was given. A question whose answer is
+// refused is asked again.
+func askMissing(cmd *cobra.Command, f *initFlags) error {
 	in := cmd.InOrStdin()
 	file, isFile := in.(*os.File)
 	given := slices.ContainsFunc(questions, func(q struct{ flag, text string }) bool {
@@ -106,19 +117,25 @@ func askMissing(cmd *cobra.Command) error {
 		return nil
 	}
 	lines := bufio.NewScanner(in)
-	for _, q := range questions {
-		was := cmd.Flags().Lookup(q.flag).DefValue
-		if was == "" {
-			was = "none"
-		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s [%s]: ", q.text, was)
+	for i := 0; i < len(questions); {
+		flag := cmd.Flags().Lookup(questions[i].flag)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s [%s]: ", questions[i].text, cmp.Or(flag.DefValue, "none"))
 		if !lines.Scan() {
 			return errors.Join(lines.Err(), io.ErrUnexpectedEOF)
 		}
-		if answer := strings.TrimSpace(lines.Text()); answer != "" && answer != "none" {
-			if err := cmd.Flags().Set(q.flag, answer); err != nil {
-				return err
-			}
+		i++
+		answer := strings.TrimSpace(lines.Text())
+		if answer == "" || answer == "none" {
+			continue
+		}
+		err := flag.Value.Set(answer)
+		if err == nil {
+			_, err = f.text()
+		}
+		if err != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), err)
+			i--
+			_ = flag.Value.Set(flag.DefValue)
 		}
 	}
 	return nil

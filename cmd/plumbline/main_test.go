@@ -136,13 +136,13 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// TestConfigInit asks the questions, takes flags, and does not replace a file.
+// TestConfigInit asks the questions, those again whose answers are refused, takes flags, and does not replace a file.
 func TestConfigInit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.yaml")
 	root := newRootCommand()
 	var out, asked bytes.Buffer
 	root.SetArgs([]string{"config", "init", "-o", path})
-	root.SetIn(strings.NewReader("k1:9092, k2:9092\nann\ninline\n/var/lib/x\nhttp://am:9093\n"))
+	root.SetIn(strings.NewReader("k1\nk1:9092, k2:9092\nann\nnever\ninline\n/var/lib/x\nhttp://am:9093\n"))
 	root.SetOut(&out)
 	root.SetErr(&asked)
 	if err := root.Execute(); err != nil {
@@ -154,7 +154,8 @@ func TestConfigInit(t *testing.T) {
 	}
 	if len(c.Kafka.Brokers) != 2 || c.Kafka.SASL.Username != "ann" || !c.Kafka.TLS.Enabled || c.Topics.Labels != "" ||
 		c.Checkpoints.Dir != "/var/lib/x" || c.Notify.Alertmanagers[0] != "http://am:9093" ||
-		strings.Count(asked.String(), "]: ") != 5 {
+		strings.Count(asked.String(), " [") != 7 || !strings.Contains(asked.String(), `"k1": must be host:port`) ||
+		!strings.Contains(asked.String(), `"never": must be topic or inline`) {
 		t.Errorf("got %+v after %q", c, asked.String())
 	}
 	for _, c := range []struct {
