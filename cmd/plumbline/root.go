@@ -40,6 +40,9 @@ var sections = []section{
 	{"Other:", []func() *cobra.Command{cli.CompletionCommand, cli.HelpCommand, newVersionCommand}},
 }
 
+// Commands stand in the order of sections.
+func init() { cobra.EnableCommandSorting = false }
+
 // newRootCommand returns the command plumbline with all its subcommands.
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -55,7 +58,6 @@ func newRootCommand() *cobra.Command {
 	root.Version = versionLine(buildinfo.Read())
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version")
-	cobra.EnableCommandSorting = false
 	flags := root.PersistentFlags()
 	flags.StringP("config", "c", "", "configuration `file` (default: built-in defaults)")
 	flags.Bool("json", false, "print one JSON object instead of text")
