@@ -6,24 +6,30 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
 // passer skips one offset, and keeps what it is told.
 type passer struct {
-	offset int64 // -1 = none
+	offset int64      // -1 = none
+	mu     sync.Mutex // a save is told beside the task
 	told   []string
+}
+
+func (p *passer) tell(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told = append(p.told, what)
 }
 
 func (p *passer) Pass(r Record, over func(why string) bool) bool {
 	return r.Offset == p.offset && over("it ended the task")
 }
 
-func (p *passer) Taking(r Record) { p.told = append(p.told, fmt.Sprint("taking ", r.Offset)) }
-func (p *passer) Taken()          { p.told = append(p.told, "taken") }
-func (p *passer) Saved(next map[Input]int64) {
-	p.told = append(p.told, fmt.Sprint("saved ", next[Logits]))
-}
+func (p *passer) Taking(r Record)            { p.tell(fmt.Sprint("taking ", r.Offset)) }
+func (p *passer) Taken()                     { p.tell("taken") }
+func (p *passer) Saved(next map[Input]int64) { p.tell(fmt.Sprint("saved ", next[Logits])) }
 
 // skip is the adder's Skip.
 func (a *adder) skip(r Record, why string) bool {
