@@ -87,6 +87,7 @@ type Engine struct {
 	registry func() (*schemas.Client, error)
 
 	smallTopics []kafkaclient.SmallTopic // as of the start
+	begun       atomic.Bool              // a run has what its start sets: book, smallTopics, ends
 
 	mu sync.Mutex // of past
 	running

@@ -97,6 +97,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	r.ends = func(ctx context.Context, marks []kafkaio.Mark) (bool, error) {
 		return kafkaio.AtEnd(ctx, r.Client, marks)
 	}
+	r.begun.Store(true)
 	g, ctx := errgroup.WithContext(ctx)
 	r.following.Store(true)
 	if err := rt.ServeHTTP(ctx, g); err != nil {

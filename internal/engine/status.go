@@ -218,7 +218,7 @@ func reached(rt *running) (marks []kafkaio.Mark) {
 
 // atEnd asks whether the logs end at marks.
 func atEnd(rt *Engine, marks []kafkaio.Mark) bool {
-	if rt.ends == nil || len(marks) == 0 {
+	if len(marks) == 0 || rt.ends == nil {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), statusWait)
@@ -296,9 +296,11 @@ func (rt *Engine) Status() *ProcessStatus {
 		h := past.Fill.Progress()
 		st.History = &h
 	}
-	st.SmallTopics, st.Troubles = rt.smallTopics, rt.troubles.Now()
+	st.Troubles = rt.troubles.Now()
 	st.Failing, st.Skipped = rt.attempts.Failing(), rt.attempts.Skipped()
-	st.Scale = growth(context.Background(), rt.book)
+	if rt.begun.Load() {
+		st.SmallTopics, st.Scale = rt.smallTopics, growth(context.Background(), rt.book)
+	}
 	st.Drained = complete && shown && heard(tasks) && len(st.Failing) == 0 && st.Scale == nil
 	wm, shards := pipeline.EndTime, 0
 	for _, t := range tasks {
