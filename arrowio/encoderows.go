@@ -1,8 +1,10 @@
 package arrowio
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
-	"strconv"
+	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
 
@@ -63,6 +65,8 @@ func (t *TextColumn) At(i int) []byte {
 type RowsEncoder struct {
 	body    rowsBody
 	schemas map[string][]byte // messages, by what the body's key says
+	// lastKey and lastHead are those of the rows before.
+	lastKey, lastHead []byte
 }
 
 // maxSchemas is how many schemas are kept: names of models are the sender's.
@@ -135,7 +139,7 @@ func (b *rowsBody) fixed(name string, t arrow.DataType, values []byte, null []bo
 
 func (b *rowsBody) list(name string, values []float32, k int, null []bool) {
 	b.named(name, arrow.FIXED_SIZE_LIST)
-	b.key = strconv.AppendInt(b.key, int64(k), 10)
+	b.key = binary.AppendUvarint(b.key, uint64(k))
 	b.Lists(record.Bytes(values), b.n, len(values), null)
 }
 
@@ -163,28 +167,43 @@ func (s rowsSchema) list(name string, _ []float32, k int, _ []bool) {
 	s.Field(name, arrow.FixedSizeListOf(int32(k), arrow.PrimitiveTypes.Float32))
 }
 
-// Encode encodes the rows as the value of a record of the logits or the labels topic. It does not judge the values.
-func (e *RowsEncoder) Encode(r *Rows) ([]byte, error) {
+// Append appends the rows as the value of a record of the logits or the labels topic. It does not judge the values.
+func (e *RowsEncoder) Append(dst []byte, r *Rows) ([]byte, error) {
 	b := &e.body
 	b.Reset()
-	b.n, b.key = r.N, strconv.AppendQuote(strconv.AppendQuote(append(b.key[:0], byte(r.Side)), r.Model), r.Version)
-	r.to(b, b.startNaN(r.Features, r.D))
-	head, known := e.schemas[string(b.key)]
-	if !known {
-		s := rowsSchema{newRecord(r.N, r.Model, r.Version)}
-		s.Meta(MetaSide, sides[r.Side])
-		r.to(s, nil)
-		var err error
-		if head, err = s.Schema(); err != nil {
-			return nil, fmt.Errorf("encode rows: %w", err)
-		}
-		if e.schemas == nil || len(e.schemas) >= maxSchemas {
-			e.schemas = map[string][]byte{}
-		}
-		e.schemas[string(b.key)] = head
+	b.n, b.key = r.N, append(b.key[:0], byte(r.Side))
+	for _, s := range [...]string{r.Model, r.Version} {
+		b.key = append(binary.AppendUvarint(b.key, uint64(len(s))), s...)
 	}
-	value := append(make([]byte, 0, len(head)+b.Size()+64), head...)
-	return wire.AppendEnd(b.AppendBatch(value, r.N)), nil
+	r.to(b, b.startNaN(r.Features, r.D))
+	if !bytes.Equal(b.key, e.lastKey) || e.lastHead == nil {
+		head, err := e.schema(r)
+		if err != nil {
+			return dst, err
+		}
+		e.lastKey, e.lastHead = append(e.lastKey[:0], b.key...), head
+	}
+	dst = slices.Grow(dst, len(e.lastHead)+b.Size()+64)
+	return wire.AppendEnd(b.AppendBatch(append(dst, e.lastHead...), r.N)), nil
+}
+
+// schema is the message of the rows' schema.
+func (e *RowsEncoder) schema(r *Rows) ([]byte, error) {
+	if head, known := e.schemas[string(e.body.key)]; known {
+		return head, nil
+	}
+	s := rowsSchema{newRecord(r.N, r.Model, r.Version)}
+	s.Meta(MetaSide, sides[r.Side])
+	r.to(s, nil)
+	head, err := s.Schema()
+	if err != nil {
+		return nil, fmt.Errorf("encode rows: %w", err)
+	}
+	if e.schemas == nil || len(e.schemas) >= maxSchemas {
+		e.schemas = map[string][]byte{}
+	}
+	e.schemas[string(e.body.key)] = head
+	return head, nil
 }
 
 // Halves are the rows of the first half, and the others. N is 2 or more.

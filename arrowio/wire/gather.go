@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Gather collects rows of columns into the body of a record batch. Begin with Reset, add the columns in the order of
 // the schema's fields, end with one of the Append methods.
@@ -10,6 +13,7 @@ type Gather struct {
 	buffers []int64 // offset and length of each
 	offsets []int64 // scratch of Offsets
 	meta    composer
+	last    []int64 // what meta was made of
 }
 
 // Gathers reports whether Column can gather a field: those of the types that plumbline reads, Bool, and text or binary
@@ -274,13 +278,25 @@ func (g *Gather) Texts(f *Field, values [][]byte) {
 
 // AppendBatch appends a record batch message of what was added.
 func (g *Gather) AppendBatch(dst []byte, rows int) []byte {
-	header := g.meta.message(HeaderBatch, len(g.body))
-	g.meta.link(header, g.batch(rows))
+	if !g.sameBatch(rows) {
+		header := g.meta.message(HeaderBatch, len(g.body))
+		g.meta.link(header, g.batch(rows))
+		g.last = append(append(append(g.last[:0], int64(rows)), g.nodes...), g.buffers...)
+	}
 	return g.meta.appendMessage(dst, g.body)
+}
+
+// sameBatch reports whether the header of the batch before is that of this one: they often are alike where one is one
+// row.
+func (g *Gather) sameBatch(rows int) bool {
+	nodes := 1 + len(g.nodes)
+	return len(g.last) == nodes+len(g.buffers) && g.last[0] == int64(rows) &&
+		slices.Equal(g.last[1:nodes], g.nodes) && slices.Equal(g.last[nodes:], g.buffers)
 }
 
 // AppendDictionary appends a message with the values of a dictionary.
 func (g *Gather) AppendDictionary(dst []byte, id int64, entries int) []byte {
+	g.last = g.last[:0]
 	header := g.meta.message(HeaderDictionary, len(g.body))
 	pos, at := g.meta.table(slot{8, uint64(id)}, offsetSlot())
 	g.meta.link(header, pos)

@@ -76,7 +76,7 @@ func (e *event) message(t testing.TB) []byte {
 	} else {
 		rows.Version, rows.Form, rows.K, rows.Scores = e.Version, arrowio.ScoreForms[0], len(e.Scores), e.Scores
 	}
-	value, err := (&arrowio.RowsEncoder{}).Encode(rows)
+	value, err := (&arrowio.RowsEncoder{}).Append(nil, rows)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 func joined(paths []string) string { return strings.Join(paths, ", ") }
 
 // build adds the rows of a group to those of the record.
-func (c *collector) build(by map[string][]*column, form arrowio.ScoreForm, g *group, cfg *Config) {
+func (c *collector) build(g *group, form arrowio.ScoreForm, scores []*column, cfg *Config) {
 	at := g.rows
 	if len(at) == c.n {
 		at = nil // all, in order
@@ -19,54 +19,57 @@ func (c *collector) build(by map[string][]*column, form arrowio.ScoreForm, g *gr
 	n := len(c.out)
 	c.out = slices.Grow(c.out, 1)[:n+1]
 	r := &c.out[n]
+	numbers := r.NumberIDs[:0]
 	*r = arrowio.Rows{N: len(g.rows), Side: c.side, Form: form, K: g.k, Model: cfg.Model, Version: cfg.Version,
 		Slices: r.Slices[:0]} // of the record before
-	one := func(name string) *column {
-		if !some(by[name]) {
+	one := func(r role) *column {
+		if !some(c.by[r]) {
 			return nil
 		}
-		return by[name][0]
+		return c.by[r][0]
 	}
-	if col := one("model"); col != nil {
+	if col := one(roleModel); col != nil {
 		r.Model, r.Models = col.named(at, cfg.Model)
 	}
-	if col := one("version"); col != nil {
+	if col := one(roleVersion); col != nil {
 		r.Version, r.Versions = col.named(at, cfg.Version)
 	}
-	if col := one("id"); col != nil {
+	if col := one(roleID); col != nil {
 		if col.numbers == 1 {
 			for _, n := range pick(col.ints, at) {
-				r.NumberIDs = append(r.NumberIDs, uint64(n))
+				numbers = append(numbers, uint64(n))
 			}
+			r.NumberIDs = numbers
 			r.NoID = pick(col.null, at)
 		} else {
 			r.IDs = col.picked(at)
 		}
 	}
-	if col := one("ts"); col != nil {
+	if col := one(roleTS); col != nil {
 		r.TS, r.NoTS = pick(col.ints, at), pick(col.null, at)
 	}
-	if col := one(form.Column); col != nil {
+	if len(scores) > 0 {
+		col := scores[0]
 		r.NoScores = pick(col.null, at)
 		r.Scores = pick(col.floats, at)
 		if !form.Binary {
 			r.Scores = col.slab(at, g.k)
 		}
 	}
-	if col := one("label"); col != nil {
+	if col := one(roleLabel); col != nil {
 		r.Label, r.NoLabel = pick(col.ints, at), pick(col.null, at)
 	}
-	if col := one("features"); col != nil && g.d > 0 {
+	if col := one(roleFeatures); col != nil && g.d > 0 {
 		r.D, r.Features = g.d, col.slab(at, g.d)
 	}
-	if col := one("served"); col != nil {
+	if col := one(roleServed); col != nil {
 		r.Served, r.NoServed = pick(col.floats, at), pick(col.null, at)
 	}
-	if col := one("weight"); col != nil {
+	if col := one(roleWeight); col != nil {
 		r.Weight, r.NoWeight = pick(col.floats, at), pick(col.null, at)
 	}
-	for _, col := range c.columns {
-		if col.kind == text && col.some && col.name != "model" && col.name != "version" {
+	for _, col := range c.by[cohort] {
+		if col.some {
 			r.Slices = append(r.Slices, arrowio.NamedText{Name: col.name, Text: col.picked(at)})
 		}
 	}

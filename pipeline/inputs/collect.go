@@ -20,15 +20,16 @@ type collector struct {
 	// fixed are the columns of the document that no list has: one value for all of its rows.
 	fixed []*column
 	given [][]byte // of outside, in this record; nil = not there
-	// by are the columns by name, those of several parts joined; parts are these.
-	by, parts map[string][]*column
-	order     []int    // 0, 1, 2 …
-	alike     [1]group // of a record whose rows are all of one size
-	out       []arrowio.Rows
+	// by are the columns by what they are for, those of several parts joined; parts are these.
+	by    [roles][]*column
+	parts map[role][]*column
+	order []int    // 0, 1, 2 …
+	alike [1]group // of a record whose rows are all of one size
+	out   []arrowio.Rows
 }
 
 func newCollector(m *mapping) *collector {
-	c := &collector{mapping: m, counts: make([]int, m.lists), by: map[string][]*column{}, parts: map[string][]*column{}}
+	c := &collector{mapping: m, counts: make([]int, m.lists), parts: map[role][]*column{}}
 	listed := map[*column]bool{}
 	m.root.walk(func(n *node) {
 		if n.each != nil {
@@ -39,14 +40,14 @@ func newCollector(m *mapping) *collector {
 	})
 	for _, col := range m.columns {
 		col.b = &c.bounds
-		c.by[col.name] = append(c.by[col.name], col)
+		c.by[col.role] = append(c.by[col.role], col)
 		if !listed[col] {
 			c.fixed = append(c.fixed, col)
 		}
 	}
-	for name, cols := range c.by {
+	for r, cols := range c.by[cohort+1:] {
 		if len(cols) > 1 {
-			c.parts[name] = cols
+			c.parts[cohort+1+role(r)] = cols
 		}
 	}
 	return c
@@ -262,37 +263,36 @@ func (c *collector) rows(cfg *Config) ([]arrowio.Rows, error) {
 	if c.n == 0 {
 		return nil, nil
 	}
-	by := c.by
 	if len(c.parts) > 0 {
 		if err := c.joinParts(); err != nil {
 			return nil, err
 		}
 	}
-	form := arrowio.ScoreForm{}
-	if c.side != arrowio.Whole && !some(by["id"]) {
+	form, scores := arrowio.ScoreForm{}, []*column(nil)
+	if c.side != arrowio.Whole && !some(c.by[roleID]) {
 		return nil, c.missing("ids", "id")
 	}
 	if c.side == arrowio.Request {
 		// There are no scores.
 	} else if c.kind == arrowio.Predictions {
-		if form = formOf(by); form.Column == "" {
+		if form, scores = c.scores(); form.Column == "" {
 			return nil, c.missing("scores", "logits", "probs", "logit", "prob")
 		}
-	} else if !some(by["id"]) || !some(by["label"]) {
-		if !some(by["id"]) {
+	} else if !some(c.by[roleID]) || !some(c.by[roleLabel]) {
+		if !some(c.by[roleID]) {
 			return nil, c.missing("ids", "id")
 		}
 		return nil, c.missing("labels", "label")
 	}
-	groups := c.groups(by, form)
+	groups := c.groups(form, scores)
 	c.out = c.out[:0]
 	for i := range groups {
 		g := &groups[i]
-		if col := by[form.Column]; len(col) > 0 && !form.Binary && g.k < 2 {
-			return nil, wire.Errorf(wire.Shape, "row %d, %s (column %s): %d scores, at least 2", g.rows[0], col[0].path,
-				col[0].name, g.k)
+		if len(scores) > 0 && !form.Binary && g.k < 2 {
+			return nil, wire.Errorf(wire.Shape, "row %d, %s (column %s): %d scores, at least 2", g.rows[0],
+				scores[0].path, scores[0].name, g.k)
 		}
-		c.build(by, form, g, cfg)
+		c.build(g, form, scores, cfg)
 	}
 	return c.out, nil
 }
@@ -312,19 +312,20 @@ func (c *collector) missing(what string, names ...string) error {
 }
 
 func (c *collector) joinParts() error {
-	for name, parts := range c.parts {
+	for r, parts := range c.parts {
 		whole, err := join(parts, c.n)
 		if err != nil {
 			return err
 		}
-		c.by[name] = whole
+		c.by[r] = whole
 	}
 	return nil
 }
 
 // join makes one column of the parts of a vector. A row with some of them only has none.
 func join(parts []*column, n int) ([]*column, error) {
-	whole := &column{name: parts[0].name, path: parts[0].path, kind: vector, part: -1, b: parts[0].b}
+	first := parts[0]
+	whole := &column{name: first.name, role: first.role, path: first.path, kind: vector, part: -1, b: first.b}
 	for i := range n {
 		null := false
 		for _, p := range parts {
@@ -348,8 +349,8 @@ type group struct {
 }
 
 // groups are in the order of their first rows. A row without scores goes with those before it.
-func (c *collector) groups(by map[string][]*column, form arrowio.ScoreForm) []group {
-	scores, features := vectorOf(by[form.Column]), vectorOf(by["features"])
+func (c *collector) groups(form arrowio.ScoreForm, of []*column) []group {
+	scores, features := vectorOf(of), vectorOf(c.by[roleFeatures])
 	first := group{k: 1, d: features.firstSize()}
 	if form.Binary {
 		scores = nil

@@ -29,6 +29,7 @@ const (
 // column collects the values of one column over the rows of a record.
 type column struct {
 	name    string
+	role    role
 	path    string // as configured
 	kind    kind
 	part    int // of a vector by several paths: which; -1 = whole
@@ -332,7 +333,7 @@ func (c *column) endList(null bool) error {
 		from = int(c.ends[c.n-1])
 	}
 	most, what := c.b.classes, "classes"
-	if c.name == "features" {
+	if c.role == roleFeatures {
 		most, what = c.b.items, "features"
 	}
 	if n := len(c.floats) - from; n > most {

@@ -97,6 +97,9 @@ type Decoder struct {
 	rows *collector
 	dec  decoder
 	to   arrowio.RowsEncoder
+	// value has the messages of the last record, one behind the other.
+	value    []byte
+	messages [][]byte
 	// requests are those that the topic has beside the predictions; nil = none.
 	requests *Decoder
 }
@@ -144,9 +147,9 @@ func (d *Decoder) Ready(ctx context.Context, r *Record) error {
 	return d.dec.ready(ctx, r)
 }
 
-// Decode turns a record into messages in Arrow, each of rows with one number of classes; none if it has no rows. A
-// record is decoded as a whole or not at all: an error is a *wire.FormatError that names the row, the field and its
-// value.
+// Decode turns a record into messages in Arrow, each of rows with one number of classes; none if it has no rows. They
+// are valid until the next call. A record is decoded as a whole or not at all: an error is a *wire.FormatError that
+// names the row, the field and its value.
 func (d *Decoder) Decode(r *Record) (messages [][]byte, err error) {
 	messages, err = d.decode(r)
 	if err == nil && d.requests != nil {
@@ -168,9 +171,8 @@ func (d *Decoder) decode(r *Record) (messages [][]byte, err error) {
 		if p := recover(); p != nil {
 			messages, err = nil, wire.Errorf(wire.Panicked, "%v", p)
 		}
-		var fe *wire.FormatError
-		if err != nil && !errors.As(err, &fe) {
-			err = wire.Errorf(wire.Panicked, "%v", err)
+		if err != nil {
+			err = asFormatError(err)
 		}
 	}()
 	if len(r.Value) > d.opt.MaxBytes {
@@ -187,12 +189,27 @@ func (d *Decoder) decode(r *Record) (messages [][]byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	d.value, d.messages = d.value[:0], d.messages[:0]
+	if cap(d.value) > maxKept {
+		d.value = nil
+	}
 	for i := range rows {
-		if messages, err = d.encode(messages, &rows[i]); err != nil {
+		if err = d.encode(&rows[i]); err != nil {
 			return nil, err
 		}
 	}
-	return messages, nil
+	return d.messages, nil
+}
+
+// maxKept is how much memory for messages is kept from record to record.
+const maxKept = 1 << 20
+
+func asFormatError(err error) error {
+	var fe *wire.FormatError
+	if errors.As(err, &fe) {
+		return err
+	}
+	return wire.Errorf(wire.Panicked, "%v", err)
 }
 
 // DecodeOf is Decode of rows of a model and a version, where they name none.
@@ -201,22 +218,23 @@ func (d *Decoder) DecodeOf(model, version string, r *Record) ([][]byte, error) {
 	return d.Decode(r)
 }
 
-// encode appends the messages of rows: as many as keep each within the limit.
-func (d *Decoder) encode(out [][]byte, r *arrowio.Rows) ([][]byte, error) {
-	value, err := d.to.Encode(r)
+// encode adds the messages of rows: as many as keep each within the limit.
+func (d *Decoder) encode(r *arrowio.Rows) error {
+	from := len(d.value)
+	value, err := d.to.Append(d.value, r)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(value) <= d.opt.MaxBytes {
-		return append(out, value), nil
+	if n := len(value) - from; n > d.opt.MaxBytes {
+		if r.N == 1 {
+			return wire.Errorf(wire.TooLarge, "a row alone makes a message of %d bytes, at most %d", n, d.opt.MaxBytes)
+		}
+		first, second := r.Halves()
+		if err := d.encode(first); err != nil {
+			return err
+		}
+		return d.encode(second)
 	}
-	if r.N == 1 {
-		return nil, wire.Errorf(wire.TooLarge, "a row alone makes a message of %d bytes, at most %d", len(value),
-			d.opt.MaxBytes)
-	}
-	first, second := r.Halves()
-	if out, err = d.encode(out, first); err != nil {
-		return nil, err
-	}
-	return d.encode(out, second)
+	d.value, d.messages = value, append(d.messages, value[from:len(value):len(value)])
+	return nil
 }

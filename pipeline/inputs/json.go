@@ -93,8 +93,11 @@ func (d *jsonDecoder) value(c *collector, n *node) error {
 	case at != '{':
 		return d.wrong(c, n, "an object")
 	}
+	place := 0
 	return s.object(func(name []byte) error {
-		if kid := n.kidOf(name); kid != nil {
+		kid := n.kidAt(place, name)
+		place++
+		if kid != nil {
 			return d.value(c, kid)
 		}
 		return s.skip()
@@ -212,11 +215,11 @@ func (d *jsonDecoder) list(col *column) error {
 	err := s.array(func(i int) error {
 		at := s.peek()
 		if at == '-' || at >= '0' && at <= '9' {
-			n, err := s.number()
+			f, err := s.float()
 			if err != nil {
 				return err
 			}
-			return col.addItem(parseFloat32(n))
+			return col.addItem(f)
 		}
 		from := s.i
 		if at == '"' {

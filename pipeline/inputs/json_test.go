@@ -3,6 +3,7 @@ package inputs
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -239,6 +240,49 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
+// TestNumbersBetweenFloats reads numbers at, below and above the middle between two float32, with more and fewer digits
+// than a float64 has.
+func TestNumbersBetweenFloats(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		low := math.Float32frombits(rng.Uint32())
+		if low != low || math.IsInf(float64(low), 0) {
+			continue
+		}
+		high := math.Nextafter32(low, math.MaxFloat32)
+		middle := (float64(low) + float64(high)) / 2
+		below, above := math.Nextafter(middle, -1e300), math.Nextafter(middle, 1e300)
+		for _, f := range []float64{float64(low), below, middle, above} {
+			for _, form := range []byte{'e', 'f'} {
+				for _, digits := range []int{-1, 3, 9, 15, 16, 17, 18, 19, 21} {
+					sameFloat(t, strconv.FormatFloat(f, form, digits, 64))
+				}
+			}
+		}
+	}
+}
+
+// sameFloat wants what strconv makes of a number, to the last bit.
+func sameFloat(t *testing.T, text string) {
+	t.Helper()
+	want, _ := strconv.ParseFloat(text, 32)
+	if got := parseFloat32([]byte(text)); math.Float32bits(got) != math.Float32bits(float32(want)) {
+		t.Fatalf("%s: got %v, want %v", text, got, want)
+	}
+}
+
+// TestRecordsAllocateNothing wants no garbage of a producer's records, one like the other.
+func TestRecordsAllocateNothing(t *testing.T) {
+	d, err := New(Config{Format: "json"}, Options{Slices: []string{"region"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Record{Value: recordJSON(1, 10)}
+	if n := testing.AllocsPerRun(100, func() { _, err = d.Decode(r) }); n > 0 || err != nil {
+		t.Fatalf("%g allocations a record: %v", n, err)
+	}
+}
+
 func FuzzFloat32(f *testing.F) {
 	f.Add("0.1")
 	f.Add("16777217.00000000000000001e-3")
@@ -247,11 +291,7 @@ func FuzzFloat32(f *testing.F) {
 		if !json.Valid([]byte(text)) || text == "" || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
 			t.Skip()
 		}
-		text = strings.TrimSpace(text)
-		want, _ := strconv.ParseFloat(text, 32)
-		if got := parseFloat32([]byte(text)); math.Float32bits(got) != math.Float32bits(float32(want)) {
-			t.Fatalf("%s: got %v, want %v", text, got, want)
-		}
+		sameFloat(t, strings.TrimSpace(text))
 	})
 }
 

@@ -1,6 +1,7 @@
 package inputs
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -28,6 +29,7 @@ type outsider struct {
 type node struct {
 	names   []string // of kids
 	kids    []*node
+	last    [maxPlaces]int8 // which kid was at each place of an object before
 	items   map[int]*node
 	each    *node
 	tensors bool // its kids are tensors of a list, by their names
@@ -50,16 +52,46 @@ type defaults struct {
 type wanted struct {
 	name, path string
 	kind       kind
+	role       role
 }
+
+// role is what a column is for.
+type role uint8
+
+// The scores are in the order of arrowio.ScoreForms.
+const (
+	cohort role = iota // of slices, any number of columns
+	roleID
+	roleTS
+	roleLogits
+	roleProbs
+	roleLogit
+	roleProb
+	roleLabel
+	roleFeatures
+	roleModel
+	roleVersion
+	roleServed
+	roleWeight
+	roles
+)
 
 func wantedOf(c *Config) []wanted {
 	p := &c.Columns
-	return []wanted{{"id", p.ID, ident}, {"ts", p.TS, instant}, {"logits", p.Logits, vector},
-		{"probs", p.Probs, vector},
-		{"logit", p.Logit, number}, {"prob", p.Prob, number}, {"label", p.Label, class},
-		{"features", p.Features, vector},
-		{"model", p.Model, text}, {"version", p.Version, text}, {"served", p.Served, number},
-		{"weight", p.Weight, number}}
+	return []wanted{
+		{"id", p.ID, ident, roleID},
+		{"ts", p.TS, instant, roleTS},
+		{"logits", p.Logits, vector, roleLogits},
+		{"probs", p.Probs, vector, roleProbs},
+		{"logit", p.Logit, number, roleLogit},
+		{"prob", p.Prob, number, roleProb},
+		{"label", p.Label, class, roleLabel},
+		{"features", p.Features, vector, roleFeatures},
+		{"model", p.Model, text, roleModel},
+		{"version", p.Version, text, roleVersion},
+		{"served", p.Served, number, roleServed},
+		{"weight", p.Weight, number, roleWeight},
+	}
 }
 
 // compile makes the mapping of an input; slices are the names of the slice columns.
@@ -124,7 +156,7 @@ func (m *mapping) addSlices(c *Config, def defaults, names []string) *pathError 
 		return nil
 	}
 	for _, name := range names {
-		w := wanted{name, paths[name], text}
+		w := wanted{name, paths[name], text, cohort}
 		if w.path == "" {
 			if !def.own {
 				continue
@@ -168,7 +200,7 @@ func (m *mapping) add(w wanted, classes []string) *pathError {
 		paths = splitPaths(w.path)
 	}
 	for i, s := range paths {
-		c := &column{name: w.name, path: s, kind: w.kind, part: -1, classes: classes}
+		c := &column{name: w.name, role: w.role, path: s, kind: w.kind, part: -1, classes: classes}
 		if len(paths) > 1 {
 			c.part = i
 		}
@@ -260,21 +292,49 @@ func (n *node) kid(name string) *node {
 	return nil
 }
 
-func (n *node) kidOf(name []byte) *node {
-	for i, s := range n.names {
-		if s == string(name) {
+// maxPlaces is at how many places of an object a node remembers its kids.
+const maxPlaces = 16
+
+// kidAt is the node of the field at a place of an object. Objects of one producer have their fields in one order.
+func (n *node) kidAt(place int, name []byte) *node {
+	if place < maxPlaces {
+		if i := int(n.last[place]); i < len(n.names) && n.names[i] == string(name) {
 			return n.kids[i]
 		}
+	}
+	i := n.index(name)
+	if i < 0 {
+		return nil
+	}
+	if place < maxPlaces && i <= math.MaxInt8 {
+		n.last[place] = int8(i)
+	}
+	return n.kids[i]
+}
+
+// kidOf is kidAt of a field whose place says nothing.
+func (n *node) kidOf(name []byte) *node {
+	if i := n.index(name); i >= 0 {
+		return n.kids[i]
 	}
 	return nil
 }
 
-// formOf is the first form of scores that has any.
-func formOf(cols map[string][]*column) arrowio.ScoreForm {
-	for _, f := range arrowio.ScoreForms {
-		if slices.ContainsFunc(cols[f.Column], func(c *column) bool { return c.some }) {
-			return f
+func (n *node) index(name []byte) int {
+	for i, s := range n.names {
+		if s == string(name) {
+			return i
 		}
 	}
-	return arrowio.ScoreForm{}
+	return -1
+}
+
+// scores are the columns of the first form of scores that has any.
+func (c *collector) scores() (arrowio.ScoreForm, []*column) {
+	for i, f := range arrowio.ScoreForms {
+		if cols := c.by[roleLogits+role(i)]; slices.ContainsFunc(cols, func(c *column) bool { return c.some }) {
+			return f, cols
+		}
+	}
+	return arrowio.ScoreForm{}, nil
 }

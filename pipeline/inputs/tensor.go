@@ -254,12 +254,16 @@ func (t *tensorJSON) flat() error {
 			text, err := s.text()
 			t.others = append(t.others, string(text))
 			return err
+		case (c == '-' || c >= '0' && c <= '9') && isFloat:
+			f, err := s.float()
+			t.floats = append(t.floats, f)
+			return err
 		case c == '-' || c >= '0' && c <= '9':
 			raw, err := s.number()
 			if err != nil {
 				return err
 			}
-			return t.number(raw, isFloat)
+			return t.whole(raw)
 		case (c == 't' || c == 'f') && !isFloat:
 			w, err := s.word()
 			t.others = append(t.others, w == 't')
@@ -271,11 +275,7 @@ func (t *tensorJSON) flat() error {
 	return value()
 }
 
-func (t *tensorJSON) number(raw []byte, isFloat bool) error {
-	if isFloat {
-		t.floats = append(t.floats, parseFloat32(raw))
-		return nil
-	}
+func (t *tensorJSON) whole(raw []byte) error {
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil {
 		return wire.Errorf(wire.ColumnType, "tensor %.40q: %.40s in datatype %.20q", t.name, raw, t.datatype)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -227,6 +229,10 @@ func (rd *reader) read(q *request) (messages [][]byte, a Answer, err error) {
 	if !q.arrow {
 		if messages, err = rd.json.DecodeOf(q.model, q.version, &inputs.Record{Value: q.body}); err != nil {
 			return nil, a, err
+		}
+		messages = slices.Clone(messages) // others use the decoder before these are sent
+		for i := range messages {
+			messages[i] = bytes.Clone(messages[i])
 		}
 	}
 	for _, m := range messages {
