@@ -61,6 +61,7 @@ configs:
 ASM = go -C internal/asmgen run
 generate:
 	$(ASM) ./row -out ../../calib/kernel/rows_amd64.s -stubs ../../calib/kernel/stubs_amd64.go -pkg kernel
+	$(ASM) ./neon -out ../../calib/kernel/rows_arm64.s -stubs ../../calib/kernel/stubs_arm64.go
 	$(ASM) ./fixed -out ../../calib/kernel/fixedpoint/fixed_amd64.s -stubs ../../calib/kernel/fixedpoint/stubs_amd64.go -pkg fixedpoint
 	$(ASM) ./gemm -out ../../calib/calibrator/internal/gemm/tile_amd64.s -stubs ../../calib/calibrator/internal/gemm/stubs_amd64.go -pkg gemm
 	$(ASM) ./vexp -out ../../internal/vexp/exp_amd64.s -stubs ../../internal/vexp/stubs_amd64.go -pkg vexp
@@ -81,7 +82,8 @@ portable:
 	go test -tags purego ./calib/kernel/... ./calib/acc
 	GOARCH=arm64 go vet ./...
 	@if command -v $(ARM64) >/dev/null; then \
-		GOARCH=arm64 go test -exec $(ARM64) -short -run "Bits|Portable" ./calib/kernel ./calib/acc; \
+		GOARCH=arm64 go test -exec $(ARM64) -run "Bits" ./calib/kernel && \
+		GOARCH=arm64 go test -exec $(ARM64) -short -run "Bits|Portable" ./calib/acc; \
 	else echo "no $(ARM64): bits of arm64 are not compared"; fi
 
 test:

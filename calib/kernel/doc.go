@@ -11,8 +11,8 @@
 //
 // Ties for the maximum go to the lowest index throughout.
 //
-// LogitRows and ProbRows take many rows of float32 at once. They have vector paths for
-// amd64 (AVX-512; AVX2 with FMA), chosen at start by what the processor has, and plain Go for all else; the build tag
+// LogitRows and ProbRows take many rows of float32 at once. They have vector paths for amd64 (AVX-512; AVX2 with FMA),
+// chosen at start by what the processor has, LogitRows also for arm64 (NEON), and plain Go for all else; the build tag
 // purego leaves the vector paths out. The fields of LogitRows are within 1e-6 of the exact ones:
 //
 //	rows, e := make([]kernel.Row, n), make([]float32, n*k)
@@ -37,7 +37,7 @@
 //   - The rest is float64: IEEE operations, explicit fused multiply-adds, and the package's own exp and ln. No result
 //     comes from math.Exp or math.Log, which differ between architectures.
 //
-// A golden hash in the tests holds this on amd64 (three paths) and on arm64. It cannot hold where the compiler or the
-// processor departs from IEEE 754: 387 code, and subnormal numbers flushed to zero by a host process. What is left
+// A golden hash in the tests holds this on amd64 (three paths) and on arm64 (two). It cannot hold where the compiler or
+// the processor departs from IEEE 754: 387 code, and subnormal numbers flushed to zero by a host process. What is left
 // undefined, all but OK of a refused row, may differ.
 package kernel

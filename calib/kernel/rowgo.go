@@ -94,22 +94,21 @@ func (a *goSums) equal(i, j int) {
 }
 
 // rowSums fills the sums of row i of a, in the order of operations that all paths share. out may be nil.
-func (a *goSums) rowSums(i int, out, z []float32, p *params) (v scaling) {
+func (a *goSums) rowSums(i int, out, z []float32, p *params) {
 	mx := z[0]
 	for _, x := range z {
 		if x > mx { // a NaN stays in one of the sums
 			mx = x
 		}
 	}
-	v = p.scalingOf(mx)
-	a.max[i], a.count[i], a.arg[i] = mx, 0, -1
+	v := p.scalingOf(mx)
+	a.max[i], a.count[i], a.arg[i], a.inv[i] = mx, 0, -1, v.inv
 	a.s[i], a.d[i], a.q[i], a.second[i] = 0, 0, 0, 0
 	if len(z) < columnK {
 		a.shortRow(i, out, z, &v)
 	} else {
 		a.longRow(i, out, z, &v)
 	}
-	return v
 }
 
 // shortRow is one lane, flushed every 16 elements.
@@ -166,12 +165,12 @@ func tree(v *[lanes / 2]float64) float64 {
 
 // finish makes the row of lane i. It returns false for a row that the float64 path must do: one that is not finite,
 // or whose numbers leave the range of the float32 arithmetic.
-func (a *sums) finish(r *Row, i int, p *params, v *scaling) bool {
-	mx := v.max
-	mq := magicBias - v.bias
-	c, beta, count := float64(v.inv), p.beta, float64(a.count[i])
+func (a *sums) finish(r *Row, i int, p *params) bool {
+	mx := a.max[i]
+	mq := fma32(mx, p.hi, magic32) - magic32
+	c, beta, count := float64(a.inv[i]), p.beta, float64(a.count[i])
 	tied := count - 1
-	second := max(float64(min(float32(a.second[i]*v.inv), 1)), min(tied, 1))
+	second := max(float64(min(float32(a.second[i]*a.inv[i]), 1)), min(tied, 1))
 	s := float64(a.s[i] * c)
 	sum := count + s
 	conf := 1 / sum

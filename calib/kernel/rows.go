@@ -76,8 +76,8 @@ func (a *sums) oneBlock(rows []Row, e, z []float32, k int, p *params) (n int, ba
 func (a *sums) blockGo(rows []Row, e, z []float32, k int, p *params) (bad uint32) {
 	g := goSums{sums: a}
 	for i := range rows {
-		v := g.rowSums(i, part(e, i*k, (i+1)*k), z[i*k:(i+1)*k], p)
-		if !a.finish(&rows[i], i, p, &v) {
+		g.rowSums(i, part(e, i*k, (i+1)*k), z[i*k:(i+1)*k], p)
+		if !a.finish(&rows[i], i, p) {
 			bad |= 1 << i
 		}
 	}

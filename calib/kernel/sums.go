@@ -60,5 +60,5 @@ type sums struct {
 	count   [lanes]int32 // of elements equal to the maximum
 	arg     [lanes]int32
 	s, d, q [lanes]float64 // Σe', Σ(z-max)e', Σe'²
-	inv     [lanes]float32 // 1/e' of the maximum; the vector paths only
+	inv     [lanes]float32 // 1/e' of the maximum
 }
