@@ -84,12 +84,17 @@ func (s *Sample) Add(r SampleRow) error {
 	if len(r.Z) != s.k {
 		return fmt.Errorf("sample a row of %d scores for %d classes: %w", len(r.Z), s.k, ErrShape)
 	}
-	hash := SampleHash(r.ID, s.seed)
-	if n := len(s.heap); n == s.capacity && (n == 0 || hash > s.heap[0].hash) {
+	if !s.takes(r.ID) {
 		return nil
 	}
-	s.offer(sampled{hash, r.ID, r.TS, r.LabelTS, r.W, r.Y, 0}, r.Z)
+	s.offer(sampled{SampleHash(r.ID, s.seed), r.ID, r.TS, r.LabelTS, r.W, r.Y, 0}, r.Z)
 	return nil
+}
+
+// takes reports whether a row of an id may find a place.
+func (s *Sample) takes(id [16]byte) bool {
+	n := len(s.heap)
+	return n < s.capacity || n > 0 && SampleHash(id, s.seed) <= s.heap[0].hash
 }
 
 func (s *Sample) offer(r sampled, z []float32) {

@@ -218,6 +218,9 @@ func (s *Set) checkLabel(r *kernel.Row, t Truth) (labelRow, error) {
 	}, err
 }
 
+// Samples reports whether a labelled row of an id may find a place in the sample: AddSample of any other does nothing.
+func (s *Set) Samples(id [16]byte) bool { return s.Labelled == nil || s.Labelled.Sample.takes(id) }
+
 // AddSample offers a labelled row to the sample; it copies Z.
 func (s *Set) AddSample(r SampleRow) error {
 	if len(r.Z) != s.cfg.K {

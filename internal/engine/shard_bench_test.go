@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/feed"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/join"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -32,15 +33,23 @@ func (s *benchRows) Next(row *feed.Row) error {
 	return nil
 }
 
+// benchCase is a stream and the join's settings.
+type benchCase struct {
+	k, batch int
+	inline   bool // labels come with the predictions
+	join     string
+	set      func(*join.Config)
+}
+
 // benchRecords are rows with new ids and their labels, which follow within two seconds, in the order of a source.
-func benchRecords(b *testing.B, k, batch int, rows int64) (records []pipeline.Record) {
+func benchRecords(b *testing.B, c benchCase, rows int64) (records []pipeline.Record) {
 	b.Helper()
-	src := &benchRows{k: k, random: rand.New(rand.NewPCG(1, uint64(k))), pool: make([]float32, 1<<20)}
+	src := &benchRows{k: c.k, random: rand.New(rand.NewPCG(1, uint64(c.k))), pool: make([]float32, 1<<20)}
 	for i := range src.pool {
 		src.pool[i] = float32(2 * src.random.NormFloat64())
 	}
 	f, err := feed.New(src, feed.Options{EventRate: 20_000, Start: 1_700_000_000e9, DelayMax: 2 * time.Second,
-		Batch: batch, Seed: 1, Limit: rows, FlushEvery: 10 * time.Second})
+		InlineLabels: c.inline, Batch: c.batch, Seed: 1, Limit: rows, FlushEvery: 10 * time.Second})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -67,40 +76,45 @@ func benchRecords(b *testing.B, k, batch int, rows int64) (records []pipeline.Re
 // rows on disk included. An operation is a prediction and its label; the benchmark of the same name in operators is
 // the part that is done for every row of one message again and again.
 func BenchmarkShard(b *testing.B) {
-	for _, c := range []struct {
-		k, batch int
-		join     string
-		set      func(*join.Config)
-	}{
-		{10, 1000, "default", func(*join.Config) {}},
-		{10, 1000, "memory", func(j *join.Config) { j.MemoryBytes = 0 }},
-		{10, 1000, "forget", func(j *join.Config) { j.Remember = 0 }},
-		{100, 1000, "default", func(*join.Config) {}},
-		{100, 1000, "memory", func(j *join.Config) { j.MemoryBytes = 0 }},
-		{100, 1000, "forget", func(j *join.Config) { j.Remember = 0 }},
-		{1000, 256, "default", func(*join.Config) {}},
-		{1000, 256, "memory", func(j *join.Config) { j.MemoryBytes = 0 }},
+	byDefault := func(*join.Config) {}
+	memory := func(j *join.Config) { j.MemoryBytes = 0 }
+	forget := func(j *join.Config) { j.Remember = 0 }
+	for _, c := range []benchCase{
+		{10, 1000, false, "default", byDefault},
+		{10, 1000, false, "memory", memory},
+		{10, 1000, false, "forget", forget},
+		{10, 1000, true, "inline", byDefault},
+		{100, 1000, false, "default", byDefault},
+		{100, 1000, false, "memory", memory},
+		{100, 1000, false, "forget", forget},
+		{100, 1000, true, "inline", byDefault},
+		{1000, 256, false, "default", byDefault},
+		{1000, 256, false, "memory", memory},
 	} {
-		b.Run(fmt.Sprintf("K=%d/join=%s", c.k, c.join), func(b *testing.B) {
-			cfg := config.Default()
-			cfg.Checkpoints.Dir = b.TempDir()
-			c.set(&cfg.Join)
-			s, err := engine.New(cfg, slog.New(slog.DiscardHandler)).NewShard(0, 1, 1)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer func() { _ = s.Close() }()
-			records := benchRecords(b, c.k, c.batch, int64(b.N))
-			b.ReportAllocs()
-			b.ResetTimer()
-			for _, r := range records {
-				if err := s.Take(context.Background(), r); err != nil {
-					b.Fatal(err)
-				}
-				if s.Decided().Full {
-					s.Written()
-				}
-			}
-		})
+		b.Run(fmt.Sprintf("K=%d/join=%s", c.k, c.join), func(b *testing.B) { benchShard(b, c) })
 	}
+}
+
+func benchShard(b *testing.B, c benchCase) {
+	cfg := config.Default()
+	cfg.Checkpoints.Dir = b.TempDir()
+	c.set(&cfg.Join)
+	s, err := engine.New(cfg, slog.New(slog.DiscardHandler)).NewShard(0, 1, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	records := benchRecords(b, c, int64(b.N))
+	b.ReportAllocs()
+	before := testsize.Processor(b)
+	b.ResetTimer()
+	for _, r := range records {
+		if err := s.Take(context.Background(), r); err != nil {
+			b.Fatal(err)
+		}
+		if s.Decided().Full {
+			s.Written()
+		}
+	}
+	b.ReportMetric(float64(testsize.Processor(b)-before)/float64(b.N), "cpu-ns/op")
 }

@@ -11,8 +11,8 @@ import (
 // ahead has the memory that a batch needs read for many rows at once: one row after the other would wait for it several
 // times each.
 type ahead struct {
-	looked  int // rows of the batch at hand that were looked at
-	refs    []uint32
+	looked  int      // rows of the batch at hand that were looked at
+	refs    []uint32 // hashes of the rows looked at last; of labels, the entries that have them
 	touched int64
 }
 

@@ -12,7 +12,7 @@ import (
 func (j *Operator) predictions(b *arrowio.Batch) (*arrowio.Batch, error) {
 	var n, inline, unlabelled int64
 	var reject []string
-	for i := range b.N {
+	for i := 0; i < b.N; i++ {
 		if !b.Good(i) {
 			continue
 		}
@@ -26,6 +26,16 @@ func (j *Operator) predictions(b *arrowio.Batch) (*arrowio.Batch, error) {
 			continue
 		}
 		look(&j.w, b, i)
+		if labelled {
+			added, err := rememberInline(&j.w, b, i)
+			if err != nil {
+				return b, err
+			}
+			if inline += int64(added); added > 0 {
+				i += added - 1
+				continue
+			}
+		}
 		repeat, err := j.prediction(b, i, labelled)
 		if err == nil {
 			err = j.settle()

@@ -60,6 +60,22 @@ func (w *remembered) remember(id *arrowio.ID, ts int64, key arrowio.ModelKey) er
 	return w.joined().Add((*store.ID)(id), ts, store.Key(key))
 }
 
+// rememberInline remembers rows of a batch from i on, which was looked at, for as long as they came with their labels,
+// are of one model version, and no row that is known can have their ids, as is so for nearly all. It returns how many.
+func rememberInline(w *buffer, b *arrowio.Batch, i int) (n int, err error) {
+	if w.onDisk() > 0 || w.n.bounded() > w.cfg.MaxRows {
+		return 0, nil
+	}
+	end := i + 1
+	for end < w.looked && b.Good(end) && b.Label[end] >= 0 && (b.Model == nil || b.Model[end] == b.Model[i]) {
+		end++
+	}
+	key, _ := b.ModelOf(i)
+	hashes := w.refs[len(w.refs)-(w.looked-i):]
+	return store.AddNew(w.joined(), &store.Arrivals[arrowio.ID]{IDs: b.IDs[i:end], TS: b.TS[i:end], Hashes: hashes,
+		Key: store.Key(key)}, w.cfg.Remember)
+}
+
 // forget drops the oldest remembered rows beyond the bound.
 func (w *remembered) forget() {
 	for w.met != nil && w.met.Len() > w.cfg.Remember {

@@ -2,12 +2,10 @@ package stats
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
-	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -39,9 +37,10 @@ type Operator struct {
 
 	blocks map[int]*acc.Block // by K
 	block  *acc.Block         // at hand
-	groups []group            // of the block at hand
-	byCell map[cellKey]int    // index into groups
-	near   [1 << 10]int32     // by nearOf, the group found last
+	scan   scan
+	groups []group         // of the block at hand
+	byCell map[cellKey]int // index into groups
+	near   [1 << 10]int32  // by nearOf, the group found last
 
 	labelled int64                      // rows of the batch at hand
 	lateBy   map[arrowio.ModelKey]int64 // of these, those that are late
@@ -77,7 +76,7 @@ type group struct {
 
 // New returns the operator.
 func New(cfg Options, h pipeline.Host) *Operator {
-	return &Operator{
+	s := &Operator{
 		cfg:    cfg,
 		outbox: h.Outbox,
 		counts: h.Counts,
@@ -91,6 +90,8 @@ func New(cfg Options, h pipeline.Host) *Operator {
 		byCell: map[cellKey]int{},
 		lateBy: map[arrowio.ModelKey]int64{},
 	}
+	s.scan.s = s
+	return s
 }
 
 // Stage is the operator as a shard registers it.
@@ -138,13 +139,8 @@ func (s *Operator) addBlock(b *arrowio.Batch, from, end int) error {
 	}
 	s.block = block
 	block.Score(b.Scores[from*b.K:end*b.K], b.Probs)
-	for i := from; i < end; i++ {
-		if !b.Good(i) {
-			continue
-		}
-		if err := s.row(b, i, block, i-from); err != nil {
-			return fmt.Errorf("row %d: %w", i, err)
-		}
+	if err := s.scan.rows(b, block, from, end); err != nil {
+		return err
 	}
 	observe(s, newest{})
 	return s.addGroups(block)
@@ -171,19 +167,19 @@ func (s *Operator) addGroups(block *acc.Block) error {
 	return nil
 }
 
-// groupOf finds or makes the group of a cell.
-func (s *Operator) groupOf(k cellKey, classes int) (*group, error) {
+// groupOf finds or makes the group of a cell, and its place in groups.
+func (s *Operator) groupOf(k cellKey, classes int) (g *group, at int, err error) {
 	near := &s.near[k.near()]
 	if i := int(*near); i < len(s.groups) && s.groups[i].key == k {
-		return &s.groups[i], nil
+		return &s.groups[i], i, nil
 	}
 	if i, ok := s.byCell[k]; ok {
 		*near = int32(i)
-		return &s.groups[i], nil
+		return &s.groups[i], i, nil
 	}
 	set, late, err := s.cell(k, classes)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	n := len(s.groups)
 	s.byCell[k], *near = n, int32(n)
@@ -191,137 +187,9 @@ func (s *Operator) groupOf(k cellKey, classes int) (*group, error) {
 		s.groups = append(s.groups, group{})
 	}
 	s.groups = s.groups[:n+1]
-	g := &s.groups[n]
+	g = &s.groups[n]
 	g.key, g.set, g.late = k, set, late
-	return g, nil
-}
-
-// countedRow is a row with what every key that it counts in needs.
-type countedRow struct {
-	at              int32 // in the block
-	z               []float32
-	probs           bool
-	id              arrowio.ID
-	ts, labelTS     int64
-	pane, labelPane int64
-	label           int32 // -1 = not yet known
-	weight, served  float64
-	prediction      bool // counts as seen
-	shadow          bool // is in no count of rows
-}
-
-func (s *Operator) row(b *arrowio.Batch, i int, block *acc.Block, at int) error {
-	x := countedRow{
-		at:         int32(at),
-		z:          b.Scores[i*b.K : (i+1)*b.K],
-		probs:      b.Probs,
-		ts:         b.TS[i],
-		labelTS:    b.TS[i],
-		label:      -1,
-		weight:     1,
-		served:     math.NaN(),
-		prediction: b.Kind == arrowio.Predictions,
-		shadow:     b.Shadow,
-	}
-	if !block.Row(at).OK {
-		// The decoder rejects such rows; here they would be a programmer's mistake.
-		return fmt.Errorf("scores of a good row are not finite")
-	}
-	x.pane = pipeline.PaneIndex(x.ts, s.cfg.Pane)
-	if b.Weight != nil {
-		x.weight = float64(b.Weight[i])
-	}
-	if b.Label != nil && b.Label[i] >= 0 {
-		s.label(&x, b, i)
-	}
-	if err := block.SetRow(at, int(x.label), x.weight, x.labelTS-x.ts, x.served); err != nil {
-		return err
-	}
-	m, _ := b.ModelOf(i)
-	seen(s, m.Model, &x)
-	if err := s.count(&x, m, "", ""); err != nil {
-		return err
-	}
-	for c := range b.Slices {
-		col := &b.Slices[c]
-		if col.Index[i] < 0 {
-			continue
-		}
-		if err := s.count(&x, m, col.Name, col.Values[col.Index[i]]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// label fills the fields that only labelled rows have.
-func (s *Operator) label(x *countedRow, b *arrowio.Batch, i int) {
-	x.label, x.id = b.Label[i], b.RowID(i)
-	if b.LabelTS != nil {
-		x.labelTS = b.LabelTS[i]
-	}
-	x.labelPane = pipeline.PaneIndex(x.labelTS, s.cfg.Pane)
-	if b.Served != nil {
-		x.served = float64(b.Served[i])
-	}
-	s.labelled++
-}
-
-// count puts a row into the groups of one key's cells.
-func (s *Operator) count(x *countedRow, m arrowio.ModelKey, column, value string) error {
-	own, full := s.keys.index(m, column, value, len(x.z))
-	key, pooled, err := own, false, error(nil)
-	if x.prediction {
-		if full != nil {
-			if key, pooled, err = s.admit(full, value, own, x.pane); err != nil {
-				return err
-			}
-		}
-		s.countPooled(pooled)
-		g, err := s.groupOf(cellKey{key, x.pane, x.pane}, len(x.z))
-		if err != nil {
-			return err
-		}
-		g.predict = append(g.predict, x.at)
-		s.countLate(g.late && !x.shadow && column == "", m)
-	}
-	if x.label < 0 {
-		return nil
-	}
-	if full != nil && (!x.prediction || x.labelPane != x.pane) {
-		if key, pooled, err = s.admit(full, value, own, x.labelPane); err != nil {
-			return err
-		}
-	}
-	s.countPooled(pooled)
-	g, err := s.groupOf(cellKey{key, x.labelPane, x.pane}, len(x.z))
-	if err != nil {
-		return err
-	}
-	g.labels = append(g.labels, x.at)
-	if !x.prediction {
-		s.countLate(g.late && !x.shadow && column == "", m)
-	}
-	return g.set.AddSample(acc.SampleRow{ID: x.id, TS: x.ts, LabelTS: x.labelTS, W: float32(x.weight), Y: x.label,
-		Z: s.sampleScores(x.z, x.probs)})
-}
-
-// countLate counts a late row.
-func (s *Operator) countLate(late bool, m arrowio.ModelKey) {
-	if late {
-		s.counts.Add(pipeline.CountLate, 1)
-		s.lateBy[m]++
-	}
-}
-
-// sampleScores writes the logits to scratch memory; the sample copies the rows that it keeps.
-func (s *Operator) sampleScores(z []float32, probs bool) []float32 {
-	if !probs {
-		return z
-	}
-	s.z = append(s.z[:0], z...)
-	kernel.LogProbs(s.z)
-	return s.z
+	return g, n, nil
 }
 
 // What Options.Classes may be: whose rows are counted by predicted class.

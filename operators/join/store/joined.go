@@ -51,6 +51,7 @@ type Joined struct {
 	obsolete []string // as of Store
 	found    []Met
 	hashes   []uint32
+	spare    []byte // memory of a block that is gone
 }
 
 // NewJoined returns an empty one. Close it.
@@ -90,11 +91,7 @@ func (j *Joined) push(id *ID, ts int64, key Key) (ref uint32, err error) {
 	if j.Len() >= maxJoined {
 		return 0, fmt.Errorf("joined rows: more than %d", maxJoined)
 	}
-	b := j.open()
-	if b == nil {
-		b = &block{first: j.next, known: map[Key]uint16{}, rows: make([]byte, 0, j.roomOfNew())}
-		j.blocks = append(j.blocks, b)
-	}
+	b := j.room()
 	b.add(id, ts, key)
 	ref = refOf(j.next)
 	j.next++
@@ -104,12 +101,16 @@ func (j *Joined) push(id *ID, ts int64, key Key) (ref uint32, err error) {
 	return ref, err
 }
 
-// roomOfNew is a whole block for all but the first: a queue may stay short.
-func (j *Joined) roomOfNew() int {
+// rowsOfNew is memory for a whole block for all but the first: a queue may stay short.
+func (j *Joined) rowsOfNew() []byte {
 	if len(j.blocks) == 0 {
-		return 0
+		return nil
 	}
-	return j.o.BlockRows * metBytes
+	if rows := j.spare; rows != nil {
+		j.spare = nil
+		return rows
+	}
+	return make([]byte, 0, j.o.BlockRows*metBytes)
 }
 
 // open is the block with room, nil where there is none.
@@ -118,6 +119,16 @@ func (j *Joined) open() *block {
 		return j.blocks[n-1]
 	}
 	return nil
+}
+
+// room is the block with room; it makes one where there is none.
+func (j *Joined) room() *block {
+	b := j.open()
+	if b == nil {
+		b = &block{first: j.next, known: map[Key]uint16{}, rows: j.rowsOfNew()}
+		j.blocks = append(j.blocks, b)
+	}
+	return b
 }
 
 // fill ends a block, which becomes a file unless there are to be none.
@@ -215,6 +226,9 @@ func (j *Joined) Forget() {
 		return
 	}
 	j.blocks = slices.Delete(j.blocks, 0, 1)
+	if cap(b.rows) >= j.o.BlockRows*metBytes {
+		j.spare = b.rows[:0]
+	}
 	switch {
 	case b.path == "":
 	case b.listed:
@@ -266,6 +280,14 @@ type block struct {
 func (b *block) n() int { return len(b.rows) / metBytes }
 
 func (b *block) add(id *ID, ts int64, key Key) {
+	n := b.numberOf(key)
+	b.rows = append(b.rows, id[:]...)
+	b.rows = binary.LittleEndian.AppendUint64(b.rows, uint64(ts))
+	b.rows = binary.LittleEndian.AppendUint16(b.rows, n)
+}
+
+// numberOf is the number of a key in a block with room.
+func (b *block) numberOf(key Key) uint16 {
 	if len(b.keys) == 0 || b.keys[b.last] != key {
 		n, ok := b.known[key]
 		if !ok {
@@ -275,9 +297,7 @@ func (b *block) add(id *ID, ts int64, key Key) {
 		}
 		b.last = n
 	}
-	b.rows = append(b.rows, id[:]...)
-	b.rows = binary.LittleEndian.AppendUint64(b.rows, uint64(ts))
-	b.rows = binary.LittleEndian.AppendUint16(b.rows, b.last)
+	return b.last
 }
 
 // has reports whether row i has an id.

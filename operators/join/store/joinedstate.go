@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -20,15 +21,17 @@ const (
 
 // appendTo appends the block: magic, version, fixed64 number of the first row, uvarint keys, each as two strings,
 // uvarint rows, the rows.
-func (b *block) appendTo(dst []byte) []byte {
+func (b *block) appendTo(dst []byte) []byte { return append(b.appendHead(dst), b.rows...) }
+
+// appendHead appends what is before the rows.
+func (b *block) appendHead(dst []byte) []byte {
 	dst = append(append(dst, blockMagic...), blockVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, b.first)
 	dst = binenc.AppendUvarint(dst, uint64(len(b.keys)))
 	for _, k := range b.keys {
 		dst = binenc.AppendString(binenc.AppendString(dst, k.Model), k.Version)
 	}
-	dst = binenc.AppendUvarint(dst, uint64(b.n()))
-	return append(dst, b.rows...)
+	return binenc.AppendUvarint(dst, uint64(b.n()))
 }
 
 // load fills a block that has nothing but its number. It keeps no part of data.
@@ -60,14 +63,25 @@ func (b *block) load(data []byte) error {
 
 // seal makes a file of the block; its rows stay.
 func (b *block) seal(dir string) error {
-	data := b.appendTo(make([]byte, 0, len(b.rows)+1024))
-	b.hash, b.size = sha256.Sum256(data), int64(len(data))
+	head, sum := b.appendHead(nil), sha256.New()
+	sum.Write(head)
+	sum.Write(b.rows)
+	sum.Sum(b.hash[:0])
+	b.size = int64(len(head) + len(b.rows))
 	path := filepath.Join(dir, hex.EncodeToString(b.hash[:]))
-	if err := os.WriteFile(path, data, 0o600); err != nil {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
 		return err
 	}
-	b.path = path
-	return nil
+	for _, part := range [][]byte{head, b.rows} { // in one, they would have to be copied
+		if _, failed := f.Write(part); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		b.path = path
+	}
+	return err
 }
 
 // AppendState appends what a checkpoint must hold beside Files: the numbers of the first row remembered and of the
