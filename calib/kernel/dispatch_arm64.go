@@ -23,6 +23,9 @@ var (
 	_ [0]struct{} = [unsafe.Offsetof(sums{}.s) - 320]struct{}{}
 	_ [0]struct{} = [unsafe.Offsetof(sums{}.inv) - 704]struct{}{}
 	_ [0]struct{} = [unsafe.Offsetof(params{}.inv) - 8]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(probSums{}.arg) - 128]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(probSums{}.sum) - 192]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(probSums{}.p2) - 448]struct{}{}
 )
 
 // start has nothing to do where the maxima are not found ahead.
@@ -75,4 +78,30 @@ func (a *sums) long(n int, e, z []float32, k int, p *params) {
 		return
 	}
 	longRowsNEON(a, nil, &z[0], n, k, p, &flushed)
+}
+
+// block makes up to 16 rows; a bit of the result is a row that the float64 path must do.
+func (a *probSums) block(rows []Row, q []float32, k int, least float64) (bad uint32) {
+	n := len(rows)
+	switch {
+	case inUse == pathGo || k < 4:
+		n = 0
+	case k >= columnK:
+		var flushed [2 * lanes]float64
+		longProbsNEON(a, &q[0], n, k, &flushed)
+	default:
+		if n &^= 3; n > 0 {
+			var columns [4 * columnK]float32
+			shortProbsNEON(a, &q[0], k, n/4, &columns)
+		}
+	}
+	for i := range rows[:n] {
+		if !a.finish(&rows[i], i, least) {
+			bad |= 1 << i
+		}
+	}
+	if n < len(rows) {
+		bad |= a.blockGo(rows[n:], q[n*k:], k, least) << n
+	}
+	return bad
 }

@@ -12,8 +12,8 @@
 // Ties for the maximum go to the lowest index throughout.
 //
 // LogitRows and ProbRows take many rows of float32 at once. They have vector paths for amd64 (AVX-512; AVX2 with FMA),
-// chosen at start by what the processor has, LogitRows also for arm64 (NEON), and plain Go for all else; the build tag
-// purego leaves the vector paths out. The fields of LogitRows are within 1e-6 of the exact ones:
+// chosen at start by what the processor has, and arm64 (NEON), and plain Go for all else; the build tag purego leaves
+// the vector paths out. The fields of LogitRows are within 1e-6 of the exact ones:
 //
 //	rows, e := make([]kernel.Row, n), make([]float32, n*k)
 //	kernel.LogitRows(rows, e, z, k, 1) // p_ij = float64(e[i*k+j])·rows[i].Scale

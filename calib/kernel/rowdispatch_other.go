@@ -14,3 +14,8 @@ func (a *sums) blocks(rows []Row, e, z []float32, k int, p *params) (n int, bad 
 func (a *sums) block(rows []Row, e, z []float32, k int, p *params) (bad uint32) {
 	return a.blockGo(rows, e, z, k, p)
 }
+
+// block makes up to 16 rows; a bit of the result is a row that the float64 path must do.
+func (a *probSums) block(rows []Row, q []float32, k int, least float64) (bad uint32) {
+	return a.blockGo(rows, q, k, least)
+}

@@ -15,29 +15,57 @@ DATA constants<>+28(SB)/4, $0x3c1d9521
 DATA constants<>+32(SB)/4, $0x3d63579e
 DATA constants<>+36(SB)/4, $0x3e75fdf0
 DATA constants<>+40(SB)/4, $0x3f317218
-DATA constants<>+128(SB)/4, $0xffffffff
-DATA constants<>+132(SB)/4, $0xffffffff
-DATA constants<>+136(SB)/4, $0xffffffff
-DATA constants<>+140(SB)/4, $0xffffffff
-DATA constants<>+144(SB)/4, $0xffffffff
-DATA constants<>+148(SB)/4, $0xffffffff
-DATA constants<>+152(SB)/4, $0xffffffff
-DATA constants<>+156(SB)/4, $0xffffffff
-DATA constants<>+160(SB)/4, $0xffffffff
-DATA constants<>+164(SB)/4, $0xffffffff
-DATA constants<>+168(SB)/4, $0xffffffff
-DATA constants<>+172(SB)/4, $0xffffffff
-DATA constants<>+176(SB)/4, $0xffffffff
-DATA constants<>+180(SB)/4, $0xffffffff
-DATA constants<>+184(SB)/4, $0xffffffff
-DATA constants<>+188(SB)/4, $0xffffffff
-GLOBL constants<>(SB), RODATA|NOPTR, $192
+DATA constants<>+44(SB)/4, $0x3db2de1c
+DATA constants<>+48(SB)/4, $0xbe1280b4
+DATA constants<>+52(SB)/4, $0x3e18c2d9
+DATA constants<>+56(SB)/4, $0xbe29aed4
+DATA constants<>+60(SB)/4, $0x3e4c6960
+DATA constants<>+64(SB)/4, $0xbe80024c
+DATA constants<>+68(SB)/4, $0x3eaaab7a
+DATA constants<>+72(SB)/4, $0xbefffffd
+DATA constants<>+76(SB)/4, $0x03800000
+DATA constants<>+80(SB)/4, $0x3f3504f3
+DATA constants<>+84(SB)/4, $0xff800000
+DATA constants<>+88(SB)/4, $0x3f317218
+DATA constants<>+192(SB)/4, $0xffffffff
+DATA constants<>+196(SB)/4, $0xffffffff
+DATA constants<>+200(SB)/4, $0xffffffff
+DATA constants<>+204(SB)/4, $0xffffffff
+DATA constants<>+208(SB)/4, $0xffffffff
+DATA constants<>+212(SB)/4, $0xffffffff
+DATA constants<>+216(SB)/4, $0xffffffff
+DATA constants<>+220(SB)/4, $0xffffffff
+DATA constants<>+224(SB)/4, $0xffffffff
+DATA constants<>+228(SB)/4, $0xffffffff
+DATA constants<>+232(SB)/4, $0xffffffff
+DATA constants<>+236(SB)/4, $0xffffffff
+DATA constants<>+240(SB)/4, $0xffffffff
+DATA constants<>+244(SB)/4, $0xffffffff
+DATA constants<>+248(SB)/4, $0xffffffff
+DATA constants<>+252(SB)/4, $0xffffffff
+DATA constants<>+256(SB)/4, $0x00000000
+DATA constants<>+260(SB)/4, $0x00000001
+DATA constants<>+264(SB)/4, $0x00000002
+DATA constants<>+268(SB)/4, $0x00000003
+DATA constants<>+272(SB)/4, $0x00000004
+DATA constants<>+276(SB)/4, $0x00000005
+DATA constants<>+280(SB)/4, $0x00000006
+DATA constants<>+284(SB)/4, $0x00000007
+DATA constants<>+288(SB)/4, $0x00000008
+DATA constants<>+292(SB)/4, $0x00000009
+DATA constants<>+296(SB)/4, $0x0000000a
+DATA constants<>+300(SB)/4, $0x0000000b
+DATA constants<>+304(SB)/4, $0x0000000c
+DATA constants<>+308(SB)/4, $0x0000000d
+DATA constants<>+312(SB)/4, $0x0000000e
+DATA constants<>+316(SB)/4, $0x0000000f
+GLOBL constants<>(SB), RODATA|NOPTR, $320
 
 TEXT ·shortRowsNEON(SB), NOSPLIT, $0-56
+	MOVD $constants<>(SB), R7
 	MOVD a+0(FP), R0
 	MOVD e+8(FP), R1
 	MOVD z+16(FP), R2
-	MOVD $constants<>(SB), R7
 	MOVD k+24(FP), R3
 	MOVD groups+32(FP), R4
 	MOVD p+40(FP), R5
@@ -56,14 +84,13 @@ TEXT ·shortRowsNEON(SB), NOSPLIT, $0-56
 	ADD $40, R7, R16
 	WORD $0x4d40ca06 // ld1r {v6.4s}, [x16]
 	LSL $2, R3, R8
-	MOVD R0, R19
-	MOVD R0, R20
-	ADD $320, R20, R20
 	AND $3, R3, R21
 	LSL $2, R21, R22
 	SUB $16, R22, R22
 	SUB $4, R3, R23
 	ADD R23<<4, R6, R23
+	MOVD R0, R19
+	ADD $320, R0, R20
 at1:
 	ADD $16, R7, R16
 	WORD $0x4d40ca08 // ld1r {v8.4s}, [x16]
@@ -170,10 +197,10 @@ at3:
 	MOVD R6, R13
 	MOVD R3, R14
 at4:
-	MOVD $16, R15
-	CMP R15, R14
-	CSEL LT, R14, R15, R15
-	SUB R15, R14, R14
+	MOVD $16, R12
+	CMP R12, R14
+	CSEL LT, R14, R12, R12
+	SUB R12, R14, R14
 at5:
 	WORD $0x3cc105b0 // ldr q16, [x13], #16
 	WORD $0x4e2bf613 // fmax v19.4s, v16.4s, v11.4s
@@ -207,7 +234,7 @@ at5:
 	WORD $0x4e31d7bd // fadd v29.4s, v29.4s, v17.4s
 	WORD $0x4e31ce3f // fmla v31.4s, v17.4s, v17.4s
 	WORD $0x4e31f718 // fmax v24.4s, v24.4s, v17.4s
-	SUBS $1, R15, R15
+	SUBS $1, R12, R12
 	BNE at5
 	WORD $0x3dc00290 // ldr q16, [x20, #0]
 	WORD $0x3dc00691 // ldr q17, [x20, #16]
@@ -251,10 +278,10 @@ at5:
 	RET
 
 TEXT ·longRowsNEON(SB), NOSPLIT, $0-56
+	MOVD $constants<>(SB), R7
 	MOVD a+0(FP), R0
 	MOVD e+8(FP), R1
 	MOVD z+16(FP), R2
-	MOVD $constants<>(SB), R7
 	MOVD n+24(FP), R3
 	MOVD k+32(FP), R4
 	MOVD p+40(FP), R5
@@ -274,7 +301,7 @@ TEXT ·longRowsNEON(SB), NOSPLIT, $0-56
 	WORD $0x4d40ca06 // ld1r {v6.4s}, [x16]
 	LSL $2, R4, R8
 	AND $15, R4, R9
-	ADD $64, R7, R10
+	ADD $128, R7, R10
 	ADD R9<<2, R10, R10
 	LSR $4, R4, R11
 	ADD $320, R0, R20
@@ -755,38 +782,43 @@ at10:
 	WORD $0xbd02c00c // str s12, [x0, #704]
 	MOVD R2, R13
 	MOVD R11, R14
-	ADD R8, R2, R15
 at11:
-	WORD $0x4cdf29b0 // ld1 {v16.4s-v19.4s}, [x13], #64
-	WORD $0x4e28e610 // fcmeq v16.4s, v16.4s, v8.4s
-	WORD $0x4e28e631 // fcmeq v17.4s, v17.4s, v8.4s
-	WORD $0x4e28e652 // fcmeq v18.4s, v18.4s, v8.4s
-	WORD $0x4e28e673 // fcmeq v19.4s, v19.4s, v8.4s
-	WORD $0x4eb11e10 // orr v16.16b, v16.16b, v17.16b
-	WORD $0x4eb31e52 // orr v18.16b, v18.16b, v19.16b
-	WORD $0x4eb21e10 // orr v16.16b, v16.16b, v18.16b
-	WORD $0x6eb0aa10 // umaxv s16, v16.4s
-	WORD $0x1e26020c // fmov w12, s16
+	WORD $0x4cdf29b4 // ld1 {v20.4s-v23.4s}, [x13], #64
+	WORD $0x4e28e694 // fcmeq v20.4s, v20.4s, v8.4s
+	WORD $0x4e28e6b5 // fcmeq v21.4s, v21.4s, v8.4s
+	WORD $0x4e28e6d6 // fcmeq v22.4s, v22.4s, v8.4s
+	WORD $0x4e28e6f7 // fcmeq v23.4s, v23.4s, v8.4s
+	WORD $0x4eb51e98 // orr v24.16b, v20.16b, v21.16b
+	WORD $0x4eb71ed9 // orr v25.16b, v22.16b, v23.16b
+	WORD $0x4eb91f18 // orr v24.16b, v24.16b, v25.16b
+	WORD $0x6eb0ab18 // umaxv s24, v24.4s
+	WORD $0x1e26030c // fmov w12, s24
 	CBNZ R12, at12
 	SUBS $1, R14, R14
 	BNE at11
-	B at13
-at12:
+	ADD R8, R2, R13
 	SUB $64, R13, R13
-at13:
-	CMP R15, R13
-	BEQ at14
-	FMOVS (R13), F16
-	ADD $4, R13, R13
-	FCMPS F8, F16
-	BNE at13
-	SUB R2, R13, R12
-	LSR $2, R12, R12
-	SUB $1, R12, R12
-	B at15
-at14:
-	MOVD $-1, R12
-at15:
+	WORD $0x4cdf29b4 // ld1 {v20.4s-v23.4s}, [x13], #64
+	WORD $0x4e28e694 // fcmeq v20.4s, v20.4s, v8.4s
+	WORD $0x4e28e6b5 // fcmeq v21.4s, v21.4s, v8.4s
+	WORD $0x4e28e6d6 // fcmeq v22.4s, v22.4s, v8.4s
+	WORD $0x4e28e6f7 // fcmeq v23.4s, v23.4s, v8.4s
+at12:
+	ADD $256, R7, R16
+	WORD $0x4c402a18 // ld1 {v24.4s-v27.4s}, [x16]
+	WORD $0x4ef41f18 // orn v24.16b, v24.16b, v20.16b
+	WORD $0x4ef51f39 // orn v25.16b, v25.16b, v21.16b
+	WORD $0x4ef61f5a // orn v26.16b, v26.16b, v22.16b
+	WORD $0x4ef71f7b // orn v27.16b, v27.16b, v23.16b
+	WORD $0x6eb96f18 // umin v24.4s, v24.4s, v25.4s
+	WORD $0x6ebb6f5a // umin v26.4s, v26.4s, v27.4s
+	WORD $0x6eba6f18 // umin v24.4s, v24.4s, v26.4s
+	WORD $0x6eb1ab18 // uminv s24, v24.4s
+	WORD $0x1e26030c // fmov w12, s24
+	SUB R2, R13, R13
+	LSR $2, R13, R13
+	SUB $16, R13, R13
+	ADD R13, R12, R12
 	MOVW R12, 256(R0)
 	ADD R8, R2, R2
 	ADD $4, R0, R0
@@ -796,10 +828,10 @@ at15:
 	RET
 
 TEXT ·shortRowsENEON(SB), NOSPLIT, $0-56
+	MOVD $constants<>(SB), R7
 	MOVD a+0(FP), R0
 	MOVD e+8(FP), R1
 	MOVD z+16(FP), R2
-	MOVD $constants<>(SB), R7
 	MOVD k+24(FP), R3
 	MOVD groups+32(FP), R4
 	MOVD p+40(FP), R5
@@ -818,15 +850,14 @@ TEXT ·shortRowsENEON(SB), NOSPLIT, $0-56
 	ADD $40, R7, R16
 	WORD $0x4d40ca06 // ld1r {v6.4s}, [x16]
 	LSL $2, R3, R8
-	MOVD R0, R19
-	MOVD R0, R20
-	ADD $320, R20, R20
 	AND $3, R3, R21
 	LSL $2, R21, R22
 	SUB $16, R22, R22
 	SUB $4, R3, R23
 	ADD R23<<4, R6, R23
-at16:
+	MOVD R0, R19
+	ADD $320, R0, R20
+at13:
 	ADD $16, R7, R16
 	WORD $0x4d40ca08 // ld1r {v8.4s}, [x16]
 	MOVD R2, R9
@@ -835,7 +866,7 @@ at16:
 	ADD R8, R11, R12
 	MOVD R6, R13
 	LSR $2, R3, R14
-at17:
+at14:
 	WORD $0x3cc10530 // ldr q16, [x9], #16
 	WORD $0x3cc10551 // ldr q17, [x10], #16
 	WORD $0x3cc10572 // ldr q18, [x11], #16
@@ -854,8 +885,8 @@ at17:
 	WORD $0x4e33f508 // fmax v8.4s, v8.4s, v19.4s
 	WORD $0x4c9f29b0 // st1 {v16.4s-v19.4s}, [x13], #64
 	SUBS $1, R14, R14
-	BNE at17
-	CBZ R21, at18
+	BNE at14
+	CBZ R21, at15
 	ADD R22, R9, R9
 	ADD R22, R10, R10
 	ADD R22, R11, R11
@@ -878,7 +909,7 @@ at17:
 	WORD $0x4e32f508 // fmax v8.4s, v8.4s, v18.4s
 	WORD $0x4e33f508 // fmax v8.4s, v8.4s, v19.4s
 	WORD $0x4c9f29b0 // st1 {v16.4s-v19.4s}, [x13], #64
-at18:
+at15:
 	ADD $0, R7, R16
 	WORD $0x4d40ca0d // ld1r {v13.4s}, [x16]
 	WORD $0x4ead1da9 // orr v9.16b, v13.16b, v13.16b
@@ -931,12 +962,12 @@ at18:
 	WORD $0x3d804698 // str q24, [x20, #272]
 	MOVD R6, R13
 	MOVD R3, R14
-at19:
-	MOVD $16, R15
-	CMP R15, R14
-	CSEL LT, R14, R15, R15
-	SUB R15, R14, R14
-at20:
+at16:
+	MOVD $16, R12
+	CMP R12, R14
+	CSEL LT, R14, R12, R12
+	SUB R12, R14, R14
+at17:
 	WORD $0x3dc001b0 // ldr q16, [x13, #0]
 	WORD $0x4e2bf613 // fmax v19.4s, v16.4s, v11.4s
 	WORD $0x4eaa1d51 // orr v17.16b, v10.16b, v10.16b
@@ -974,8 +1005,8 @@ at20:
 	WORD $0x4e31d7bd // fadd v29.4s, v29.4s, v17.4s
 	WORD $0x4e31ce3f // fmla v31.4s, v17.4s, v17.4s
 	WORD $0x4e31f718 // fmax v24.4s, v24.4s, v17.4s
-	SUBS $1, R15, R15
-	BNE at20
+	SUBS $1, R12, R12
+	BNE at17
 	WORD $0x3dc00290 // ldr q16, [x20, #0]
 	WORD $0x3dc00691 // ldr q17, [x20, #16]
 	WORD $0x0e617bb2 // fcvtl v18.2d, v29.2s
@@ -1004,7 +1035,7 @@ at20:
 	WORD $0x6e3e1fde // eor v30.16b, v30.16b, v30.16b
 	ADD $12, R7, R16
 	WORD $0x4d40ca1f // ld1r {v31.4s}, [x16]
-	CBNZ R14, at19
+	CBNZ R14, at16
 	WORD $0x3d800268 // str q8, [x19, #0]
 	WORD $0x3d802278 // str q24, [x19, #128]
 	WORD $0x3d803279 // str q25, [x19, #192]
@@ -1016,7 +1047,7 @@ at20:
 	ADD R8, R11, R12
 	MOVD R6, R13
 	LSR $2, R3, R14
-at21:
+at18:
 	WORD $0x4cdf29b0 // ld1 {v16.4s-v19.4s}, [x13], #64
 	WORD $0x4e912a14 // trn1 v20.4s, v16.4s, v17.4s
 	WORD $0x4e916a15 // trn2 v21.4s, v16.4s, v17.4s
@@ -1031,8 +1062,8 @@ at21:
 	WORD $0x3c810572 // str q18, [x11], #16
 	WORD $0x3c810593 // str q19, [x12], #16
 	SUBS $1, R14, R14
-	BNE at21
-	CBZ R21, at22
+	BNE at18
+	CBZ R21, at19
 	ADD R22, R9, R9
 	ADD R22, R10, R10
 	ADD R22, R11, R11
@@ -1051,20 +1082,20 @@ at21:
 	WORD $0x3c810551 // str q17, [x10], #16
 	WORD $0x3c810572 // str q18, [x11], #16
 	WORD $0x3c810593 // str q19, [x12], #16
-at22:
+at19:
 	ADD R8<<2, R1, R1
 	ADD R8<<2, R2, R2
 	ADD $16, R19, R19
 	ADD $32, R20, R20
 	SUBS $1, R4, R4
-	BNE at16
+	BNE at13
 	RET
 
 TEXT ·longRowsENEON(SB), NOSPLIT, $0-56
+	MOVD $constants<>(SB), R7
 	MOVD a+0(FP), R0
 	MOVD e+8(FP), R1
 	MOVD z+16(FP), R2
-	MOVD $constants<>(SB), R7
 	MOVD n+24(FP), R3
 	MOVD k+32(FP), R4
 	MOVD p+40(FP), R5
@@ -1084,11 +1115,11 @@ TEXT ·longRowsENEON(SB), NOSPLIT, $0-56
 	WORD $0x4d40ca06 // ld1r {v6.4s}, [x16]
 	LSL $2, R4, R8
 	AND $15, R4, R9
-	ADD $64, R7, R10
+	ADD $128, R7, R10
 	ADD R9<<2, R10, R10
 	LSR $4, R4, R11
 	ADD $320, R0, R20
-at23:
+at20:
 	ADD $16, R7, R16
 	WORD $0x4d40ca10 // ld1r {v16.4s}, [x16]
 	WORD $0x4eb01e11 // orr v17.16b, v16.16b, v16.16b
@@ -1096,14 +1127,14 @@ at23:
 	WORD $0x4eb01e13 // orr v19.16b, v16.16b, v16.16b
 	MOVD R2, R13
 	MOVD R11, R14
-at24:
+at21:
 	WORD $0x4cdf29b4 // ld1 {v20.4s-v23.4s}, [x13], #64
 	WORD $0x4e34f610 // fmax v16.4s, v16.4s, v20.4s
 	WORD $0x4e35f631 // fmax v17.4s, v17.4s, v21.4s
 	WORD $0x4e36f652 // fmax v18.4s, v18.4s, v22.4s
 	WORD $0x4e37f673 // fmax v19.4s, v19.4s, v23.4s
 	SUBS $1, R14, R14
-	BNE at24
+	BNE at21
 	ADD R8, R2, R12
 	SUB $64, R12, R12
 	WORD $0x4c402994 // ld1 {v20.4s-v23.4s}, [x12]
@@ -1188,7 +1219,7 @@ at24:
 	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
 	WORD $0x6e371ef7 // eor v23.16b, v23.16b, v23.16b
 	WORD $0x4eb81f1b // orr v27.16b, v24.16b, v24.16b
-	CBZ R9, at25
+	CBZ R9, at22
 	ADD R8, R1, R15
 	SUB $64, R15, R15
 	WORD $0x3cc1058d // ldr q13, [x12], #16
@@ -1339,16 +1370,16 @@ at24:
 	WORD $0x4e2ed673 // fadd v19.4s, v19.4s, v14.4s
 	WORD $0x4e2ecddb // fmla v27.4s, v14.4s, v14.4s
 	WORD $0x4e2ef79c // fmax v28.4s, v28.4s, v14.4s
-at25:
+at22:
 	MOVD R2, R13
 	MOVD R1, R15
 	MOVD R11, R14
-at26:
+at23:
 	MOVD $16, R12
 	CMP R12, R14
 	CSEL LT, R14, R12, R12
 	SUB R12, R14, R14
-at27:
+at24:
 	WORD $0x3cc105ad // ldr q13, [x13], #16
 	WORD $0x4e2bf5be // fmax v30.4s, v13.4s, v11.4s
 	WORD $0x4eaa1d4e // orr v14.16b, v10.16b, v10.16b
@@ -1486,7 +1517,7 @@ at27:
 	WORD $0x4e2ecddb // fmla v27.4s, v14.4s, v14.4s
 	WORD $0x4e2ef79c // fmax v28.4s, v28.4s, v14.4s
 	SUBS $1, R12, R12
-	BNE at27
+	BNE at24
 	WORD $0x3dc000cd // ldr q13, [x6, #0]
 	WORD $0x0e617a0e // fcvtl v14.2d, v16.2s
 	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
@@ -1572,7 +1603,7 @@ at27:
 	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
 	WORD $0x6e371ef7 // eor v23.16b, v23.16b, v23.16b
 	WORD $0x4eb81f1b // orr v27.16b, v24.16b, v24.16b
-	CBNZ R14, at26
+	CBNZ R14, at23
 	WORD $0x3dc000d0 // ldr q16, [x6, #0]
 	WORD $0x3dc004d1 // ldr q17, [x6, #16]
 	WORD $0x3dc008d2 // ldr q18, [x6, #32]
@@ -1608,43 +1639,802 @@ at27:
 	WORD $0xbd02c00c // str s12, [x0, #704]
 	MOVD R2, R13
 	MOVD R11, R14
-	ADD R8, R2, R15
-at28:
-	WORD $0x4cdf29b0 // ld1 {v16.4s-v19.4s}, [x13], #64
-	WORD $0x4e28e610 // fcmeq v16.4s, v16.4s, v8.4s
-	WORD $0x4e28e631 // fcmeq v17.4s, v17.4s, v8.4s
-	WORD $0x4e28e652 // fcmeq v18.4s, v18.4s, v8.4s
-	WORD $0x4e28e673 // fcmeq v19.4s, v19.4s, v8.4s
-	WORD $0x4eb11e10 // orr v16.16b, v16.16b, v17.16b
-	WORD $0x4eb31e52 // orr v18.16b, v18.16b, v19.16b
-	WORD $0x4eb21e10 // orr v16.16b, v16.16b, v18.16b
-	WORD $0x6eb0aa10 // umaxv s16, v16.4s
-	WORD $0x1e26020c // fmov w12, s16
-	CBNZ R12, at29
+at25:
+	WORD $0x4cdf29b4 // ld1 {v20.4s-v23.4s}, [x13], #64
+	WORD $0x4e28e694 // fcmeq v20.4s, v20.4s, v8.4s
+	WORD $0x4e28e6b5 // fcmeq v21.4s, v21.4s, v8.4s
+	WORD $0x4e28e6d6 // fcmeq v22.4s, v22.4s, v8.4s
+	WORD $0x4e28e6f7 // fcmeq v23.4s, v23.4s, v8.4s
+	WORD $0x4eb51e98 // orr v24.16b, v20.16b, v21.16b
+	WORD $0x4eb71ed9 // orr v25.16b, v22.16b, v23.16b
+	WORD $0x4eb91f18 // orr v24.16b, v24.16b, v25.16b
+	WORD $0x6eb0ab18 // umaxv s24, v24.4s
+	WORD $0x1e26030c // fmov w12, s24
+	CBNZ R12, at26
 	SUBS $1, R14, R14
-	BNE at28
-	B at30
-at29:
+	BNE at25
+	ADD R8, R2, R13
 	SUB $64, R13, R13
-at30:
-	CMP R15, R13
-	BEQ at31
-	FMOVS (R13), F16
-	ADD $4, R13, R13
-	FCMPS F8, F16
-	BNE at30
-	SUB R2, R13, R12
-	LSR $2, R12, R12
-	SUB $1, R12, R12
-	B at32
-at31:
-	MOVD $-1, R12
-at32:
+	WORD $0x4cdf29b4 // ld1 {v20.4s-v23.4s}, [x13], #64
+	WORD $0x4e28e694 // fcmeq v20.4s, v20.4s, v8.4s
+	WORD $0x4e28e6b5 // fcmeq v21.4s, v21.4s, v8.4s
+	WORD $0x4e28e6d6 // fcmeq v22.4s, v22.4s, v8.4s
+	WORD $0x4e28e6f7 // fcmeq v23.4s, v23.4s, v8.4s
+at26:
+	ADD $256, R7, R16
+	WORD $0x4c402a18 // ld1 {v24.4s-v27.4s}, [x16]
+	WORD $0x4ef41f18 // orn v24.16b, v24.16b, v20.16b
+	WORD $0x4ef51f39 // orn v25.16b, v25.16b, v21.16b
+	WORD $0x4ef61f5a // orn v26.16b, v26.16b, v22.16b
+	WORD $0x4ef71f7b // orn v27.16b, v27.16b, v23.16b
+	WORD $0x6eb96f18 // umin v24.4s, v24.4s, v25.4s
+	WORD $0x6ebb6f5a // umin v26.4s, v26.4s, v27.4s
+	WORD $0x6eba6f18 // umin v24.4s, v24.4s, v26.4s
+	WORD $0x6eb1ab18 // uminv s24, v24.4s
+	WORD $0x1e26030c // fmov w12, s24
+	SUB R2, R13, R13
+	LSR $2, R13, R13
+	SUB $16, R13, R13
+	ADD R13, R12, R12
 	MOVW R12, 256(R0)
 	ADD R8, R2, R2
 	ADD R8, R1, R1
 	ADD $4, R0, R0
 	ADD $8, R20, R20
 	SUBS $1, R3, R3
-	BNE at23
+	BNE at20
+	RET
+
+TEXT ·shortProbsNEON(SB), NOSPLIT, $0-40
+	MOVD $constants<>(SB), R7
+	MOVD a+0(FP), R0
+	MOVD q+8(FP), R1
+	MOVD k+16(FP), R2
+	MOVD groups+24(FP), R3
+	MOVD columns+32(FP), R6
+	ADD $44, R7, R16
+	WORD $0x4d40ca00 // ld1r {v0.4s}, [x16]
+	ADD $48, R7, R16
+	WORD $0x4d40ca01 // ld1r {v1.4s}, [x16]
+	ADD $52, R7, R16
+	WORD $0x4d40ca02 // ld1r {v2.4s}, [x16]
+	ADD $56, R7, R16
+	WORD $0x4d40ca03 // ld1r {v3.4s}, [x16]
+	ADD $60, R7, R16
+	WORD $0x4d40ca04 // ld1r {v4.4s}, [x16]
+	ADD $64, R7, R16
+	WORD $0x4d40ca05 // ld1r {v5.4s}, [x16]
+	ADD $68, R7, R16
+	WORD $0x4d40ca06 // ld1r {v6.4s}, [x16]
+	ADD $72, R7, R16
+	WORD $0x4d40ca07 // ld1r {v7.4s}, [x16]
+	ADD $76, R7, R16
+	WORD $0x4d40ca08 // ld1r {v8.4s}, [x16]
+	ADD $80, R7, R16
+	WORD $0x4d40ca09 // ld1r {v9.4s}, [x16]
+	ADD $84, R7, R16
+	WORD $0x4d40ca0a // ld1r {v10.4s}, [x16]
+	ADD $88, R7, R16
+	WORD $0x4d40ca0b // ld1r {v11.4s}, [x16]
+	LSL $2, R2, R8
+	AND $3, R2, R21
+	LSL $2, R21, R22
+	SUB $16, R22, R22
+	SUB $4, R2, R23
+	ADD R23<<4, R6, R23
+	MOVD R0, R19
+	ADD $192, R0, R20
+at27:
+	MOVD R1, R9
+	ADD R8, R9, R10
+	ADD R8, R10, R11
+	ADD R8, R11, R12
+	MOVD R6, R13
+	LSR $2, R2, R14
+at28:
+	WORD $0x3cc10538 // ldr q24, [x9], #16
+	WORD $0x3cc10559 // ldr q25, [x10], #16
+	WORD $0x3cc1057a // ldr q26, [x11], #16
+	WORD $0x3cc1059b // ldr q27, [x12], #16
+	WORD $0x4e992b1c // trn1 v28.4s, v24.4s, v25.4s
+	WORD $0x4e996b1d // trn2 v29.4s, v24.4s, v25.4s
+	WORD $0x4e9b2b5e // trn1 v30.4s, v26.4s, v27.4s
+	WORD $0x4e9b6b5f // trn2 v31.4s, v26.4s, v27.4s
+	WORD $0x4ede2b98 // trn1 v24.2d, v28.2d, v30.2d
+	WORD $0x4edf2bb9 // trn1 v25.2d, v29.2d, v31.2d
+	WORD $0x4ede6b9a // trn2 v26.2d, v28.2d, v30.2d
+	WORD $0x4edf6bbb // trn2 v27.2d, v29.2d, v31.2d
+	WORD $0x4c9f29b8 // st1 {v24.4s-v27.4s}, [x13], #64
+	SUBS $1, R14, R14
+	BNE at28
+	CBZ R21, at29
+	ADD R22, R9, R9
+	ADD R22, R10, R10
+	ADD R22, R11, R11
+	ADD R22, R12, R12
+	MOVD R23, R13
+	WORD $0x3cc10538 // ldr q24, [x9], #16
+	WORD $0x3cc10559 // ldr q25, [x10], #16
+	WORD $0x3cc1057a // ldr q26, [x11], #16
+	WORD $0x3cc1059b // ldr q27, [x12], #16
+	WORD $0x4e992b1c // trn1 v28.4s, v24.4s, v25.4s
+	WORD $0x4e996b1d // trn2 v29.4s, v24.4s, v25.4s
+	WORD $0x4e9b2b5e // trn1 v30.4s, v26.4s, v27.4s
+	WORD $0x4e9b6b5f // trn2 v31.4s, v26.4s, v27.4s
+	WORD $0x4ede2b98 // trn1 v24.2d, v28.2d, v30.2d
+	WORD $0x4edf2bb9 // trn1 v25.2d, v29.2d, v31.2d
+	WORD $0x4ede6b9a // trn2 v26.2d, v28.2d, v30.2d
+	WORD $0x4edf6bbb // trn2 v27.2d, v29.2d, v31.2d
+	WORD $0x4c9f29b8 // st1 {v24.4s-v27.4s}, [x13], #64
+at29:
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+	WORD $0x6e381f18 // eor v24.16b, v24.16b, v24.16b
+	WORD $0x6e391f39 // eor v25.16b, v25.16b, v25.16b
+	WORD $0x6e3c1f9c // eor v28.16b, v28.16b, v28.16b
+	WORD $0x6e3d1fbd // eor v29.16b, v29.16b, v29.16b
+	WORD $0x6e3e1fde // eor v30.16b, v30.16b, v30.16b
+	WORD $0x6e3f1fff // eor v31.16b, v31.16b, v31.16b
+	WORD $0x6eb48e95 // cmeq v21.4s, v20.4s, v20.4s
+	WORD $0x6eb58695 // sub v21.4s, v20.4s, v21.4s
+	ADD $12, R7, R16
+	WORD $0x4d40ca17 // ld1r {v23.4s}, [x16]
+	MOVD R6, R13
+	MOVD R2, R14
+at30:
+	MOVD $16, R12
+	CMP R12, R14
+	CSEL LT, R14, R12, R12
+	SUB R12, R14, R14
+at31:
+	WORD $0x3cc105ad // ldr q13, [x13], #16
+	WORD $0x6eb135af // cmhi v15.4s, v13.4s, v17.4s
+	WORD $0x6eaf1e93 // bit v19.16b, v20.16b, v15.16b
+	WORD $0x4eb58694 // add v20.4s, v20.4s, v21.4s
+	WORD $0x6ead6e2e // umin v14.4s, v17.4s, v13.4s
+	WORD $0x6eae6652 // umax v18.4s, v18.4s, v14.4s
+	WORD $0x6ead6631 // umax v17.4s, v17.4s, v13.4s
+	WORD $0x6ea8e5ae // fcmgt v14.4s, v13.4s, v8.4s
+	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
+	WORD $0x6ea985ae // sub v14.4s, v13.4s, v9.4s
+	WORD $0x4e2a1dce // and v14.16b, v14.16b, v10.16b
+	WORD $0x6eae85af // sub v15.4s, v13.4s, v14.4s
+	WORD $0x4f03f610 // fmov v16.4s, #1.0
+	WORD $0x4eb0d5ef // fsub v15.4s, v15.4s, v16.4s
+	WORD $0x4ea11c30 // orr v16.16b, v1.16b, v1.16b
+	WORD $0x4e2fcc10 // fmla v16.4s, v0.4s, v15.4s
+	WORD $0x4ea21c4c // orr v12.16b, v2.16b, v2.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea31c70 // orr v16.16b, v3.16b, v3.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea41c8c // orr v12.16b, v4.16b, v4.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea51cb0 // orr v16.16b, v5.16b, v5.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea61ccc // orr v12.16b, v6.16b, v6.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea71cf0 // orr v16.16b, v7.16b, v7.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4f03f60c // fmov v12.4s, #1.0
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x6e2fdd8f // fmul v15.4s, v12.4s, v15.4s
+	WORD $0x4f2905ce // sshr v14.4s, v14.4s, #23
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e2bcdcf // fmla v15.4s, v14.4s, v11.4s
+	WORD $0x4eafcdb6 // fmls v22.4s, v13.4s, v15.4s
+	WORD $0x4e2dcdb7 // fmla v23.4s, v13.4s, v13.4s
+	WORD $0x0e6179ae // fcvtl v14.2d, v13.2s
+	WORD $0x4e6ed718 // fadd v24.2d, v24.2d, v14.2d
+	WORD $0x4e6179ae // fcvtl2 v14.2d, v13.4s
+	WORD $0x4e6ed739 // fadd v25.2d, v25.2d, v14.2d
+	SUBS $1, R12, R12
+	BNE at31
+	WORD $0x0e617ace // fcvtl v14.2d, v22.2s
+	WORD $0x4e6ed79c // fadd v28.2d, v28.2d, v14.2d
+	WORD $0x4e617ace // fcvtl2 v14.2d, v22.4s
+	WORD $0x4e6ed7bd // fadd v29.2d, v29.2d, v14.2d
+	WORD $0x0e617aee // fcvtl v14.2d, v23.2s
+	WORD $0x4e6ed7de // fadd v30.2d, v30.2d, v14.2d
+	WORD $0x4e617aee // fcvtl2 v14.2d, v23.4s
+	WORD $0x4e6ed7ff // fadd v31.2d, v31.2d, v14.2d
+	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+	ADD $12, R7, R16
+	WORD $0x4d40ca17 // ld1r {v23.4s}, [x16]
+	CBNZ R14, at30
+	WORD $0x3d800271 // str q17, [x19, #0]
+	WORD $0x3d801272 // str q18, [x19, #64]
+	WORD $0x3d802273 // str q19, [x19, #128]
+	WORD $0x3d800298 // str q24, [x20, #0]
+	WORD $0x3d800699 // str q25, [x20, #16]
+	WORD $0x3d80229c // str q28, [x20, #128]
+	WORD $0x3d80269d // str q29, [x20, #144]
+	WORD $0x3d80429e // str q30, [x20, #256]
+	WORD $0x3d80469f // str q31, [x20, #272]
+	ADD R8<<2, R1, R1
+	ADD $16, R19, R19
+	ADD $32, R20, R20
+	SUBS $1, R3, R3
+	BNE at27
+	RET
+
+TEXT ·longProbsNEON(SB), NOSPLIT, $0-40
+	MOVD $constants<>(SB), R7
+	MOVD a+0(FP), R0
+	MOVD q+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD k+24(FP), R3
+	MOVD flushed+32(FP), R6
+	ADD $44, R7, R16
+	WORD $0x4d40ca00 // ld1r {v0.4s}, [x16]
+	ADD $48, R7, R16
+	WORD $0x4d40ca01 // ld1r {v1.4s}, [x16]
+	ADD $52, R7, R16
+	WORD $0x4d40ca02 // ld1r {v2.4s}, [x16]
+	ADD $56, R7, R16
+	WORD $0x4d40ca03 // ld1r {v3.4s}, [x16]
+	ADD $60, R7, R16
+	WORD $0x4d40ca04 // ld1r {v4.4s}, [x16]
+	ADD $64, R7, R16
+	WORD $0x4d40ca05 // ld1r {v5.4s}, [x16]
+	ADD $68, R7, R16
+	WORD $0x4d40ca06 // ld1r {v6.4s}, [x16]
+	ADD $72, R7, R16
+	WORD $0x4d40ca07 // ld1r {v7.4s}, [x16]
+	ADD $76, R7, R16
+	WORD $0x4d40ca08 // ld1r {v8.4s}, [x16]
+	ADD $80, R7, R16
+	WORD $0x4d40ca09 // ld1r {v9.4s}, [x16]
+	ADD $84, R7, R16
+	WORD $0x4d40ca0a // ld1r {v10.4s}, [x16]
+	ADD $88, R7, R16
+	WORD $0x4d40ca0b // ld1r {v11.4s}, [x16]
+	LSL $2, R3, R8
+	AND $15, R3, R9
+	LSR $4, R3, R11
+	ADD $192, R0, R20
+at32:
+	WORD $0x6e3b1f7b // eor v27.16b, v27.16b, v27.16b
+	WORD $0x6e3c1f9c // eor v28.16b, v28.16b, v28.16b
+	WORD $0x6e3d1fbd // eor v29.16b, v29.16b, v29.16b
+	WORD $0x6e3e1fde // eor v30.16b, v30.16b, v30.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x3d8000d1 // str q17, [x6, #0]
+	WORD $0x3d8004d1 // str q17, [x6, #16]
+	WORD $0x3d8008d1 // str q17, [x6, #32]
+	WORD $0x3d800cd1 // str q17, [x6, #48]
+	WORD $0x3d8010d1 // str q17, [x6, #64]
+	WORD $0x3d8014d1 // str q17, [x6, #80]
+	WORD $0x3d8018d1 // str q17, [x6, #96]
+	WORD $0x3d801cd1 // str q17, [x6, #112]
+	ADD $12, R7, R16
+	WORD $0x4d40ca17 // ld1r {v23.4s}, [x16]
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x4eb71ef8 // orr v24.16b, v23.16b, v23.16b
+	WORD $0x6e351eb5 // eor v21.16b, v21.16b, v21.16b
+	WORD $0x4eb71ef9 // orr v25.16b, v23.16b, v23.16b
+	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+	WORD $0x4eb71efa // orr v26.16b, v23.16b, v23.16b
+	MOVD R1, R13
+	MOVD R11, R14
+at33:
+	MOVD $16, R12
+	CMP R12, R14
+	CSEL LT, R14, R12, R12
+	SUB R12, R14, R14
+at34:
+	WORD $0x3cc105ad // ldr q13, [x13], #16
+	WORD $0x6ead6e2e // umin v14.4s, v17.4s, v13.4s
+	WORD $0x6eae6652 // umax v18.4s, v18.4s, v14.4s
+	WORD $0x6ead6631 // umax v17.4s, v17.4s, v13.4s
+	WORD $0x6ea8e5ae // fcmgt v14.4s, v13.4s, v8.4s
+	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
+	WORD $0x6ea985ae // sub v14.4s, v13.4s, v9.4s
+	WORD $0x4e2a1dce // and v14.16b, v14.16b, v10.16b
+	WORD $0x6eae85af // sub v15.4s, v13.4s, v14.4s
+	WORD $0x4f03f610 // fmov v16.4s, #1.0
+	WORD $0x4eb0d5ef // fsub v15.4s, v15.4s, v16.4s
+	WORD $0x4ea11c30 // orr v16.16b, v1.16b, v1.16b
+	WORD $0x4e2fcc10 // fmla v16.4s, v0.4s, v15.4s
+	WORD $0x4ea21c4c // orr v12.16b, v2.16b, v2.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea31c70 // orr v16.16b, v3.16b, v3.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea41c8c // orr v12.16b, v4.16b, v4.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea51cb0 // orr v16.16b, v5.16b, v5.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea61ccc // orr v12.16b, v6.16b, v6.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea71cf0 // orr v16.16b, v7.16b, v7.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4f03f60c // fmov v12.4s, #1.0
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x6e2fdd8f // fmul v15.4s, v12.4s, v15.4s
+	WORD $0x4f2905ce // sshr v14.4s, v14.4s, #23
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e2bcdcf // fmla v15.4s, v14.4s, v11.4s
+	WORD $0x4eafcdb3 // fmls v19.4s, v13.4s, v15.4s
+	WORD $0x4e2dcdb7 // fmla v23.4s, v13.4s, v13.4s
+	WORD $0x0e6179ae // fcvtl v14.2d, v13.2s
+	WORD $0x4e6ed77b // fadd v27.2d, v27.2d, v14.2d
+	WORD $0x4e6179ae // fcvtl2 v14.2d, v13.4s
+	WORD $0x4e6ed79c // fadd v28.2d, v28.2d, v14.2d
+	WORD $0x3cc105ad // ldr q13, [x13], #16
+	WORD $0x6ead6e2e // umin v14.4s, v17.4s, v13.4s
+	WORD $0x6eae6652 // umax v18.4s, v18.4s, v14.4s
+	WORD $0x6ead6631 // umax v17.4s, v17.4s, v13.4s
+	WORD $0x6ea8e5ae // fcmgt v14.4s, v13.4s, v8.4s
+	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
+	WORD $0x6ea985ae // sub v14.4s, v13.4s, v9.4s
+	WORD $0x4e2a1dce // and v14.16b, v14.16b, v10.16b
+	WORD $0x6eae85af // sub v15.4s, v13.4s, v14.4s
+	WORD $0x4f03f610 // fmov v16.4s, #1.0
+	WORD $0x4eb0d5ef // fsub v15.4s, v15.4s, v16.4s
+	WORD $0x4ea11c30 // orr v16.16b, v1.16b, v1.16b
+	WORD $0x4e2fcc10 // fmla v16.4s, v0.4s, v15.4s
+	WORD $0x4ea21c4c // orr v12.16b, v2.16b, v2.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea31c70 // orr v16.16b, v3.16b, v3.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea41c8c // orr v12.16b, v4.16b, v4.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea51cb0 // orr v16.16b, v5.16b, v5.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea61ccc // orr v12.16b, v6.16b, v6.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea71cf0 // orr v16.16b, v7.16b, v7.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4f03f60c // fmov v12.4s, #1.0
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x6e2fdd8f // fmul v15.4s, v12.4s, v15.4s
+	WORD $0x4f2905ce // sshr v14.4s, v14.4s, #23
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e2bcdcf // fmla v15.4s, v14.4s, v11.4s
+	WORD $0x4eafcdb4 // fmls v20.4s, v13.4s, v15.4s
+	WORD $0x4e2dcdb8 // fmla v24.4s, v13.4s, v13.4s
+	WORD $0x0e6179ae // fcvtl v14.2d, v13.2s
+	WORD $0x4e6ed7bd // fadd v29.2d, v29.2d, v14.2d
+	WORD $0x4e6179ae // fcvtl2 v14.2d, v13.4s
+	WORD $0x4e6ed7de // fadd v30.2d, v30.2d, v14.2d
+	WORD $0x3cc105ad // ldr q13, [x13], #16
+	WORD $0x6ead6e2e // umin v14.4s, v17.4s, v13.4s
+	WORD $0x6eae6652 // umax v18.4s, v18.4s, v14.4s
+	WORD $0x6ead6631 // umax v17.4s, v17.4s, v13.4s
+	WORD $0x6ea8e5ae // fcmgt v14.4s, v13.4s, v8.4s
+	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
+	WORD $0x6ea985ae // sub v14.4s, v13.4s, v9.4s
+	WORD $0x4e2a1dce // and v14.16b, v14.16b, v10.16b
+	WORD $0x6eae85af // sub v15.4s, v13.4s, v14.4s
+	WORD $0x4f03f610 // fmov v16.4s, #1.0
+	WORD $0x4eb0d5ef // fsub v15.4s, v15.4s, v16.4s
+	WORD $0x4ea11c30 // orr v16.16b, v1.16b, v1.16b
+	WORD $0x4e2fcc10 // fmla v16.4s, v0.4s, v15.4s
+	WORD $0x4ea21c4c // orr v12.16b, v2.16b, v2.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea31c70 // orr v16.16b, v3.16b, v3.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea41c8c // orr v12.16b, v4.16b, v4.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea51cb0 // orr v16.16b, v5.16b, v5.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea61ccc // orr v12.16b, v6.16b, v6.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea71cf0 // orr v16.16b, v7.16b, v7.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4f03f60c // fmov v12.4s, #1.0
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x6e2fdd8f // fmul v15.4s, v12.4s, v15.4s
+	WORD $0x4f2905ce // sshr v14.4s, v14.4s, #23
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e2bcdcf // fmla v15.4s, v14.4s, v11.4s
+	WORD $0x4eafcdb5 // fmls v21.4s, v13.4s, v15.4s
+	WORD $0x4e2dcdb9 // fmla v25.4s, v13.4s, v13.4s
+	WORD $0x0e6179ae // fcvtl v14.2d, v13.2s
+	WORD $0x4e6ed77b // fadd v27.2d, v27.2d, v14.2d
+	WORD $0x4e6179ae // fcvtl2 v14.2d, v13.4s
+	WORD $0x4e6ed79c // fadd v28.2d, v28.2d, v14.2d
+	WORD $0x3cc105ad // ldr q13, [x13], #16
+	WORD $0x6ead6e2e // umin v14.4s, v17.4s, v13.4s
+	WORD $0x6eae6652 // umax v18.4s, v18.4s, v14.4s
+	WORD $0x6ead6631 // umax v17.4s, v17.4s, v13.4s
+	WORD $0x6ea8e5ae // fcmgt v14.4s, v13.4s, v8.4s
+	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
+	WORD $0x6ea985ae // sub v14.4s, v13.4s, v9.4s
+	WORD $0x4e2a1dce // and v14.16b, v14.16b, v10.16b
+	WORD $0x6eae85af // sub v15.4s, v13.4s, v14.4s
+	WORD $0x4f03f610 // fmov v16.4s, #1.0
+	WORD $0x4eb0d5ef // fsub v15.4s, v15.4s, v16.4s
+	WORD $0x4ea11c30 // orr v16.16b, v1.16b, v1.16b
+	WORD $0x4e2fcc10 // fmla v16.4s, v0.4s, v15.4s
+	WORD $0x4ea21c4c // orr v12.16b, v2.16b, v2.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea31c70 // orr v16.16b, v3.16b, v3.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea41c8c // orr v12.16b, v4.16b, v4.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea51cb0 // orr v16.16b, v5.16b, v5.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea61ccc // orr v12.16b, v6.16b, v6.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea71cf0 // orr v16.16b, v7.16b, v7.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4f03f60c // fmov v12.4s, #1.0
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x6e2fdd8f // fmul v15.4s, v12.4s, v15.4s
+	WORD $0x4f2905ce // sshr v14.4s, v14.4s, #23
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e2bcdcf // fmla v15.4s, v14.4s, v11.4s
+	WORD $0x4eafcdb6 // fmls v22.4s, v13.4s, v15.4s
+	WORD $0x4e2dcdba // fmla v26.4s, v13.4s, v13.4s
+	WORD $0x0e6179ae // fcvtl v14.2d, v13.2s
+	WORD $0x4e6ed7bd // fadd v29.2d, v29.2d, v14.2d
+	WORD $0x4e6179ae // fcvtl2 v14.2d, v13.4s
+	WORD $0x4e6ed7de // fadd v30.2d, v30.2d, v14.2d
+	SUBS $1, R12, R12
+	BNE at34
+	WORD $0x3dc000cd // ldr q13, [x6, #0]
+	WORD $0x0e617a6e // fcvtl v14.2d, v19.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x0e617aae // fcvtl v14.2d, v21.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d8000cd // str q13, [x6, #0]
+	WORD $0x3dc004cd // ldr q13, [x6, #16]
+	WORD $0x4e617a6e // fcvtl2 v14.2d, v19.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x4e617aae // fcvtl2 v14.2d, v21.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d8004cd // str q13, [x6, #16]
+	WORD $0x3dc008cd // ldr q13, [x6, #32]
+	WORD $0x0e617a8e // fcvtl v14.2d, v20.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x0e617ace // fcvtl v14.2d, v22.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d8008cd // str q13, [x6, #32]
+	WORD $0x3dc00ccd // ldr q13, [x6, #48]
+	WORD $0x4e617a8e // fcvtl2 v14.2d, v20.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x4e617ace // fcvtl2 v14.2d, v22.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d800ccd // str q13, [x6, #48]
+	WORD $0x3dc010cd // ldr q13, [x6, #64]
+	WORD $0x0e617aee // fcvtl v14.2d, v23.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x0e617b2e // fcvtl v14.2d, v25.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d8010cd // str q13, [x6, #64]
+	WORD $0x3dc014cd // ldr q13, [x6, #80]
+	WORD $0x4e617aee // fcvtl2 v14.2d, v23.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x4e617b2e // fcvtl2 v14.2d, v25.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d8014cd // str q13, [x6, #80]
+	WORD $0x3dc018cd // ldr q13, [x6, #96]
+	WORD $0x0e617b0e // fcvtl v14.2d, v24.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x0e617b4e // fcvtl v14.2d, v26.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d8018cd // str q13, [x6, #96]
+	WORD $0x3dc01ccd // ldr q13, [x6, #112]
+	WORD $0x4e617b0e // fcvtl2 v14.2d, v24.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x4e617b4e // fcvtl2 v14.2d, v26.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d801ccd // str q13, [x6, #112]
+	ADD $12, R7, R16
+	WORD $0x4d40ca17 // ld1r {v23.4s}, [x16]
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x4eb71ef8 // orr v24.16b, v23.16b, v23.16b
+	WORD $0x6e351eb5 // eor v21.16b, v21.16b, v21.16b
+	WORD $0x4eb71ef9 // orr v25.16b, v23.16b, v23.16b
+	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+	WORD $0x4eb71efa // orr v26.16b, v23.16b, v23.16b
+	CBNZ R14, at33
+	CBZ R9, at35
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	WORD $0x3d8020cd // str q13, [x6, #128]
+	WORD $0x3d8024cd // str q13, [x6, #144]
+	WORD $0x3d8028cd // str q13, [x6, #160]
+	WORD $0x3d802ccd // str q13, [x6, #176]
+	ADD $128, R6, R12
+	MOVD R9, R14
+at36:
+	MOVWU.P 4(R13), R15
+	MOVW.P R15, 4(R12)
+	SUBS $1, R14, R14
+	BNE at36
+	ADD $128, R6, R13
+	WORD $0x3cc105ad // ldr q13, [x13], #16
+	WORD $0x6ead6e2e // umin v14.4s, v17.4s, v13.4s
+	WORD $0x6eae6652 // umax v18.4s, v18.4s, v14.4s
+	WORD $0x6ead6631 // umax v17.4s, v17.4s, v13.4s
+	WORD $0x6ea8e5ae // fcmgt v14.4s, v13.4s, v8.4s
+	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
+	WORD $0x6ea985ae // sub v14.4s, v13.4s, v9.4s
+	WORD $0x4e2a1dce // and v14.16b, v14.16b, v10.16b
+	WORD $0x6eae85af // sub v15.4s, v13.4s, v14.4s
+	WORD $0x4f03f610 // fmov v16.4s, #1.0
+	WORD $0x4eb0d5ef // fsub v15.4s, v15.4s, v16.4s
+	WORD $0x4ea11c30 // orr v16.16b, v1.16b, v1.16b
+	WORD $0x4e2fcc10 // fmla v16.4s, v0.4s, v15.4s
+	WORD $0x4ea21c4c // orr v12.16b, v2.16b, v2.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea31c70 // orr v16.16b, v3.16b, v3.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea41c8c // orr v12.16b, v4.16b, v4.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea51cb0 // orr v16.16b, v5.16b, v5.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea61ccc // orr v12.16b, v6.16b, v6.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea71cf0 // orr v16.16b, v7.16b, v7.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4f03f60c // fmov v12.4s, #1.0
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x6e2fdd8f // fmul v15.4s, v12.4s, v15.4s
+	WORD $0x4f2905ce // sshr v14.4s, v14.4s, #23
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e2bcdcf // fmla v15.4s, v14.4s, v11.4s
+	WORD $0x4eafcdb3 // fmls v19.4s, v13.4s, v15.4s
+	WORD $0x4e2dcdb7 // fmla v23.4s, v13.4s, v13.4s
+	WORD $0x0e6179ae // fcvtl v14.2d, v13.2s
+	WORD $0x4e6ed77b // fadd v27.2d, v27.2d, v14.2d
+	WORD $0x4e6179ae // fcvtl2 v14.2d, v13.4s
+	WORD $0x4e6ed79c // fadd v28.2d, v28.2d, v14.2d
+	WORD $0x3cc105ad // ldr q13, [x13], #16
+	WORD $0x6ead6e2e // umin v14.4s, v17.4s, v13.4s
+	WORD $0x6eae6652 // umax v18.4s, v18.4s, v14.4s
+	WORD $0x6ead6631 // umax v17.4s, v17.4s, v13.4s
+	WORD $0x6ea8e5ae // fcmgt v14.4s, v13.4s, v8.4s
+	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
+	WORD $0x6ea985ae // sub v14.4s, v13.4s, v9.4s
+	WORD $0x4e2a1dce // and v14.16b, v14.16b, v10.16b
+	WORD $0x6eae85af // sub v15.4s, v13.4s, v14.4s
+	WORD $0x4f03f610 // fmov v16.4s, #1.0
+	WORD $0x4eb0d5ef // fsub v15.4s, v15.4s, v16.4s
+	WORD $0x4ea11c30 // orr v16.16b, v1.16b, v1.16b
+	WORD $0x4e2fcc10 // fmla v16.4s, v0.4s, v15.4s
+	WORD $0x4ea21c4c // orr v12.16b, v2.16b, v2.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea31c70 // orr v16.16b, v3.16b, v3.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea41c8c // orr v12.16b, v4.16b, v4.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea51cb0 // orr v16.16b, v5.16b, v5.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea61ccc // orr v12.16b, v6.16b, v6.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea71cf0 // orr v16.16b, v7.16b, v7.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4f03f60c // fmov v12.4s, #1.0
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x6e2fdd8f // fmul v15.4s, v12.4s, v15.4s
+	WORD $0x4f2905ce // sshr v14.4s, v14.4s, #23
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e2bcdcf // fmla v15.4s, v14.4s, v11.4s
+	WORD $0x4eafcdb4 // fmls v20.4s, v13.4s, v15.4s
+	WORD $0x4e2dcdb8 // fmla v24.4s, v13.4s, v13.4s
+	WORD $0x0e6179ae // fcvtl v14.2d, v13.2s
+	WORD $0x4e6ed7bd // fadd v29.2d, v29.2d, v14.2d
+	WORD $0x4e6179ae // fcvtl2 v14.2d, v13.4s
+	WORD $0x4e6ed7de // fadd v30.2d, v30.2d, v14.2d
+	WORD $0x3cc105ad // ldr q13, [x13], #16
+	WORD $0x6ead6e2e // umin v14.4s, v17.4s, v13.4s
+	WORD $0x6eae6652 // umax v18.4s, v18.4s, v14.4s
+	WORD $0x6ead6631 // umax v17.4s, v17.4s, v13.4s
+	WORD $0x6ea8e5ae // fcmgt v14.4s, v13.4s, v8.4s
+	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
+	WORD $0x6ea985ae // sub v14.4s, v13.4s, v9.4s
+	WORD $0x4e2a1dce // and v14.16b, v14.16b, v10.16b
+	WORD $0x6eae85af // sub v15.4s, v13.4s, v14.4s
+	WORD $0x4f03f610 // fmov v16.4s, #1.0
+	WORD $0x4eb0d5ef // fsub v15.4s, v15.4s, v16.4s
+	WORD $0x4ea11c30 // orr v16.16b, v1.16b, v1.16b
+	WORD $0x4e2fcc10 // fmla v16.4s, v0.4s, v15.4s
+	WORD $0x4ea21c4c // orr v12.16b, v2.16b, v2.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea31c70 // orr v16.16b, v3.16b, v3.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea41c8c // orr v12.16b, v4.16b, v4.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea51cb0 // orr v16.16b, v5.16b, v5.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea61ccc // orr v12.16b, v6.16b, v6.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea71cf0 // orr v16.16b, v7.16b, v7.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4f03f60c // fmov v12.4s, #1.0
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x6e2fdd8f // fmul v15.4s, v12.4s, v15.4s
+	WORD $0x4f2905ce // sshr v14.4s, v14.4s, #23
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e2bcdcf // fmla v15.4s, v14.4s, v11.4s
+	WORD $0x4eafcdb5 // fmls v21.4s, v13.4s, v15.4s
+	WORD $0x4e2dcdb9 // fmla v25.4s, v13.4s, v13.4s
+	WORD $0x0e6179ae // fcvtl v14.2d, v13.2s
+	WORD $0x4e6ed77b // fadd v27.2d, v27.2d, v14.2d
+	WORD $0x4e6179ae // fcvtl2 v14.2d, v13.4s
+	WORD $0x4e6ed79c // fadd v28.2d, v28.2d, v14.2d
+	WORD $0x3cc105ad // ldr q13, [x13], #16
+	WORD $0x6ead6e2e // umin v14.4s, v17.4s, v13.4s
+	WORD $0x6eae6652 // umax v18.4s, v18.4s, v14.4s
+	WORD $0x6ead6631 // umax v17.4s, v17.4s, v13.4s
+	WORD $0x6ea8e5ae // fcmgt v14.4s, v13.4s, v8.4s
+	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
+	WORD $0x6ea985ae // sub v14.4s, v13.4s, v9.4s
+	WORD $0x4e2a1dce // and v14.16b, v14.16b, v10.16b
+	WORD $0x6eae85af // sub v15.4s, v13.4s, v14.4s
+	WORD $0x4f03f610 // fmov v16.4s, #1.0
+	WORD $0x4eb0d5ef // fsub v15.4s, v15.4s, v16.4s
+	WORD $0x4ea11c30 // orr v16.16b, v1.16b, v1.16b
+	WORD $0x4e2fcc10 // fmla v16.4s, v0.4s, v15.4s
+	WORD $0x4ea21c4c // orr v12.16b, v2.16b, v2.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea31c70 // orr v16.16b, v3.16b, v3.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea41c8c // orr v12.16b, v4.16b, v4.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea51cb0 // orr v16.16b, v5.16b, v5.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4ea61ccc // orr v12.16b, v6.16b, v6.16b
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x4ea71cf0 // orr v16.16b, v7.16b, v7.16b
+	WORD $0x4e2fcd90 // fmla v16.4s, v12.4s, v15.4s
+	WORD $0x4f03f60c // fmov v12.4s, #1.0
+	WORD $0x4e2fce0c // fmla v12.4s, v16.4s, v15.4s
+	WORD $0x6e2fdd8f // fmul v15.4s, v12.4s, v15.4s
+	WORD $0x4f2905ce // sshr v14.4s, v14.4s, #23
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e2bcdcf // fmla v15.4s, v14.4s, v11.4s
+	WORD $0x4eafcdb6 // fmls v22.4s, v13.4s, v15.4s
+	WORD $0x4e2dcdba // fmla v26.4s, v13.4s, v13.4s
+	WORD $0x0e6179ae // fcvtl v14.2d, v13.2s
+	WORD $0x4e6ed7bd // fadd v29.2d, v29.2d, v14.2d
+	WORD $0x4e6179ae // fcvtl2 v14.2d, v13.4s
+	WORD $0x4e6ed7de // fadd v30.2d, v30.2d, v14.2d
+	WORD $0x3dc000cd // ldr q13, [x6, #0]
+	WORD $0x0e617a6e // fcvtl v14.2d, v19.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x0e617aae // fcvtl v14.2d, v21.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d8000cd // str q13, [x6, #0]
+	WORD $0x3dc004cd // ldr q13, [x6, #16]
+	WORD $0x4e617a6e // fcvtl2 v14.2d, v19.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x4e617aae // fcvtl2 v14.2d, v21.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d8004cd // str q13, [x6, #16]
+	WORD $0x3dc008cd // ldr q13, [x6, #32]
+	WORD $0x0e617a8e // fcvtl v14.2d, v20.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x0e617ace // fcvtl v14.2d, v22.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d8008cd // str q13, [x6, #32]
+	WORD $0x3dc00ccd // ldr q13, [x6, #48]
+	WORD $0x4e617a8e // fcvtl2 v14.2d, v20.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x4e617ace // fcvtl2 v14.2d, v22.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d800ccd // str q13, [x6, #48]
+	WORD $0x3dc010cd // ldr q13, [x6, #64]
+	WORD $0x0e617aee // fcvtl v14.2d, v23.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x0e617b2e // fcvtl v14.2d, v25.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d8010cd // str q13, [x6, #64]
+	WORD $0x3dc014cd // ldr q13, [x6, #80]
+	WORD $0x4e617aee // fcvtl2 v14.2d, v23.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x4e617b2e // fcvtl2 v14.2d, v25.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d8014cd // str q13, [x6, #80]
+	WORD $0x3dc018cd // ldr q13, [x6, #96]
+	WORD $0x0e617b0e // fcvtl v14.2d, v24.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x0e617b4e // fcvtl v14.2d, v26.2s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d8018cd // str q13, [x6, #96]
+	WORD $0x3dc01ccd // ldr q13, [x6, #112]
+	WORD $0x4e617b0e // fcvtl2 v14.2d, v24.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x4e617b4e // fcvtl2 v14.2d, v26.4s
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	WORD $0x3d801ccd // str q13, [x6, #112]
+	ADD $12, R7, R16
+	WORD $0x4d40ca17 // ld1r {v23.4s}, [x16]
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x4eb71ef8 // orr v24.16b, v23.16b, v23.16b
+	WORD $0x6e351eb5 // eor v21.16b, v21.16b, v21.16b
+	WORD $0x4eb71ef9 // orr v25.16b, v23.16b, v23.16b
+	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+	WORD $0x4eb71efa // orr v26.16b, v23.16b, v23.16b
+at35:
+	WORD $0x4e7dd77b // fadd v27.2d, v27.2d, v29.2d
+	WORD $0x4e7ed79c // fadd v28.2d, v28.2d, v30.2d
+	WORD $0x4e7cd77b // fadd v27.2d, v27.2d, v28.2d
+	WORD $0x7e70db7b // faddp d27, v27.2d
+	WORD $0xfd00029b // str d27, [x20, #0]
+	WORD $0x3dc000db // ldr q27, [x6, #0]
+	WORD $0x3dc004dc // ldr q28, [x6, #16]
+	WORD $0x3dc008dd // ldr q29, [x6, #32]
+	WORD $0x3dc00cde // ldr q30, [x6, #48]
+	WORD $0x4e7dd77b // fadd v27.2d, v27.2d, v29.2d
+	WORD $0x4e7ed79c // fadd v28.2d, v28.2d, v30.2d
+	WORD $0x4e7cd77b // fadd v27.2d, v27.2d, v28.2d
+	WORD $0x7e70db7b // faddp d27, v27.2d
+	WORD $0xfd00429b // str d27, [x20, #128]
+	WORD $0x3dc010db // ldr q27, [x6, #64]
+	WORD $0x3dc014dc // ldr q28, [x6, #80]
+	WORD $0x3dc018dd // ldr q29, [x6, #96]
+	WORD $0x3dc01cde // ldr q30, [x6, #112]
+	WORD $0x4e7dd77b // fadd v27.2d, v27.2d, v29.2d
+	WORD $0x4e7ed79c // fadd v28.2d, v28.2d, v30.2d
+	WORD $0x4e7cd77b // fadd v27.2d, v27.2d, v28.2d
+	WORD $0x7e70db7b // faddp d27, v27.2d
+	WORD $0xfd00829b // str d27, [x20, #256]
+	WORD $0x6e11422d // ext v13.16b, v17.16b, v17.16b, #8
+	WORD $0x6e12424f // ext v15.16b, v18.16b, v18.16b, #8
+	WORD $0x6eaf6652 // umax v18.4s, v18.4s, v15.4s
+	WORD $0x6ead6e2e // umin v14.4s, v17.4s, v13.4s
+	WORD $0x6eae6652 // umax v18.4s, v18.4s, v14.4s
+	WORD $0x6ead6631 // umax v17.4s, v17.4s, v13.4s
+	WORD $0x6e11622d // ext v13.16b, v17.16b, v17.16b, #4
+	WORD $0x6e12624f // ext v15.16b, v18.16b, v18.16b, #4
+	WORD $0x6eaf6652 // umax v18.4s, v18.4s, v15.4s
+	WORD $0x6ead6e2e // umin v14.4s, v17.4s, v13.4s
+	WORD $0x6eae6652 // umax v18.4s, v18.4s, v14.4s
+	WORD $0x6ead6631 // umax v17.4s, v17.4s, v13.4s
+	WORD $0xbd000011 // str s17, [x0, #0]
+	WORD $0xbd004012 // str s18, [x0, #64]
+	MOVD R1, R13
+	MOVD R11, R14
+at37:
+	WORD $0x4cdf29b4 // ld1 {v20.4s-v23.4s}, [x13], #64
+	WORD $0x6eb18e94 // cmeq v20.4s, v20.4s, v17.4s
+	WORD $0x6eb18eb5 // cmeq v21.4s, v21.4s, v17.4s
+	WORD $0x6eb18ed6 // cmeq v22.4s, v22.4s, v17.4s
+	WORD $0x6eb18ef7 // cmeq v23.4s, v23.4s, v17.4s
+	WORD $0x4eb51e98 // orr v24.16b, v20.16b, v21.16b
+	WORD $0x4eb71ed9 // orr v25.16b, v22.16b, v23.16b
+	WORD $0x4eb91f18 // orr v24.16b, v24.16b, v25.16b
+	WORD $0x6eb0ab18 // umaxv s24, v24.4s
+	WORD $0x1e26030c // fmov w12, s24
+	CBNZ R12, at38
+	SUBS $1, R14, R14
+	BNE at37
+	ADD R8, R1, R13
+	SUB $64, R13, R13
+	WORD $0x4cdf29b4 // ld1 {v20.4s-v23.4s}, [x13], #64
+	WORD $0x6eb18e94 // cmeq v20.4s, v20.4s, v17.4s
+	WORD $0x6eb18eb5 // cmeq v21.4s, v21.4s, v17.4s
+	WORD $0x6eb18ed6 // cmeq v22.4s, v22.4s, v17.4s
+	WORD $0x6eb18ef7 // cmeq v23.4s, v23.4s, v17.4s
+at38:
+	ADD $256, R7, R16
+	WORD $0x4c402a18 // ld1 {v24.4s-v27.4s}, [x16]
+	WORD $0x4ef41f18 // orn v24.16b, v24.16b, v20.16b
+	WORD $0x4ef51f39 // orn v25.16b, v25.16b, v21.16b
+	WORD $0x4ef61f5a // orn v26.16b, v26.16b, v22.16b
+	WORD $0x4ef71f7b // orn v27.16b, v27.16b, v23.16b
+	WORD $0x6eb96f18 // umin v24.4s, v24.4s, v25.4s
+	WORD $0x6ebb6f5a // umin v26.4s, v26.4s, v27.4s
+	WORD $0x6eba6f18 // umin v24.4s, v24.4s, v26.4s
+	WORD $0x6eb1ab18 // uminv s24, v24.4s
+	WORD $0x1e26030c // fmov w12, s24
+	SUB R1, R13, R13
+	LSR $2, R13, R13
+	SUB $16, R13, R13
+	ADD R13, R12, R12
+	MOVW R12, 128(R0)
+	ADD R8, R1, R1
+	ADD $4, R0, R0
+	ADD $8, R20, R20
+	SUBS $1, R2, R2
+	BNE at32
 	RET

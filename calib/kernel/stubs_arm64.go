@@ -23,3 +23,13 @@ func longRowsNEON(a *sums, e *float32, z *float32, n int, k int, p *params, flus
 //
 //go:noescape
 func longRowsENEON(a *sums, e *float32, z *float32, n int, k int, p *params, flushed *[3 * lanes / 2]float64)
+
+// shortProbsNEON fills the sums of groups of 4 rows of 4 ≤ k < 64 probabilities.
+//
+//go:noescape
+func shortProbsNEON(a *probSums, q *float32, k int, groups int, columns *[4 * columnK]float32)
+
+// longProbsNEON fills the sums of n ≤ 16 rows of k ≥ 64 probabilities.
+//
+//go:noescape
+func longProbsNEON(a *probSums, q *float32, n int, k int, flushed *[2 * lanes]float64)

@@ -37,7 +37,8 @@ var three = map[string]uint32{
 	"and.16b": 0x4e201c00, "bic.16b": 0x4e601c00, "orr.16b": 0x4ea01c00, "orn.16b": 0x4ee01c00,
 	"eor.16b": 0x6e201c00, "bit.16b": 0x6ea01c00,
 	"trn1.4s": 0x4e802800, "trn2.4s": 0x4e806800, "trn1.2d": 0x4ec02800, "trn2.2d": 0x4ec06800,
-	"fadd.2d": 0x4e60d400,
+	"fadd.2d": 0x4e60d400, "fcmgt.4s": 0x6ea0e400, "fmls.4s": 0x4ea0cc00,
+	"cmhi.4s": 0x6ea03400, "cmeq.4s": 0x6ea08c00, "umax.4s": 0x6ea06400,
 }
 
 // op is d = n op m.
@@ -53,8 +54,11 @@ func (a *asm) op(name string, d, n, m v) {
 // two are the instructions of one source.
 var two = map[string]uint32{
 	"fcvtl v%d.2d, v%d.2s": 0x0e617800, "fcvtl2 v%d.2d, v%d.4s": 0x4e617800, "faddp d%d, v%d.2d": 0x7e70d800,
-	"fmaxv s%d, v%d.4s": 0x6e30f800, "umaxv s%d, v%d.4s": 0x6eb0a800, "addv s%d, v%d.4s": 0x4eb1b800,
-	"shl v%d.4s, v%d.4s, #23": 0x4f375400, "dup v%d.4s, v%d.s[0]": 0x4e040400,
+	"fmaxv s%d, v%d.4s": 0x6e30f800, "umaxv s%d, v%d.4s": 0x6eb0a800, "uminv s%d, v%d.4s": 0x6eb1a800,
+	"addv s%d, v%d.4s":        0x4eb1b800,
+	"shl v%d.4s, v%d.4s, #23": 0x4f375400, "sshr v%d.4s, v%d.4s, #23": 0x4f290400,
+	"scvtf v%d.4s, v%d.4s": 0x4e21d800,
+	"dup v%d.4s, v%d.s[0]": 0x4e040400,
 }
 
 func (a *asm) of(name string, d, n v) {
@@ -63,6 +67,12 @@ func (a *asm) of(name string, d, n v) {
 		panic("no instruction " + name)
 	}
 	a.word(code|uint32(n)<<5|uint32(d), name, d, n)
+}
+
+// rotate moves the lanes down by some.
+func (a *asm) rotate(d, n v, lanes int) {
+	w := 0x6e004000 | uint32(4*lanes)<<11 | uint32(n)<<16 | uint32(n)<<5 | uint32(d)
+	a.word(w, "ext v%d.16b, v%d.16b, v%d.16b, #%d", d, n, n, 4*lanes)
 }
 
 func (a *asm) mov(d, n v) { a.op("orr.16b", d, n, n) }

@@ -12,7 +12,7 @@ const (
 // longRows fills the sums of n rows of k ≥ 64 scores. A lane of 16, in four registers, has every 16th element; flushed
 // has room for the three times 8 float64 that they go to.
 func longRows(a *asm, withE bool) {
-	function(a, "longRows", withE, 56)
+	logits(a, "longRows", withE)
 	a.line("MOVD n+24(FP), R%d", rRows)
 	a.line("MOVD k+32(FP), R%d", rLongK)
 	a.line("MOVD p+40(FP), R5")
@@ -37,7 +37,8 @@ func longRows(a *asm, withE bool) {
 	lastElements(a, withE)
 	wholeVectors(a, withE)
 	storeLong(a)
-	firstMaximum(a)
+	firstEqual(a, "fcmeq.4s", top, rZ)
+	a.line("MOVW R12, %d(R%d)", offArg, rSums)
 	a.line("ADD R8, R%d, R%d", rZ, rZ)
 	if withE {
 		a.line("ADD R8, R%d, R%d", rE, rE)
@@ -136,24 +137,17 @@ func wholeVectors(a *asm, withE bool) {
 		a.line("MOVD R%d, R15", rE)
 	}
 	a.line("MOVD R%d, R14", rWhole)
-	flush, vectors := a.label(), a.label()
-	a.here(flush)
-	a.line("MOVD $16, R12")
-	a.line("CMP R12, R14")
-	a.line("CSEL LT, R14, R12, R12")
-	a.line("SUB R12, R14, R14")
-	a.here(vectors)
-	for i := range 4 {
-		a.loadNext(longX, 13)
-		sumFour(a, i, withE, false)
-	}
-	a.line("SUBS $1, R12, R12")
-	a.line("BNE %s", vectors)
-	for i, lanes := range []v{longS, longD, longQ} {
-		flushLanes(a, lanes, 64*i)
-	}
-	clearLanes(a)
-	a.line("CBNZ R14, %s", flush)
+	upTo16(a, func() {
+		for i := range 4 {
+			a.loadNext(longX, 13)
+			sumFour(a, i, withE, false)
+		}
+	}, func() {
+		for i, lanes := range []v{longS, longD, longQ} {
+			flushLanes(a, lanes, 64*i)
+		}
+		clearLanes(a)
+	})
 }
 
 // flushLanes adds lanes j and then j+8 to the j-th of the 8 float64 at offset at.
@@ -190,41 +184,43 @@ func storeLong(a *asm) {
 	a.storeWord(inverse, rSums, offInverse)
 }
 
-// firstMaximum stores the index of the first element equal to the maximum, -1 where none is.
-func firstMaximum(a *asm) {
-	scan, found, each, none, store := a.label(), a.label(), a.label(), a.label(), a.label()
-	a.line("MOVD R%d, R13", rZ)
-	a.line("MOVD R%d, R14", rWhole)
-	a.line("ADD R8, R%d, R15", rZ)
-	a.here(scan)
-	a.loadFourNext(16, 13)
-	for i := range 4 {
-		a.op("fcmeq.4s", 16+v(i), 16+v(i), top)
+// firstEqual sets R12 to the index of the first element of a row that equals a maximum.
+func firstEqual(a *asm, equal string, top v, rRow int) {
+	scan, found := a.label(), a.label()
+	compare := func() {
+		a.loadFourNext(20, 13)
+		for i := range v(4) {
+			a.op(equal, 20+i, 20+i, top)
+		}
 	}
-	a.op("orr.16b", 16, 16, 17)
-	a.op("orr.16b", 18, 18, 19)
-	a.op("orr.16b", 16, 16, 18)
-	a.of("umaxv s%d, v%d.4s", 16, 16)
-	a.general(12, 16)
+	a.line("MOVD R%d, R13", rRow)
+	a.line("MOVD R%d, R14", rWhole)
+	a.here(scan)
+	compare()
+	a.op("orr.16b", 24, 20, 21)
+	a.op("orr.16b", 25, 22, 23)
+	a.op("orr.16b", 24, 24, 25)
+	a.of("umaxv s%d, v%d.4s", 24, 24)
+	a.general(12, 24)
 	a.line("CBNZ R12, %s", found)
 	a.line("SUBS $1, R14, R14")
 	a.line("BNE %s", scan)
-	a.line("B %s", each)
+	a.line("ADD R8, R%d, R13", rRow)
+	a.line("SUB $64, R13, R13") // the last 16
+	compare()
 	a.here(found)
-	a.line("SUB $64, R13, R13")
-	a.here(each)
-	a.line("CMP R15, R13")
-	a.line("BEQ %s", none)
-	a.line("FMOVS (R13), F16")
-	a.line("ADD $4, R13, R13")
-	a.line("FCMPS F8, F16")
-	a.line("BNE %s", each)
-	a.line("SUB R%d, R13, R12", rZ)
-	a.line("LSR $2, R12, R12")
-	a.line("SUB $1, R12, R12")
-	a.line("B %s", store)
-	a.here(none)
-	a.line("MOVD $-1, R12")
-	a.here(store)
-	a.line("MOVW R12, %d(R%d)", offArg, rSums)
+	a.line("ADD $%d, R%d, R16", atIndexes, rTable)
+	a.loadFour(24, 16)
+	for i := range v(4) {
+		a.op("orn.16b", 24+i, 24+i, 20+i)
+	}
+	a.op("umin.4s", 24, 24, 25)
+	a.op("umin.4s", 26, 26, 27)
+	a.op("umin.4s", 24, 24, 26)
+	a.of("uminv s%d, v%d.4s", 24, 24)
+	a.general(12, 24)
+	a.line("SUB R%d, R13, R13", rRow)
+	a.line("LSR $2, R13, R13")
+	a.line("SUB $16, R13, R13")
+	a.line("ADD R13, R12, R12")
 }

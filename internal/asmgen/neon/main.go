@@ -14,9 +14,11 @@ const (
 	offS, offD, offQ, offInverse        = 320, 448, 576, 704
 )
 
-// The file's constants, one word each, and 32 words of which the last 16 are ones: masks of the last elements.
+// The file's constants, one word each, 32 words of which the last 16 are ones, masks of the last elements, and the
+// numbers from 0 to 15.
 const (
-	atMagic, atBias, atZeroScale, atSumP2, atInfinity, atExp, atMasks = 0, 4, 8, 12, 16, 20, 64
+	atMagic, atBias, atZeroScale, atSumP2, atInfinity, atExp, atLn, atMasks = 0, 4, 8, 12, 16, 20, 44, 128
+	atFloor, atSqrtHalf, atExponent, atLn2, atIndexes, tableBytes           = 76, 80, 84, 88, 256, 320
 )
 
 func table() map[int]uint32 {
@@ -32,8 +34,19 @@ func table() map[int]uint32 {
 	} {
 		words[atExp+4*i] = math.Float32bits(c)
 	}
+	for i, c := range []float32{
+		0x1.65bc38p-4, -0x1.250168p-3, 0x1.3185b2p-3, -0x1.535da8p-3, 0x1.98d2c0p-3, -0x1.000498p-2, 0x1.5556f4p-2,
+		-0x1.fffffap-2,
+	} {
+		words[atLn+4*i] = math.Float32bits(c)
+	}
+	words[atFloor] = math.Float32bits(0x1p-120)
+	words[atSqrtHalf] = 0x3f3504f3
+	words[atExponent] = 0xff800000
+	words[atLn2] = math.Float32bits(0x1.62e430p-1)
 	for i := range 16 {
 		words[atMasks+4*(16+i)] = math.MaxUint32
+		words[atIndexes+4*i] = uint32(i)
 	}
 	return words
 }
@@ -44,16 +57,18 @@ func main() {
 	a := &asm{}
 	fmt.Fprint(a, header, "#include \"textflag.h\"\n\n")
 	words := table()
-	for at := 0; at < atMasks+4*32; at += 4 {
+	for at := 0; at < tableBytes; at += 4 {
 		if w, ok := words[at]; ok {
 			fmt.Fprintf(a, "DATA constants<>+%d(SB)/4, $0x%08x\n", at, w)
 		}
 	}
-	fmt.Fprintf(a, "GLOBL constants<>(SB), RODATA|NOPTR, $%d\n", atMasks+4*32)
+	fmt.Fprintf(a, "GLOBL constants<>(SB), RODATA|NOPTR, $%d\n", tableBytes)
 	for _, withE := range []bool{false, true} {
 		shortRows(a, withE)
 		longRows(a, withE)
 	}
+	shortProbs(a)
+	longProbs(a)
 	write(*out, a.String())
 	write(*stubs, header+declarations)
 }
@@ -91,6 +106,16 @@ func longRowsNEON(a *sums, e *float32, z *float32, n int, k int, p *params, flus
 //
 //go:noescape
 func longRowsENEON(a *sums, e *float32, z *float32, n int, k int, p *params, flushed *[3 * lanes / 2]float64)
+
+// shortProbsNEON fills the sums of groups of 4 rows of 4 ≤ k < 64 probabilities.
+//
+//go:noescape
+func shortProbsNEON(a *probSums, q *float32, k int, groups int, columns *[4 * columnK]float32)
+
+// longProbsNEON fills the sums of n ≤ 16 rows of k ≥ 64 probabilities.
+//
+//go:noescape
+func longProbsNEON(a *probSums, q *float32, n int, k int, flushed *[2 * lanes]float64)
 `
 
 // Registers that all functions share. The general ones hold pointers and counts.
@@ -108,15 +133,37 @@ const (
 // log2(e)/t = hi + lo, and 1/hi.
 var hi, lo, inverseHi = lane{parameters, 0}, lane{parameters, 1}, lane{parameters, 2}
 
-func function(a *asm, name string, withE bool, args int) {
+// begin begins a function with so many bytes of arguments.
+func begin(a *asm, name string, args int) {
+	fmt.Fprintf(a, "\nTEXT ·%sNEON(SB), NOSPLIT, $0-%d\n", name, args)
+	a.line("MOVD $constants<>(SB), R%d", rTable)
+}
+
+// logits begins a function of logits.
+func logits(a *asm, name string, withE bool) {
 	if withE {
 		name += "E"
 	}
-	fmt.Fprintf(a, "\nTEXT ·%sNEON(SB), NOSPLIT, $0-%d\n", name, args)
+	begin(a, name, 56)
 	a.line("MOVD a+0(FP), R%d", rSums)
 	a.line("MOVD e+8(FP), R%d", rE)
 	a.line("MOVD z+16(FP), R%d", rZ)
-	a.line("MOVD $constants<>(SB), R%d", rTable)
+}
+
+// upTo16 does a thing R14 times, and another after each 16 times and at the end.
+func upTo16(a *asm, do, flush func()) {
+	outer, inner := a.label(), a.label()
+	a.here(outer)
+	a.line("MOVD $16, R12")
+	a.line("CMP R12, R14")
+	a.line("CSEL LT, R14, R12, R12")
+	a.line("SUB R12, R14, R14")
+	a.here(inner)
+	do()
+	a.line("SUBS $1, R12, R12")
+	a.line("BNE %s", inner)
+	flush()
+	a.line("CBNZ R14, %s", outer)
 }
 
 // constant loads a word of the table into all lanes.
