@@ -84,7 +84,7 @@ func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) (rows
 	v.contest.rivals[c.K] = r
 	b := r.inboxes[c.Slice]
 	if b == nil {
-		fresh := newInbox()
+		fresh := newInbox(nil)
 		b = &fresh
 		r.inboxes[c.Slice] = b
 	}
@@ -92,7 +92,7 @@ func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) (rows
 	if late {
 		lateRows = set.LabelledRows()
 	}
-	return rowsOf(set), b.put(pane, c.PredictionPane, newWaiting(slices.Clone(c.Set), set), set, lateRows)
+	return rowsOf(set), b.put(pane, c.PredictionPane, newWaiting(c.Set, set), lateRows)
 }
 
 // countDropped counts the predictions of a cell of another K.
@@ -417,7 +417,7 @@ func (c *contest) restore(r *binenc.Reader, shape acc.Config) error {
 		}
 		c.rivals[shape.K] = x
 		for range r.Count(2, binenc.MaxItems) {
-			name, b := r.String(binenc.MaxName), newInbox()
+			name, b := r.String(binenc.MaxName), newInbox(nil)
 			if err := b.restorePending(r, x.shape); err != nil {
 				return err
 			}

@@ -10,65 +10,148 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// inbox holds cells until their label pane is processed, encoded: that is a tenth of the memory.
+// inbox holds cells until their label pane is processed. Most are encoded: that is a tenth of the memory.
 type inbox struct {
-	pending map[int64]map[int64]waiting // label pane → prediction pane
-	late    map[int64]int64             // label pane → late rows in pending
+	pending map[int64]map[int64]*waiting // label pane → prediction pane
+	late    map[int64]int64              // label pane → late rows in pending
+	open    *openCells                   // nil: all are encoded
 }
 
-// waiting is an encoded acc.Set and the number of its predictions.
+func newInbox(open *openCells) inbox {
+	return inbox{map[int64]map[int64]*waiting{}, map[int64]int64{}, open}
+}
+
+// waiting is a cell: encoded, decoded or both.
 type waiting struct {
-	set         []byte
+	data        []byte
+	set         *acc.Set
 	predictions int64
+	bytes       int // of set, as openCells counts them
 }
 
-func newInbox() inbox { return inbox{map[int64]map[int64]waiting{}, map[int64]int64{}} }
+// newWaiting is a cell whose encoding has been decoded as set. It shares the memory of both.
+func newWaiting(data []byte, set *acc.Set) *waiting {
+	seen, _ := set.SeenRows()
+	return &waiting{data: data, set: set, predictions: seen}
+}
 
-// put merges a cell with those that other shards sent for the same panes. set is the cell decoded, nil where the caller
-// has not decoded it.
-func (b *inbox) put(labelPane, predictionPane int64, c waiting, set *acc.Set, late int64) error {
+func (c *waiting) decoded() (*acc.Set, error) {
+	if c.set != nil {
+		return c.set, nil
+	}
+	set := new(acc.Set)
+	return set, set.UnmarshalBinary(c.data)
+}
+
+func (c *waiting) encoded() []byte {
+	if c.data == nil {
+		data, err := c.set.AppendBinary(nil)
+		if err != nil {
+			panic("a set that was decoded cannot be encoded: " + err.Error())
+		}
+		c.data = slices.Clone(data)
+	}
+	return c.data
+}
+
+// plus merges another cell into c.
+func (c *waiting) plus(o *waiting) error {
+	sum, err := c.decoded()
+	if err != nil {
+		return err
+	}
+	set, err := o.decoded()
+	if err != nil {
+		return err
+	}
+	if err := sum.Merge(set); err != nil {
+		return err
+	}
+	c.data, c.set, c.predictions = nil, sum, c.predictions+o.predictions
+	return nil
+}
+
+// openCells are the cells of a task that stay decoded, since the next shard's will be merged with them: the latest of
+// whole model versions, of so many bytes. In which form a cell waits reaches no result.
+type openCells struct {
+	cells []*waiting // in the order in which they came
+	bytes int
+}
+
+const (
+	maxOpenBytes = 16 << 20
+	maxOpenCells = 1 << 10
+)
+
+// keep lets a cell stay decoded, and encodes those that came first where they are too many.
+func (o *openCells) keep(c *waiting) {
+	if o == nil {
+		c.encoded()
+		c.set = nil
+		return
+	}
+	if c.bytes == 0 {
+		o.cells = append(o.cells, c)
+	}
+	o.count(c, c.set.Memory())
+	for len(o.cells) > 0 {
+		first := o.cells[0]
+		if first.bytes > 0 && o.bytes <= maxOpenBytes && len(o.cells) <= maxOpenCells {
+			return
+		}
+		if first.bytes > 0 {
+			first.encoded()
+			o.release(first)
+		}
+		o.cells = slices.Delete(o.cells, 0, 1)
+	}
+}
+
+// release ends the stay of a cell's decoded form.
+func (o *openCells) release(c *waiting) {
+	if c.bytes > 0 {
+		o.count(c, 0)
+	}
+	c.set = nil
+}
+
+func (o *openCells) count(c *waiting, bytes int) {
+	o.bytes += bytes - c.bytes
+	c.bytes = bytes
+}
+
+// put merges a cell with those that other shards sent for the same panes. It keeps no part of the encoding.
+func (b *inbox) put(labelPane, predictionPane int64, c *waiting, late int64) error {
 	cells := b.pending[labelPane]
 	if cells == nil {
-		cells = map[int64]waiting{}
+		cells = map[int64]*waiting{}
 		b.pending[labelPane] = cells
 	}
 	if late != 0 {
 		b.late[labelPane] += late
 	}
-	if have, ok := cells[predictionPane]; ok {
-		var err error
-		if c, err = have.plus(c, set); err != nil {
+	have := cells[predictionPane]
+	if have == nil {
+		c.data = slices.Clone(c.data)
+		cells[predictionPane] = c
+		have = c
+	} else {
+		if err := have.plus(c); err != nil {
 			return err
 		}
+		b.open.release(c)
 	}
-	cells[predictionPane] = c
+	if have.set != nil { // as it is but where it has come encoded from another inbox
+		b.open.keep(have)
+	}
 	return nil
-}
-
-// plus returns the merged cells; set is o decoded, or nil.
-func (c waiting) plus(o waiting, set *acc.Set) (waiting, error) {
-	var sum acc.Set
-	if err := sum.UnmarshalBinary(c.set); err != nil {
-		return c, err
-	}
-	if set == nil {
-		set = new(acc.Set)
-		if err := set.UnmarshalBinary(o.set); err != nil {
-			return c, err
-		}
-	}
-	if err := sum.Merge(set); err != nil {
-		return c, err
-	}
-	data, err := sum.AppendBinary(make([]byte, 0, len(c.set)+len(o.set)))
-	return waiting{slices.Clone(data), c.predictions + o.predictions}, err
 }
 
 // move moves a label pane's cells to another inbox.
 func (b *inbox) move(labelPane int64, to *inbox) error {
 	late := b.late[labelPane]
 	for _, p := range slices.Sorted(maps.Keys(b.pending[labelPane])) {
-		if err := to.put(labelPane, p, b.pending[labelPane][p], nil, late); err != nil {
+		if err := to.put(labelPane, p, b.pending[labelPane][p], late); err != nil {
 			return err
 		}
 		late = 0
@@ -91,10 +174,11 @@ func (b *inbox) take(pane, length int64) (stage.Pane, error) {
 	in := stage.Pane{Index: pane, End: (pane + 1) * length, Late: b.late[pane]}
 	cells := b.pending[pane]
 	for _, p := range slices.Sorted(maps.Keys(cells)) {
-		set := new(acc.Set)
-		if err := set.UnmarshalBinary(cells[p].set); err != nil {
+		set, err := cells[p].decoded()
+		if err != nil {
 			return in, err
 		}
+		b.open.release(cells[p])
 		in.Cells = append(in.Cells, stage.Cell{PredictionPane: p, Set: set})
 		in.Labelled += set.LabelledRows()
 		in.Rows = append(in.Rows, set.TakeSample()...)
@@ -112,7 +196,7 @@ func (b *inbox) appendPending(dst []byte) []byte {
 		dst = binenc.AppendVarint(binenc.AppendVarint(dst, l), b.late[l])
 		dst = binenc.AppendUvarint(dst, uint64(len(cells)))
 		for _, p := range slices.Sorted(maps.Keys(cells)) {
-			dst = binenc.AppendBytes(binenc.AppendVarint(dst, p), cells[p].set)
+			dst = binenc.AppendBytes(binenc.AppendVarint(dst, p), cells[p].encoded())
 		}
 	}
 	return dst
@@ -122,7 +206,7 @@ func (b *inbox) appendPending(dst []byte) []byte {
 func (b *inbox) restorePending(r *binenc.Reader, shape acc.Config) error {
 	for range r.Count(3, binenc.MaxItems) {
 		l, late := r.Varint(), r.Varint()
-		cells := map[int64]waiting{}
+		cells := map[int64]*waiting{}
 		for range r.Count(2, binenc.MaxItems) {
 			p, set := r.Varint(), new(acc.Set)
 			data := slices.Clone(r.Bytes(binenc.MaxBytes))
@@ -136,6 +220,7 @@ func (b *inbox) restorePending(r *binenc.Reader, shape acc.Config) error {
 				return err
 			}
 			cells[p] = newWaiting(data, set)
+			cells[p].set = nil
 		}
 		b.pending[l] = cells
 		if late != 0 {
@@ -143,10 +228,4 @@ func (b *inbox) restorePending(r *binenc.Reader, shape acc.Config) error {
 		}
 	}
 	return r.Err()
-}
-
-// newWaiting is a cell whose encoding has been decoded as set.
-func newWaiting(data []byte, set *acc.Set) waiting {
-	seen, _ := set.SeenRows()
-	return waiting{data, seen}
 }

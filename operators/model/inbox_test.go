@@ -55,15 +55,16 @@ func BenchmarkInbox(b *testing.B) {
 	for i := range cells {
 		cells[i] = cellOf(b, uint64(i), rows)
 	}
+	var open openCells
 	before := testsize.Processor(b)
 	for b.Loop() {
-		in := newInbox()
+		in := newInbox(&open)
 		for _, data := range cells {
 			set := new(acc.Set)
 			if err := set.UnmarshalBinary(data); err != nil {
 				b.Fatal(err)
 			}
-			if err := in.put(1, 1, newWaiting(data, set), set, 0); err != nil {
+			if err := in.put(1, 1, newWaiting(data, set), 0); err != nil {
 				b.Fatal(err)
 			}
 		}

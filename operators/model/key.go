@@ -44,7 +44,11 @@ type keyState struct {
 func (v *version) key(slice string, cfg *Config) *keyState {
 	k := v.keys[slice]
 	if k == nil {
-		k = &keyState{Key: stage.Key{Version: &v.Version, Slice: slice, K: v.K}, inbox: newInbox()}
+		open := cfg.open
+		if slice != "" {
+			open = nil
+		}
+		k = &keyState{Key: stage.Key{Version: &v.Version, Slice: slice, K: v.K}, inbox: newInbox(open)}
 		k.begin(v, cfg)
 		v.keys[slice] = k
 	}
@@ -85,8 +89,8 @@ func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *Config)
 	if late {
 		lateRows = set.LabelledRows()
 	}
-	cell := newWaiting(slices.Clone(c.Set), set)
-	return rowsOf(set), v.inboxOf(c.Slice, cfg).put(labelPane, c.PredictionPane, cell, set, lateRows)
+	cell := newWaiting(c.Set, set)
+	return rowsOf(set), v.inboxOf(c.Slice, cfg).put(labelPane, c.PredictionPane, cell, lateRows)
 }
 
 // rowsOf is about how many rows a cell has: predictions, or labels that came after them.

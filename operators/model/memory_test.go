@@ -406,6 +406,7 @@ func TestMemoryOfKeys(t *testing.T) {
 		x.stats, x.outbox = nil, nil
 		all := testsize.HeapInUse()
 		delete(v.keys, "")
+		*x.task.cfg.open = openCells{} // its cells
 		live := testsize.HeapInUse() - before
 		got, want = all-before-live, l.liveBytes(t, panes, true)
 		t.Logf("K = %d, %.0f rows a minute: %.0f bytes a version, the formula says %.0f", l.k, l.minute, got, want)

@@ -63,6 +63,7 @@ type Config struct {
 	Fits        refit.Pool // shared by all tasks of a process; nil = a pool of its own
 
 	table []namedStage
+	open  *openCells
 }
 
 // Task processes one partition of the panes topic. See the package documentation.
@@ -182,6 +183,7 @@ func NewTask(cfg Config, partition int, counts *pipeline.Counts, log *slog.Logge
 	}
 	t.heads = finetune.New(t.env, cfg.Trigger, cfg.Heads)
 	t.refits = refit.New(t.env, cfg.Refit, refit.Deps{Pool: cfg.Fits, MaxBytes: cfg.MaxBytes, Build: cfg.Build})
+	t.cfg.open = &openCells{}
 	t.cfg.table = stagesOf(&t.cfg, t.env)
 	t.alert = alert.New(t.env, int64(cfg.Hold))
 	return t

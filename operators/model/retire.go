@@ -27,7 +27,7 @@ func (t *stepper) retire(column, value string, end int64) error {
 	for _, pane := range slices.Sorted(maps.Keys(k.pending)) {
 		b := t.pendingSlices[name]
 		if b == nil {
-			fresh := newInbox()
+			fresh := newInbox(nil)
 			b = &fresh
 			t.pendingSlices[name] = b
 		}

@@ -48,7 +48,7 @@ func (v *version) inboxOf(slice string, cfg *Config) *inbox {
 	}
 	b := v.pendingSlices[slice]
 	if b == nil {
-		fresh := newInbox()
+		fresh := newInbox(nil)
 		b = &fresh
 		v.pendingSlices[slice] = b
 	}

@@ -92,7 +92,7 @@ func (v *version) restoreHeavy(r *binenc.Reader, cfg *Config) error {
 		}
 	}
 	for range r.Count(2, binenc.MaxItems) {
-		slice, b := r.String(binenc.MaxName), newInbox()
+		slice, b := r.String(binenc.MaxName), newInbox(nil)
 		if err := b.restorePending(r, v.Shape); err != nil {
 			return fmt.Errorf("slice %q: %w", slice, err)
 		}
