@@ -149,6 +149,31 @@ func TestWatermarkBySource(t *testing.T) {
 	want("a new topic", 4990)
 }
 
+// TestPromisesOfIdleSources: what the sources of one input have promised holds when all of them are at their ends, and
+// another input goes on.
+func TestPromisesOfIdleSources(t *testing.T) {
+	w := NewWatermark(2, 10)
+	s := &Shard{ShardSpec: ShardSpec{Watermark: w, Host: Host{Counts: NewCounts()}}}
+	for p, promise := range []Time{700, 900} {
+		m, _, err := w.source(Logits, from(int32(p), 2, 5, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Observe(Logits, 400)
+		m.newest = 400
+		s.control(Logits, m, promise, nil)
+	}
+	s.control(Labels, nil, 900, nil)
+	for p := range int32(2) {
+		if err := w.sourceIdle(Logits, from(p, 2, 6, 0), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, _ := w.Advance(100); got != 900 {
+		t.Errorf("watermark %d, want 900", got)
+	}
+}
+
 // twoSources is a watermark of one input, with rows as late as 10, to which two sources have brought a row each: the
 // first at 1000, the second at 400.
 func twoSources(t *testing.T) *Watermark {

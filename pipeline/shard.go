@@ -211,14 +211,14 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 // control takes a control record, whose time may be unreadable.
 func (s *Shard) control(in Input, src *sourceMark, t Time, err error) {
 	s.Counts.Add(CountControl, 1)
-	switch {
-	case err != nil:
+	if err != nil {
 		s.Out.Refuse("control", err.Error())
-	case src != nil:
-		src.control = max(src.control, t)
-	default:
-		s.Watermark.Control(in, t)
+		return
 	}
+	if src != nil {
+		src.control = max(src.control, t)
+	}
+	s.Watermark.Control(in, t) // counts where all sources are idle, as the newest row does
 }
 
 // from finds the source of a message of the repartition stage; nil where another sent it. fresh is false where there is

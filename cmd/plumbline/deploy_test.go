@@ -13,10 +13,10 @@ import (
 	"github.com/plumbline/plumbline/internal/engine"
 )
 
-// deploy writes a configuration file, of keyed topics, and makes the topics that it names.
+// deploy writes a configuration file, of keyed topics where it does not say, and makes the topics that it names.
 func deploy(t *testing.T, text string) (path string, cfg config.Config) {
 	t.Helper()
-	if strings.Contains(text, "topics: {keyed: true") {
+	if strings.Contains(text, "topics: {keyed: ") {
 		// It says so itself.
 	} else if strings.Contains(text, "topics: {") {
 		text = strings.Replace(text, "topics: {", "topics: {keyed: true, ", 1)

@@ -47,7 +47,7 @@ func TestPartitionsAddedWhileRunning(t *testing.T) {
 		t.Run(topic, func(t *testing.T) {
 			t.Parallel()
 			brokers := kafkatest.Start(t)
-			_, cfg := repartitionConfig(t, brokers, 2)
+			_, cfg := repartitionConfig(t, brokers, 2, true)
 			rt := engine.New(cfg, slog.New(slog.DiscardHandler))
 			rt.WatchEvery = 100 * time.Millisecond
 			ctx, cancel := context.WithCancel(context.Background())
@@ -75,9 +75,6 @@ func TestTopicsChangedBetweenRuns(t *testing.T) {
 		want   string
 	}{
 		"nothing": {func(*testing.T, []string, *config.Config) {}, ""},
-		"unkeyed": {func(t *testing.T, brokers []string, cfg *config.Config) {
-			grow(t, brokers, cfg.Topics.LogitsUnkeyed, 5)
-		}, ""},
 		"both inputs": {func(t *testing.T, brokers []string, cfg *config.Config) {
 			grow(t, brokers, cfg.Topics.Logits, 4)
 			grow(t, brokers, cfg.Topics.Labels, 4)
@@ -93,13 +90,13 @@ func TestTopicsChangedBetweenRuns(t *testing.T) {
 			cfg.Topics.Logits = "other"
 		}, `topics.logits is "other", the state of group plumbline is of "plumbline.logits"`},
 		"no labels": {func(_ *testing.T, _ []string, cfg *config.Config) {
-			cfg.Topics.Labels, cfg.Topics.LabelsUnkeyed = "", ""
+			cfg.Topics.Labels = ""
 		}, `topics.labels is "", the state`},
 	} {
 		for _, store := range []string{pipeline.StoreDirectory, pipeline.StoreTopic} {
 			t.Run(name+" "+store, func(t *testing.T) {
 				brokers := kafkatest.Start(t)
-				_, cfg := repartitionConfig(t, brokers, 2)
+				_, cfg := repartitionConfig(t, brokers, 2, true)
 				cfg.Checkpoints.Store = store
 				if store == pipeline.StoreTopic {
 					kafkatest.CreateTopics(t, brokers, 2, cfg.Topics.Checkpoints)
@@ -133,7 +130,7 @@ func TestPauseAndResume(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	brokers := kafkatest.Start(t)
-	_, cfg := repartitionConfig(t, brokers, 2)
+	_, cfg := repartitionConfig(t, brokers, 2, true)
 	cfg.HTTP.Control, cfg.EventTime.IdleTimeout = true, 300*time.Millisecond
 	rows := batchtest.Rows(3, batchtest.Options{N: 400, MaxLag: 5 * batchtest.Second, Sharpness: 2, Regions: 2})
 	for i := range rows[200:] { // far enough that nothing is late: idle inputs close the pane of the newest row
@@ -141,7 +138,7 @@ func TestPauseAndResume(t *testing.T) {
 		rows[200+i].LabelTS += 60 * batchtest.Second
 	}
 	byID := func(_ int, r *batchtest.Row) int { return pipeline.PartitionOf([]byte(r.ID), 2) }
-	sendRows(t, brokers, "", 2, rows[:200], rows[199].TS, byID)
+	sendRows(t, brokers, 2, rows[:200], rows[199].TS, byID)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +172,7 @@ func TestPauseAndResume(t *testing.T) {
 		t.Fatalf("pause: %d %s %s", code, out, stderr)
 	}
 	before := rt.Status()
-	sendRows(t, brokers, "", 2, rows[200:], rows[399].TS+50*batchtest.Second, byID)
+	sendRows(t, brokers, 2, rows[200:], rows[399].TS+50*batchtest.Second, byID)
 	eventually.True(t, "a lag is seen while records wait", func() bool { // the log's end is asked for now and then
 		_, m := get("/metrics")
 		return strings.Contains(m, `plumbline_lag_offsets{input="logits",partition="0",task="shard"} `) &&

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/testsize"
@@ -21,24 +23,22 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// repartitionConfig is a configuration with unkeyed topics in which nothing depends on the wall clock, for labels that
-// come up to 20 s after their predictions: in a partition to which rows are sent in two halves, each in order of the
+// repartitionConfig is a configuration in which nothing depends on the wall clock, for labels that come up to 20 s after their predictions: in a partition to which rows are sent in two halves, each in order of the
 // labels' times, those of the second go back by so much.
-func repartitionConfig(t *testing.T, brokers []string, partitions int) (path string, cfg config.Config) {
+func repartitionConfig(t *testing.T, brokers []string, partitions int, keyed bool) (path string, cfg config.Config) {
 	t.Helper()
 	return deploy(t, fmt.Sprintf(`
 kafka: {brokers: [%q], partitions: %d}
-topics: {logits_unkeyed: plumbline.logits-unkeyed, labels_unkeyed: plumbline.labels-unkeyed}
+topics: {keyed: %t}
 event_time: {idle_timeout: 0s, max_ahead: 0s, allowed_lateness: 20s}
 http: {listen: ""}
 slices: {columns: [region]}
 checkpoints: {dir: %q, interval: 100ms}
-`, brokers[0], partitions, t.TempDir()))
+`, brokers[0], partitions, keyed, t.TempDir()))
 }
 
-// sendRows writes predictions and labels of rows to partitions of topics with the suffix, and then the promise that
-// nothing before until follows. place says where row i goes.
-func sendRows(t *testing.T, brokers []string, suffix string, partitions int, rows []batchtest.Row, until int64,
+// sendRows writes predictions and labels of rows to partitions of the topics, and then the promise that nothing before until follows. place says where row i goes.
+func sendRows(t *testing.T, brokers []string, partitions int, rows []batchtest.Row, until int64,
 	place func(i int, r *batchtest.Row) int) {
 	t.Helper()
 	parts := make([][]batchtest.Row, partitions)
@@ -48,12 +48,9 @@ func sendRows(t *testing.T, brokers []string, suffix string, partitions int, row
 	}
 	var ms []kafka.Message
 	for p, part := range parts {
-		for _, m := range messagesOf(t, part, p) {
-			m.Topic += suffix
-			ms = append(ms, m)
-		}
+		ms = append(ms, messagesOf(t, part, p)...)
 		for _, topic := range []string{"logits", "labels"} {
-			ms = append(ms, kafka.Message{Topic: "plumbline." + topic + suffix, Partition: p, Value: []byte{},
+			ms = append(ms, kafka.Message{Topic: "plumbline." + topic, Partition: p, Value: []byte{},
 				Time:    time.Unix(0, until),
 				Headers: []kafka.Header{{Key: pipeline.WatermarkHeader, Value: strconv.AppendInt(nil, until, 10)}}})
 		}
@@ -71,8 +68,8 @@ func drainedAt(t *testing.T, rt *engine.Engine, until int64) *engine.ProcessStat
 	})
 }
 
-// TestRepartition runs the same rows keyed and unkeyed, these with a restart between that reads everything again, and
-// compares the state. The repartition stage alone comes first, so that its sources are far apart.
+// TestRepartition runs the same rows keyed and anywhere, these with a restart between that reads everything again, and
+// compares the models' states. The repartition stage alone comes first, so that its sources are far apart.
 func TestRepartition(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -86,18 +83,18 @@ func TestRepartition(t *testing.T) {
 	}
 
 	keyed := kafkatest.Start(t)
-	_, cfg := repartitionConfig(t, keyed, partitions)
-	sendRows(t, keyed, "", partitions, rows, until,
+	_, cfg := repartitionConfig(t, keyed, partitions, true)
+	sendRows(t, keyed, partitions, rows, until,
 		func(_ int, r *batchtest.Row) int { return pipeline.PartitionOf([]byte(r.ID), partitions) })
 	rt, stop := start(t, cfg, all)
 	want := drainedAt(t, rt, until)
 	stop()
 
 	unkeyed := kafkatest.Start(t)
-	path, cfg := repartitionConfig(t, unkeyed, partitions)
+	path, cfg := repartitionConfig(t, unkeyed, partitions, false)
 	half := rows[750].TS
 	anywhere := func(i int, _ *batchtest.Row) int { return i / 10 % partitions }
-	sendRows(t, unkeyed, "-unkeyed", partitions, rows[:750], half, anywhere)
+	sendRows(t, unkeyed, partitions, rows[:750], half, anywhere)
 	rt, stop = start(t, cfg, engine.Stages{Repartition: true})
 	st := drainedAt(t, rt, 0)
 	stop()
@@ -105,7 +102,7 @@ func TestRepartition(t *testing.T) {
 		t.Errorf("%d predictions repartitioned, want 750: %v", n, st.Counts)
 	}
 	first := 0
-	for _, m := range kafkatest.ReadAll(t, unkeyed, cfg.Topics.Logits) {
+	for _, m := range kafkatest.ReadAll(t, unkeyed, scale.Topic(&cfg, cfg.Topics.Logits, partitions)) {
 		news := func(h kafka.Header) bool { return h.Key == pipeline.SourceIdleHeader } // not made of a message
 		if !slices.ContainsFunc(m.Headers, news) {
 			first++
@@ -115,12 +112,12 @@ func TestRepartition(t *testing.T) {
 	drainedAt(t, rt, half)
 	stop()
 	forgetOffsets(t, unkeyed, cfg, partitions)
-	sendRows(t, unkeyed, "-unkeyed", partitions, rows[750:], until, anywhere)
+	sendRows(t, unkeyed, partitions, rows[750:], until, anywhere)
 	rt, stop = start(t, cfg, all)
 	got := drainedAt(t, rt, until)
 	stop()
-	if got.StateHash != want.StateHash || got.StateHash == "" {
-		t.Errorf("state hash %s, of the keyed rows %s", got.StateHash, want.StateHash)
+	if !maps.Equal(got.Models, want.Models) || len(want.Models) == 0 {
+		t.Errorf("state hashes %v, of the keyed rows %v", got.Models, want.Models)
 	}
 	for _, name := range []string{"predictions", "labels", "labelled", "late", "duplicates", "corrections"} {
 		if got.Counts[name] != want.Counts[name] {
@@ -133,9 +130,8 @@ func TestRepartition(t *testing.T) {
 	if got.Unaccounted != 0 || len(kafkatest.ReadAll(t, unkeyed, cfg.Topics.DeadLetter)) != 0 {
 		t.Errorf("%d rows unaccounted, counts %v", got.Unaccounted, got.Counts)
 	}
-	res := replayOfTopics(t, path)
-	if res.StateHash != want.StateHash {
-		t.Errorf("replay: state hash %s, want %s", res.StateHash, want.StateHash)
+	if res := replayOfTopics(t, path); res.StateHash != got.StateHash {
+		t.Errorf("replay: state hash %s, want %s", res.StateHash, got.StateHash)
 	}
 }
 
@@ -148,13 +144,13 @@ func reason(counts map[string]any, name, of string) int64 {
 func forgetOffsets(t *testing.T, brokers []string, cfg config.Config, partitions int) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Transport: &kafka.Transport{}}
-	for in, topic := range map[string]string{"logits": cfg.Topics.LogitsUnkeyed, "labels": cfg.Topics.LabelsUnkeyed} {
+	for in, topic := range map[string]string{"logits": cfg.Topics.Logits, "labels": cfg.Topics.Labels} {
 		var offsets []kafka.OffsetCommit
 		for p := range partitions {
 			offsets = append(offsets, kafka.OffsetCommit{Partition: p, Offset: 0})
 		}
 		res, err := client.OffsetCommit(context.Background(), &kafka.OffsetCommitRequest{GroupID: cfg.Group +
-			"-repartition-" + in, GenerationID: -1,
+			"-repartition-" + in + fmt.Sprintf("-%d", partitions), GenerationID: -1,
 			Topics: map[string][]kafka.OffsetCommit{topic: offsets}})
 		if err != nil {
 			t.Fatal(err)
@@ -168,10 +164,9 @@ func forgetOffsets(t *testing.T, brokers []string, cfg config.Config, partitions
 }
 
 func TestRepartitionNeedsATopic(t *testing.T) {
-	_, cfg := repartitionConfig(t, kafkatest.Start(t), 1)
-	cfg.Topics.LogitsUnkeyed, cfg.Topics.LabelsUnkeyed = "", ""
+	_, cfg := repartitionConfig(t, kafkatest.Start(t), 1, true)
 	rt := engine.New(cfg, slog.New(slog.DiscardHandler))
 	if err := rt.Run(context.Background(), engine.Stages{Repartition: true}); err == nil {
-		t.Error("it ran without an unkeyed topic")
+		t.Error("it ran without a topic to split")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"os"
 	"strings"
 	"testing"
 
@@ -23,11 +22,11 @@ func TestScale(t *testing.T) {
 	t.Parallel()
 	rows := batchtest.Rows(11, batchtest.Options{N: 600, MaxLag: 20 * batchtest.Second, Unlabelled: .1, Sharpness: 2,
 		Regions: 2})
-	for _, suffix := range []string{"", "-unkeyed"} {
-		t.Run("topics"+suffix, func(t *testing.T) {
+	for name, keyed := range map[string]bool{"keyed": true, "split": false} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := runScaled(t, suffix, rows, nil)
-			got := runScaled(t, suffix, rows, []string{"3", "5"})
+			want := runScaled(t, keyed, rows, nil)
+			got := runScaled(t, keyed, rows, []string{"3", "5"})
 			if !maps.Equal(got.Models, want.Models) || len(want.Models) == 0 {
 				t.Errorf("state hash %v, want %v", got.Models, want.Models)
 			}
@@ -44,22 +43,10 @@ func TestScale(t *testing.T) {
 }
 
 // runScaled sends parts of a stream, and before each but the first has the shards become as many as numbers say.
-func runScaled(t *testing.T, suffix string, rows []batchtest.Row, numbers []string) *engine.ProcessStatus {
+func runScaled(t *testing.T, keyed bool, rows []batchtest.Row, numbers []string) *engine.ProcessStatus {
 	const partitions = 2
 	brokers := kafkatest.Start(t)
-	path, cfg := repartitionConfig(t, brokers, partitions)
-	if suffix == "" {
-		cfg.Topics.LogitsUnkeyed, cfg.Topics.LabelsUnkeyed = "", ""
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := strings.Replace(string(b),
-			", logits_unkeyed: plumbline.logits-unkeyed, labels_unkeyed: plumbline.labels-unkeyed", "", 1)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	path, cfg := repartitionConfig(t, brokers, partitions, keyed)
 	refused := func(want string, args ...string) {
 		t.Helper()
 		args = append([]string{"scale", "-c", path, "--by", "ann", "--why", "a test", "--partitions"}, args...)
@@ -95,9 +82,9 @@ func runScaled(t *testing.T, suffix string, rows []batchtest.Row, numbers []stri
 		if part == 2 {
 			until = rows[len(rows)-1].TS + 100*batchtest.Second
 		}
-		sendRows(t, brokers, suffix, partitions, of, until, place)
-		if part == 2 && numbers != nil && suffix == "" { // partitions that nobody writes to hold all back but for this
-			sendRows(t, brokers, suffix, 5, nil, until, place)
+		sendRows(t, brokers, partitions, of, until, place)
+		if part == 2 && numbers != nil { // partitions that nobody writes to hold all back but for this
+			sendRows(t, brokers, 5, nil, until, place)
 		}
 		if part == 2 {
 			st = drainedAt(t, rt, until)

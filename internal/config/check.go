@@ -16,9 +16,6 @@ func (t Topics) Check(r *setting.Report) {
 		}
 		seen[f.Value] = f.Key
 	}
-	if t.LabelsUnkeyed != "" && t.Labels == "" {
-		r.Fail("labels_unkeyed", setting.Quote(t.LabelsUnkeyed), "has no effect while @labels is empty")
-	}
 }
 
 // Check implements the setting package's check of conditions between keys.

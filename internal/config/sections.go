@@ -103,8 +103,7 @@ type Config struct {
 
 // Splits reports whether a deployment begins with topics of its own, into which it splits those of producers by id.
 func (c *Config) Splits() bool {
-	t := &c.Topics
-	return len(c.Inputs) > 0 || !t.Keyed && t.LogitsUnkeyed == "" && t.LabelsUnkeyed == ""
+	return len(c.Inputs) > 0 || !c.Topics.Keyed
 }
 
 // InputTopics are those of inputs, and of the requests of these.
@@ -145,11 +144,6 @@ type Topics struct {
 	DeadLetter string `yaml:"deadletter" default:"plumbline.deadletter" required:"true" format:"topic"`
 	// Checkpoints, compacted; used if checkpoints.store is topic.
 	Checkpoints string `yaml:"checkpoints" default:"plumbline.checkpoints" format:"topic"`
-	// Predictions of producers that cannot split batches by id: the repartition stage sends them to topics.logits.
-	// Empty: none.
-	LogitsUnkeyed string `yaml:"logits_unkeyed" format:"topic"`
-	// Their labels, for topics.labels. Empty: none.
-	LabelsUnkeyed string `yaml:"labels_unkeyed" format:"topic"`
 }
 
 // Model declares the classes of a model.

@@ -22,12 +22,9 @@ type use struct {
 // uses are the topics that the configuration names. With two of reading and writing a topic takes both.
 func uses(cfg config.Config) []use {
 	t := cfg.Topics
-	split := t.LogitsUnkeyed != ""
 	all := []use{
-		{"topics.logits", t.Logits, true, split},
-		{"topics.labels", t.Labels, true, t.LabelsUnkeyed != ""},
-		{"topics.logits_unkeyed", t.LogitsUnkeyed, true, false},
-		{"topics.labels_unkeyed", t.LabelsUnkeyed, true, false},
+		{"topics.logits", t.Logits, true, cfg.HTTP.Ingest},
+		{"topics.labels", t.Labels, true, cfg.HTTP.Ingest},
 		{"topics.panes", t.Panes, true, true},
 		{"topics.snapshots", t.Snapshots, true, true},
 		{"topics.calibrators", t.Calibrators, true, true},

@@ -31,9 +31,9 @@ type source struct {
 func sources(cfg *config.Config) []source {
 	var out []source
 	for _, kind := range []arrowio.Kind{arrowio.Predictions, arrowio.Labels} {
-		own, unkeyed := cfg.Topics.Logits, cfg.Topics.LogitsUnkeyed
+		own := cfg.Topics.Logits
 		if kind == arrowio.Labels {
-			own, unkeyed = cfg.Topics.Labels, cfg.Topics.LabelsUnkeyed
+			own = cfg.Topics.Labels
 		}
 		for _, c := range inputs.WithRequests(cfg.Inputs) {
 			if c.Kind() == kind {
@@ -42,11 +42,7 @@ func sources(cfg *config.Config) []source {
 		}
 		arrow := inputs.Config{Format: "arrow"}
 		named := slices.ContainsFunc(out, func(s source) bool { return s.topic == own })
-		switch {
-		case named || own == "":
-		case unkeyed != "":
-			out = append(out, source{topic: unkeyed, kind: kind, as: arrow})
-		default:
+		if !named && own != "" {
 			out = append(out, source{topic: own, kind: kind, as: arrow, keyed: !cfg.Splits()})
 		}
 	}

@@ -63,10 +63,8 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	if r.Client, r.Dialer, err = kafkaclient.New(rt.Config.Kafka); err != nil {
 		return err
 	}
-	t := &rt.Config.Topics
-	unkeyed := t.LogitsUnkeyed != "" || t.LabelsUnkeyed != "" || rt.Config.Splits()
-	if !unkeyed && which == (Stages{Repartition: true}) {
-		return errors.New("--stages repartition: neither topics.logits_unkeyed nor topics.labels_unkeyed is set")
+	if !rt.Config.Splits() && which == (Stages{Repartition: true}) {
+		return errors.New("--stages repartition: there is nothing to split while topics.keyed is true and inputs is empty")
 	}
 	whom, tell, err := notifyOptions(rt.Config, rt.Log)
 	if err != nil {
@@ -212,12 +210,7 @@ func (r *KafkaRun) Prepare(ctx context.Context) (topology, error) {
 	if err != nil {
 		return t, err
 	}
-	read := []string{r.Config.Topics.LogitsUnkeyed, r.Config.Topics.LabelsUnkeyed}
-	read = append(read, r.Config.InputTopics()...)
-	for _, topic := range read {
-		if topic == "" {
-			continue
-		}
+	for _, topic := range r.Config.InputTopics() {
 		if _, err := kafkaio.Partitions(ctx, r.Client, topic); err != nil {
 			return t, err
 		}

@@ -20,7 +20,7 @@ import (
 
 // topology is what the place of everything in a deployment depends on: ids by the partitions that logits and labels had
 // when it began, models by those of panes.
-type topology [5]topicShape
+type topology [3]topicShape
 
 // topicShape is a topic by its key in the configuration; no name: it is not used. partitions are 0 where their number
 // may change.
@@ -33,12 +33,11 @@ type topicShape struct {
 // askTopology asks the brokers.
 func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
 	t := topology{{key: "logits", name: r.Config.Topics.Logits}, {key: "labels", name: r.Config.Topics.Labels},
-		{key: "panes", name: r.Config.Topics.Panes}, {key: "logits_unkeyed", name: r.Config.Topics.LogitsUnkeyed},
-		{key: "labels_unkeyed", name: r.Config.Topics.LabelsUnkeyed}}
+		{key: "panes", name: r.Config.Topics.Panes}}
 	if err := t.askIDs(ctx, r.Client); err != nil {
 		return t, kafkaclient.Explain(ctx, r.Config.Kafka, err)
 	}
-	for i := range t[:fixedTopics] {
+	for i := range t {
 		if t[i].name == "" {
 			continue
 		}
@@ -49,9 +48,6 @@ func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
 	}
 	return t, nil
 }
-
-// fixedTopics are the first topics of a topology, whose numbers of partitions are fixed.
-const fixedTopics = 3
 
 // askIDs asks for the topics' ids.
 func (t *topology) askIDs(ctx context.Context, c *kafka.Client) error {
@@ -90,7 +86,7 @@ func sameTopology(group string, was, now topology) error {
 		return fmt.Errorf("topic %s was deleted and made again: what the state of group %s has read of it "+
 			"is not what is there now. %s", topic, group, reset.Command("all"))
 	}
-	for i := range was[:fixedTopics] {
+	for i := range was {
 		a, b := was[i], now[i]
 		if a.name != b.name {
 			return fmt.Errorf("topics.%s is %q, the state of group %s is of %q: set it back, "+
@@ -194,7 +190,7 @@ func (r *KafkaRun) storedTopology(stored []pipeline.Stored) (was topology, ok bo
 // watchTopology asks again and again whether a topic was made again, and returns that. It names partitions that nobody
 // reads as a task that fails.
 func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
-	var named [fixedTopics]atomic.Bool
+	var named [len(topology{})]atomic.Bool
 	tick := time.NewTicker(r.WatchEvery)
 	defer tick.Stop()
 	for {
@@ -203,7 +199,7 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 			return nil
 		case <-tick.C:
 		}
-		for i := range was[:fixedTopics] {
+		for i := range was {
 			growing{r}.nameUnread(ctx, &was[i], &named[i])
 		}
 		now := was
@@ -319,7 +315,7 @@ func (t topology) shaped(as topology) topology {
 
 // sections are those of the record in the store.
 func (t *topology) sections() []pipeline.Section {
-	return []pipeline.Section{{Name: "topology", Version: 2, State: t}}
+	return []pipeline.Section{{Name: "topology", Version: 3, State: t}}
 }
 
 // AppendState implements pipeline.State.

@@ -143,7 +143,7 @@ func doorsFiles(t *testing.T, a *attack) {
 	before := syscall.Umask(0)
 	p := run(t, s)
 	syscall.Umask(before)
-	writeFeed(t, s, "", repartitionFeed(t, partitions), func(_ int, m *feed.Message) []int {
+	writeFeed(t, s, repartitionFeed(t, partitions), func(_ int, m *feed.Message) []int {
 		return []int{int(m.Partition)}
 	})
 	p.wait(time.Minute, "publish files", func() bool { return len(modes(archive)) > 4 })
@@ -189,7 +189,7 @@ func doorsLogin(t *testing.T, a *attack) {
 	p := run(t, s)
 	const session, rounds = 10 * time.Second, 2
 	time.Sleep(rounds * session)
-	writeFeed(t, s, "", repartitionFeed(t, partitions), func(_ int, m *feed.Message) []int {
+	writeFeed(t, s, repartitionFeed(t, partitions), func(_ int, m *feed.Message) []int {
 		return []int{int(m.Partition)}
 	})
 	p.drain(repartitionRows, repartitionRows)

@@ -47,32 +47,25 @@ func remadeLive(t *testing.T, a *attack) {
 	sc.told(t, w, got)
 }
 
-// remadeUnkeyed deletes unkeyed topics and makes them again: the repartition stage reads the new ones from their start,
+// remadeUnkeyed deletes topics that are split and makes them again: the repartition stage reads the new ones from their start,
 // and no shard takes what it makes of them for repeats.
 func remadeUnkeyed(t *testing.T, a *attack) {
 	a.Input = "unkeyed topics are deleted and made again"
 	a.Before = "after the reset all of the new topics' first messages were dropped as repeats"
-	s := withUnkeyed(t, configure(t, oneDay+"models: [{name: m, classes: 10}]\n"))
+	s := configureSplit(t, oneDay+"models: [{name: m, classes: 10}]\n")
 	all := repartitionFeed(t, 1)
 	half := len(all) / 2
 	var rows [2]int64
 	for _, m := range all[:half] {
 		rows[m.Stream] += int64(m.Rows)
 	}
-	send := func(ms []feed.Message) {
-		writeFeed(t, s, "-unkeyed", ms, func(i int, m *feed.Message) []int {
-			if len(m.Headers) > 0 {
-				return []int{0, 1, 2}
-			}
-			return []int{i / 2 % unkeyedPartitions}
-		})
-	}
+	send := func(ms []feed.Message) { writeFeed(t, s, ms, anywhere(partitions)) }
 	send(all[:half])
 	p := run(t, s)
 	p.drain(rows[0], rows[1])
 	p.stop()
 	w := &epochWorld{t: t, s: s}
-	w.remake("logits_unkeyed", "labels_unkeyed")
+	w.remake("logits", "labels")
 	send(all[half:])
 	sc := lostState{says: "deleted and made again"}
 	sc.refused(t, w)

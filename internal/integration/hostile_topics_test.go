@@ -36,17 +36,12 @@ func everyTopic(t *testing.T, a *attack) {
 	want := goodHash(t)
 	s := configureEdited(t, oneDay+fmt.Sprintf("calibrated: {enabled: true}\nhistory: {store: file}\n"+
 		"heads: {shadow: true}\nnotify: {webhooks: [{url: %q}]}\n", hook.URL),
-		"topics:\n", fmt.Sprintf("topics:\n  logits_unkeyed: %s.u\n  labels_unkeyed: %s.v\n", topicPrefix(t),
-			topicPrefix(t)),
-		"checkpoints:", "checkpoints:\n  store: topic",
+		"keyed: true", "keyed: false", "checkpoints:", "checkpoints:\n  store: topic",
 		"  deadletter:", "  checkpoints: "+topicPrefix(t)+".checkpoints\n  heads: "+topicPrefix(t)+
 			".heads\n  finetune: "+topicPrefix(t)+".finetune\n  deadletter:")
 	w := &epochWorld{t: t, s: s}
 	p := run(t, s)
 	good := goodStream(t, s)
-	for i := range good { // through the repartition stage
-		good[i].Topic = w.named(strings.TrimPrefix(good[i].Topic, s.prefix+".") + "_unkeyed")
-	}
 	half := len(good) / 2
 	kafkatest.Write(t, brokers, good[:half]...)
 	p.wait(time.Minute, "take the first half", func() bool {
@@ -54,18 +49,24 @@ func everyTopic(t *testing.T, a *attack) {
 		return err == nil && st.Drained && st.Counts.Predictions > 0
 	})
 	topics := []string{"logits", "labels", "panes", "snapshots", "calibrators", "alerts", "decisions", "finetune",
-		"heads", "checkpoints", "logits_unkeyed", "labels_unkeyed"}
+		"heads", "checkpoints", "logits-by-id", "labels-by-id"}
+	named := func(key string) string {
+		if in, ok := strings.CutSuffix(key, "-by-id"); ok {
+			return s.byID(in)
+		}
+		return w.named(key)
+	}
 	samples := map[string][]byte{}
 	for _, key := range topics {
-		if v := sampleOf(t, key, w.named(key)); v != nil {
+		if v := sampleOf(t, key, named(key)); v != nil {
 			samples[key] = bytes.ReplaceAll(v, []byte("good"), []byte("evil"))
 		}
 	}
 	sent := 0
-	samples["logits_unkeyed"], samples["labels_unkeyed"] = samples["logits"], samples["labels"]
+	samples["logits-by-id"], samples["labels-by-id"] = samples["logits"], samples["labels"]
 	for _, key := range topics {
-		sent += attackTopic(t, key, w.named(key), samples)
-		abortedRows(t, w.named(key), samples[key])
+		sent += attackTopic(t, key, named(key), samples)
+		abortedRows(t, named(key), samples[key])
 	}
 	began := time.Now()
 	kafkatest.Write(t, brokers, good[half:]...)
@@ -185,7 +186,7 @@ func harmless(key string, d *arrowio.Decoder, v []byte) bool {
 	case "panes":
 		_, err := pipeline.DecodePane(v)
 		return err != nil
-	case "logits", "labels", "logits_unkeyed", "labels_unkeyed": // their times may be those of a clock that is wrong
+	case "logits", "labels", "logits-by-id", "labels-by-id": // their times may be those of a clock that is wrong
 		kind := arrowio.Predictions
 		if strings.HasPrefix(key, "labels") {
 			kind = arrowio.Labels

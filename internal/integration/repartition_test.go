@@ -20,27 +20,34 @@ import (
 )
 
 const (
-	unkeyedPartitions = 3
-	repartitionRows   = 40_000
-	repartitionKills  = 4
+	repartitionRows  = 40_000
+	repartitionKills = 4
 )
 
 const repartitionMore = oneDay + "slices: {columns: [device]}\n"
 
-// withUnkeyed adds the unkeyed topics to a configuration, and makes them.
-func withUnkeyed(t *testing.T, s settings) settings {
+// configureSplit is configure of topics that plumbline splits by id.
+func configureSplit(t *testing.T, more string) settings {
 	t.Helper()
-	b, err := os.ReadFile(s.file)
-	if err != nil {
-		t.Fatal(err)
+	return configureEdited(t, more, "keyed: true", "keyed: false")
+}
+
+// byID is the topic that shards read of a topic that is split.
+func (s settings) byID(key string) string {
+	return fmt.Sprintf("%s.%s-by-id-%d", s.prefix, s.topic(key), partitions)
+}
+
+// anywhere spreads messages over partitions, and control records to all.
+func anywhere(of int) func(i int, m *feed.Message) []int {
+	return func(i int, m *feed.Message) (to []int) {
+		if len(m.Headers) == 0 {
+			return []int{i / 2 % of}
+		}
+		for p := range of {
+			to = append(to, p)
+		}
+		return to
 	}
-	names := fmt.Sprintf("topics:\n  logits_unkeyed: %s\n  labels_unkeyed: %s\n", s.topic("logits-unkeyed"),
-		s.topic("labels-unkeyed"))
-	if err := os.WriteFile(s.file, []byte(strings.Replace(string(b), "topics:\n", names, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	kafkatest.CreateTopics(t, brokers, unkeyedPartitions, s.topic("logits-unkeyed"), s.topic("labels-unkeyed"))
-	return s
 }
 
 // stage starts `plumbline run` with some of the stages and a page of its own.
@@ -108,13 +115,13 @@ func repartitionFeed(t *testing.T, of int) []feed.Message {
 	}
 }
 
-// write sends messages of a feed; to says which partitions of the topic with the suffix a message goes to.
-func writeFeed(t *testing.T, s settings, suffix string, ms []feed.Message, to func(i int, m *feed.Message) []int) {
+// writeFeed sends messages of a feed; to says which partitions a message goes to.
+func writeFeed(t *testing.T, s settings, ms []feed.Message, to func(i int, m *feed.Message) []int) {
 	t.Helper()
 	var out []kafka.Message
 	for i := range ms {
 		for _, p := range to(i, &ms[i]) {
-			m := kafka.Message{Topic: s.topic(ms[i].Stream.String() + suffix), Partition: p, Value: ms[i].Value,
+			m := kafka.Message{Topic: s.topic(ms[i].Stream.String()), Partition: p, Value: ms[i].Value,
 				Time: time.Unix(0, ms[i].Time)}
 			for _, h := range ms[i].Headers {
 				m.Headers = append(m.Headers, kafka.Header{Key: h.Key, Value: h.Value})
@@ -148,47 +155,44 @@ func ends(t *testing.T, topic string, of int) (n int64) {
 	return n
 }
 
-// TestRepartition sends real rows once by id, and once in whatever batches to unkeyed topics, whose repartitioner is
-// killed -9 while it works, and loses what its group has committed: state, counts and snapshots are the same.
+// TestRepartition sends real rows once by id, and once in whatever batches to topics that are split by two processes.
+// One is killed -9 while it works; then what the groups have committed is lost: state, counts and snapshots are the
+// same.
 func TestRepartition(t *testing.T) {
 	t.Parallel()
 	keyed := configure(t, repartitionMore)
-	writeFeed(t, keyed, "", repartitionFeed(t, partitions),
+	writeFeed(t, keyed, repartitionFeed(t, partitions),
 		func(_ int, m *feed.Message) []int { return []int{int(m.Partition)} })
 	p := run(t, keyed)
-	want := p.drain(repartitionRows, repartitionRows)
+	p.drain(repartitionRows, repartitionRows)
+	want := p.hashOf("m")
 	p.stop()
 
-	s := withUnkeyed(t, configure(t, repartitionMore))
-	writeFeed(t, s, "-unkeyed", repartitionFeed(t, 1), func(i int, m *feed.Message) []int {
-		if len(m.Headers) > 0 {
-			return []int{0, 1, 2} // the end, to all
-		}
-		return []int{i / 2 % unkeyedPartitions}
-	})
+	s := configureSplit(t, repartitionMore)
+	writeFeed(t, s, repartitionFeed(t, 1), anywhere(partitions))
 	rest := stage(t, s, "shards,models")
 	total := int64(repartitionRows / 100 * partitions) // about so many messages of predictions
 	for k := range int64(repartitionKills) {
 		r := stage(t, s, "repartition")
 		r.wait(time.Minute, "write", func() bool {
-			return ends(t, s.topic("logits"),
-				partitions) > total*(k+1)/(repartitionKills+2)
+			return ends(t, s.byID("logits"), partitions) > total*(k+1)/(repartitionKills+2)
 		})
 		r.kill()
 	}
 	r := stage(t, s, "repartition")
 	rest.drain(repartitionRows, repartitionRows)
 	r.stop()
-	before := ends(t, s.topic("logits"), partitions)
+	rest.stop()
+	before := ends(t, s.byID("logits"), partitions)
 	forgetOffsets(t, s)
-	r = stage(t, s, "repartition")
+	r, rest = stage(t, s, "repartition"), stage(t, s, "shards,models")
 	r.wait(time.Minute, "write everything again", func() bool {
 		st, err := r.status()
-		return err == nil && st.Drained && ends(t, s.topic("logits"), partitions) >= before+total/2
+		return err == nil && st.Drained && ends(t, s.byID("logits"), partitions) >= before+total/2
 	})
 	st := rest.drain(repartitionRows, repartitionRows)
-	if st.StateHash != want.StateHash || want.StateHash == "" {
-		t.Errorf("state hash %s, of the keyed rows %s", st.StateHash, want.StateHash)
+	if got := rest.hashOf("m"); got != want || want == "" {
+		t.Errorf("state hash %s, of the keyed rows %s", got, want)
 	}
 	c := st.Counts
 	if c.Predictions != repartitionRows || c.Labels != repartitionRows || c.Labelled != repartitionRows ||
@@ -199,7 +203,7 @@ func TestRepartition(t *testing.T) {
 		t.Errorf("%d repeats of %d messages, want at least half: everything was read again", c.Repeats["logits"],
 			before)
 	}
-	t.Logf("%d messages on the keyed topic after the kills, repeats skipped: %v", before, c.Repeats)
+	t.Logf("%d messages by id after the kills, repeats skipped: %v", before, c.Repeats)
 	r.stop()
 	rest.stop()
 	if got, want := lastSnapshots(t, s.topic("snapshots")), lastSnapshots(t,
@@ -213,10 +217,10 @@ func forgetOffsets(t *testing.T, s settings) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 10 * time.Second}
 	for _, in := range []string{"logits", "labels"} {
-		topic := s.topic(in + "-unkeyed")
-		req := &kafka.OffsetCommitRequest{GroupID: s.prefix + "-repartition-" + in, GenerationID: -1,
-			Topics: map[string][]kafka.OffsetCommit{}}
-		for p := range unkeyedPartitions {
+		topic := s.topic(in)
+		req := &kafka.OffsetCommitRequest{GroupID: fmt.Sprintf("%s-repartition-%s-%d", s.prefix, in, partitions),
+			GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{}}
+		for p := range partitions {
 			req.Topics[topic] = append(req.Topics[topic], kafka.OffsetCommit{Partition: p, Offset: 0})
 		}
 		// The group may not be empty for its coordinator yet.
@@ -266,26 +270,26 @@ func addPartitions(t *testing.T, topic string, count int) {
 	}
 }
 
-// TestAddedPartitions: unkeyed topics may grow, and what comes in the new partitions is read. (Rows that came there
-// before anybody knew of them may be late.) Where logits get partitions the run goes on, also after a restart, and says
-// that nobody reads them.
+// TestAddedPartitions: topics that are split may grow, and what comes in the new partitions is read. (Rows that came
+// there before anybody knew of them may be late.) Where keyed logits get partitions the run goes on, also after a
+// restart, and says that nobody reads them.
 func TestAddedPartitions(t *testing.T) {
 	t.Parallel()
-	s := withUnkeyed(t, configure(t, oneDay))
+	s := configureSplit(t, oneDay)
 	ms := repartitionFeed(t, 1)
 	p := stage(t, s, "all")
 	p.wait(time.Minute, "answer", func() bool { _, err := p.status(); return err == nil })
-	addPartitions(t, s.topic("logits-unkeyed"), unkeyedPartitions+1)
-	addPartitions(t, s.topic("labels-unkeyed"), unkeyedPartitions+1)
-	writeFeed(t, s, "-unkeyed", ms, func(i int, m *feed.Message) []int {
-		if len(m.Headers) > 0 {
-			return []int{0, 1, 2, 3}
-		}
-		return []int{i % (unkeyedPartitions + 1)}
-	})
+	addPartitions(t, s.topic("logits"), partitions+1)
+	addPartitions(t, s.topic("labels"), partitions+1)
+	writeFeed(t, s, ms, anywhere(partitions+1))
 	if st := p.drain(repartitionRows, repartitionRows); st.Counts.Labelled != repartitionRows {
 		t.Errorf("counts %+v", st.Counts)
 	}
+	p.stop()
+
+	s = configure(t, oneDay)
+	p = stage(t, s, "all")
+	p.wait(time.Minute, "answer", func() bool { _, err := p.status(); return err == nil })
 	addPartitions(t, s.topic("logits"), partitions+1)
 	named := func(p *process) {
 		t.Helper()
@@ -314,7 +318,7 @@ func TestPause(t *testing.T) {
 	}
 	ms := repartitionFeed(t, partitions)
 	by := func(_ int, m *feed.Message) []int { return []int{int(m.Partition)} }
-	writeFeed(t, s, "", ms[:len(ms)/2], by)
+	writeFeed(t, s, ms[:len(ms)/2], by)
 	p := run(t, s)
 	p.wait(time.Minute, "be ready", func() bool {
 		return p.get("/-/ready", nil) == nil || !strings.Contains(fmt.Sprint(p.get("/-/ready", nil)), "503")
@@ -328,7 +332,7 @@ func TestPause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFeed(t, s, "", ms[len(ms)/2:], by)
+	writeFeed(t, s, ms[len(ms)/2:], by)
 	time.Sleep(8 * time.Second) // longer than the session's time-out: who is paused keeps its place by heartbeats
 	if st, err := p.status(); err != nil || st.Counts.Predictions != at.Counts.Predictions {
 		t.Errorf("%d predictions while paused, %d before: %v", st.Counts.Predictions, at.Counts.Predictions, err)

@@ -29,21 +29,19 @@ type keys map[string]any
 
 // setups are those that documents name in words, by where; the files of examples/config are found.
 var setups = map[string]string{
-	"README quick start":                "",
-	"schema inline labels":              "topics: {labels: ''}",
-	"operations topic store":            "checkpoints: {store: topic}",
-	"operations watermark records":      "event_time: {idle_timeout: 0s}",
-	"operations unkeyed":                "topics: {logits_unkeyed: a, labels_unkeyed: b}",
-	"operations unkeyed, inline labels": "topics: {labels: '', logits_unkeyed: a}",
-	"operations slices and archive":     "slices: {columns: [region]}\narchive: {directory: a}",
-	"schema inputs in Arrow":            "inputs: [{topic: a, format: arrow}, {topic: b, rows: labels, format: arrow}]",
-	"schema keyed":                      "topics: {keyed: true}",
-	"http ingest keyed":                 "http: {ingest: true}\ntopics: {keyed: true}",
-	"http ingest":                       "http: {ingest: true}",
-	"http OTLP":                         "http: {ingest: true}",
-	"http ingest beside inputs":         "http: {ingest: true}\ninputs: [{topic: a, model: m}]",
-	"train heads":                       "trigger: {enabled: true}\nheads: {shadow: true}",
-	"operations calibrated output":      "calibrated: {enabled: true}",
+	"README quick start":            "",
+	"schema inline labels":          "topics: {labels: ''}",
+	"operations topic store":        "checkpoints: {store: topic}",
+	"operations watermark records":  "event_time: {idle_timeout: 0s}",
+	"operations slices and archive": "slices: {columns: [region]}\narchive: {directory: a}",
+	"schema inputs in Arrow":        "inputs: [{topic: a, format: arrow}, {topic: b, rows: labels, format: arrow}]",
+	"schema keyed":                  "topics: {keyed: true}",
+	"http ingest keyed":             "http: {ingest: true}\ntopics: {keyed: true}",
+	"http ingest":                   "http: {ingest: true}",
+	"http OTLP":                     "http: {ingest: true}",
+	"http ingest beside inputs":     "http: {ingest: true}\ninputs: [{topic: a, model: m}]",
+	"train heads":                   "trigger: {enabled: true}\nheads: {shadow: true}",
+	"operations calibrated output":  "calibrated: {enabled: true}",
 }
 
 // TestSetups runs every documented set-up: topics are made, rows go in, and the numbers that come out are those of
@@ -163,9 +161,8 @@ func setUp(t *testing.T, text string) settings {
 	kafka["brokers"], kafka["replication"], kafka["partitions"] = brokers, 1, 2
 	topics := section("topics")
 	for _, name := range strings.Fields("logits labels panes snapshots calibrators alerts decisions finetune heads " +
-		"calibrated deadletter checkpoints logits_unkeyed labels_unkeyed") {
-		v, said := topics[name]
-		if said && v == "" || !said && strings.HasSuffix(name, "_unkeyed") {
+		"calibrated deadletter checkpoints") {
+		if v, said := topics[name]; said && v == "" {
 			continue // there is none
 		}
 		topics[name] = s.topic(name)

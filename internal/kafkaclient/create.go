@@ -50,7 +50,7 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 		{t.Calibrators, "compact", broker}, {t.Alerts, "compact,delete", broker}, {t.Decisions, "delete", broker},
 		{t.Finetune, "delete", broker}, {t.Heads, "compact", broker}, {t.Calibrated, "delete", sender},
 		{t.DeadLetter, "delete", broker},
-		{t.Checkpoints, "compact", broker}, {t.LogitsUnkeyed, "delete", sender}, {t.LabelsUnkeyed, "delete", sender},
+		{t.Checkpoints, "compact", broker},
 	}
 	for _, name := range cfg.InputTopics() {
 		if name != t.Logits && name != t.Labels {

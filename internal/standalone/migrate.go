@@ -113,7 +113,7 @@ func (m *Move) target(cfg *config.Config) (config.Config, error) {
 // readByOffset are the topics whose offsets are in checkpoints.
 func readByOffset(c *config.Config) map[string]bool {
 	t := &c.Topics
-	out := map[string]bool{t.Logits: true, t.Labels: true, t.Panes: true, t.LogitsUnkeyed: true, t.LabelsUnkeyed: true}
+	out := map[string]bool{t.Logits: true, t.Labels: true, t.Panes: true}
 	for _, topic := range c.InputTopics() {
 		out[topic] = true
 	}

@@ -3,7 +3,6 @@
 package accept
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -23,10 +22,8 @@ import (
 
 // writer writes rows that came over HTTP to the topics that producers write to.
 type writer struct {
-	book *scale.Book
-	sink *kafkaio.Sink
-	// splits: the topics are read by id, so rows have to be sent by it.
-	splits  [2]bool
+	book    *scale.Book
+	sink    *kafkaio.Sink
 	mu      sync.Mutex // of split
 	split   *arrowio.Splitter
 	rounder atomic.Int32
@@ -38,15 +35,15 @@ func New(ctx context.Context, c *config.Config, client *kafka.Client, book *scal
 		return nil, nil
 	}
 	t := &c.Topics
-	to := map[pipeline.Stream]string{pipeline.StreamLogits: cmp.Or(t.LogitsUnkeyed, t.Logits)}
+	to := map[pipeline.Stream]string{pipeline.StreamLogits: t.Logits}
 	if t.Labels != "" {
-		to[pipeline.StreamLabels] = cmp.Or(t.LabelsUnkeyed, t.Labels)
+		to[pipeline.StreamLabels] = t.Labels
 	}
 	sink, err := kafkaio.NewSink(ctx, client, to, c.Kafka.MessageMax, book.Log)
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{book: book, sink: sink, splits: [2]bool{t.LogitsUnkeyed == "", t.LabelsUnkeyed == ""},
+	w := &writer{book: book, sink: sink,
 		split: arrowio.NewSplitter(arrowio.Options{Slices: c.Slices.Columns, MaxMessageBytes: c.Kafka.MessageMax})}
 	return ingest.New(w, ingest.Options{Slices: c.Slices.Columns, MaxBody: c.Kafka.MessageMax,
 		NoLabels: t.Labels == "", Log: book.Log}), nil
@@ -55,14 +52,14 @@ func New(ctx context.Context, c *config.Config, client *kafka.Client, book *scal
 // Put implements ingest.Writer.
 func (w *writer) Put(ctx context.Context, kind arrowio.Kind, messages [][]byte) error {
 	plan, _ := w.book.Now()
-	stream, byID := pipeline.StreamLogits, w.splits[0] && !plan.Split
+	stream := pipeline.StreamLogits
 	if kind == arrowio.Labels {
-		stream, byID = pipeline.StreamLabels, w.splits[1] && !plan.Split
+		stream = pipeline.StreamLabels
 	}
 	now := time.Now().UnixNano()
 	var out []pipeline.Message
 	for _, m := range messages {
-		if !byID {
+		if plan.Split {
 			out = append(out, pipeline.Message{Stream: stream, Partition: w.rounder.Add(1) & (1<<30 - 1), Value: m,
 				Time: now})
 			continue

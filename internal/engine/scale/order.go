@@ -90,13 +90,8 @@ func (t Topics) make(ctx context.Context, name string, partitions int) error {
 // to without a key may have any number.
 func (t Topics) Widen(ctx context.Context, plan Plan, tell func(string)) error {
 	own := (&Plan{}).Inputs(t.Config)
-	unkeyed := map[pipeline.Input]string{pipeline.Logits: t.Config.Topics.LogitsUnkeyed,
-		pipeline.Labels: t.Config.Topics.LabelsUnkeyed}
 	for _, in := range slices.Sorted(maps.Keys(own)) {
 		topic := own[in]
-		if unkeyed[in] != "" {
-			continue
-		}
 		n, err := kafkaio.Partitions(ctx, t.Client, topic)
 		if err != nil {
 			return err

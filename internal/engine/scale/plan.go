@@ -77,7 +77,6 @@ type Source struct {
 func (p *Plan) Sources(c *config.Config) (split []Source, direct map[pipeline.Input]string) {
 	direct = map[pipeline.Input]string{}
 	own := (&Plan{}).Inputs(c)
-	unkeyed := [...]string{pipeline.Logits: c.Topics.LogitsUnkeyed, pipeline.Labels: c.Topics.LabelsUnkeyed}
 	for _, in := range slices.Sorted(maps.Keys(own)) {
 		named := false
 		all := inputs.WithRequests(c.Inputs)
@@ -89,8 +88,6 @@ func (p *Plan) Sources(c *config.Config) (split []Source, direct map[pipeline.In
 		}
 		switch {
 		case named:
-		case unkeyed[in] != "":
-			split = append(split, Source{Input: in, Topic: unkeyed[in]})
 		case p.Split:
 			split = append(split, Source{Input: in, Topic: own[in]})
 		default:
