@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -178,7 +179,8 @@ func (h *Header) Dtype() string {
 	case h.Kind == 'b':
 		return "bool"
 	}
-	return fmt.Sprintf("%s%d", map[byte]string{'f': "float", 'i': "int", 'u': "uint", 'M': "datetime"}[h.Kind],
+	return fmt.Sprintf("%s%d", map[byte]string{'f': "float", 'i': "int", 'u': "uint", 'c': "complex", 'M': "datetime",
+		'm': "timedelta"}[h.Kind],
 		8*h.Size)
 }
 
@@ -188,6 +190,13 @@ func (h *Header) String() string {
 		dims[i] = strconv.Itoa(d)
 	}
 	return fmt.Sprintf("%s %s[%s]", h.Name, h.Dtype(), strings.Join(dims, ","))
+}
+
+// Squeeze drops the dimensions of 1 between the first and the last, as some servers have them for one step.
+func (h *Header) Squeeze() {
+	if len(h.Shape) > 2 && !slices.ContainsFunc(h.Shape[1:len(h.Shape)-1], func(d int) bool { return d != 1 }) {
+		h.Shape = []int{h.Shape[0], h.Shape[len(h.Shape)-1]}
+	}
 }
 
 // Float is element i of a float array.

@@ -102,6 +102,9 @@ func readNPY(f *os.File, o Options) (*Table, error) {
 		return nil, fmt.Errorf("--label %s: the file is a single array; --label names a .npy file of labels", o.Labels)
 	}
 	a.Name = strings.TrimSuffix(filepath.Base(f.Name()), ".npy")
+	if err := plain(a); err != nil {
+		return nil, err
+	}
 	switch {
 	case o.Logits != "" || o.Probs != "" || o.Array != "":
 		return nil, fmt.Errorf("the file is a single array, %s: its name or its values say whether these are logits "+
@@ -125,7 +128,20 @@ func readArray(z *npy.Archive, name string, o Options) (*npy.Array, error) {
 	if scores != "" && !used && len(e.Shape) > 1 {
 		return &npy.Array{Header: e.Header}, nil
 	}
-	return e.Read()
+	a, err := e.Read()
+	if err != nil {
+		return nil, err
+	}
+	return a, plain(a)
+}
+
+// plain makes a matrix of an array that is one but for dimensions of 1, and refuses what is no number, text or time.
+func plain(a *npy.Array) error {
+	a.Squeeze()
+	if a.Kind == 'c' {
+		return fmt.Errorf("array %s is of complex numbers, which are no scores: save its real part, %s.real", a, a.Name)
+	}
+	return nil
 }
 
 func (as arrays) table(o Options, notes *[]string) (*Table, error) {
@@ -187,6 +203,10 @@ func (as arrays) scores(o Options) (*npy.Array, error) {
 				return a, nil
 			}
 		}
+	}
+	if !slices.ContainsFunc(as, isScores) {
+		return nil, fmt.Errorf("no array holds scores: want float16, float32 or float64 of shape [n,K], or [n] for "+
+			"K = 2; there are: %s", cmp.Or(as.String(), "none"))
 	}
 	return nil, fmt.Errorf("which array holds the scores? name it; there are: %s", as)
 }

@@ -118,6 +118,10 @@ func TestOddFilesAreRefusedInWords(t *testing.T) {
 		!strings.Contains(err.Error(), "a column for each class") {
 		t.Errorf("structs: got %v", err)
 	}
+	if _, err := Open("testdata/odd/refused-complex.npz", Options{}); err == nil ||
+		!strings.Contains(err.Error(), "array z complex64[4,3] is of complex numbers, which are no scores") {
+		t.Errorf("complex numbers: got %v", err)
+	}
 	said := ""
 	got, err := Open("testdata/odd/refused-objects.npz", Options{Note: func(s string) { said += s }})
 	if err != nil || got.Label != nil || !strings.Contains(said, "Python objects, a program that is not run") {
