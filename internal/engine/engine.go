@@ -177,7 +177,7 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 		Validate: &validate.Config{Classes: declaredClasses(c), Ordered: rt.classes,
 			Limits:   validate.Limits{Max: c.Versions.Max, PerMinute: c.Versions.NewPerMinute},
 			MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2},
-		Pair:    &pair.Options{Config: c.Pair, Slices: c.Slices.Columns},
+		Pair:    &pair.Options{Config: c.Pair, Slices: c.Slices.Columns, Shard: shard},
 		Join:    rt.joinOptions(shard),
 		Archive: rt.archiveOptions(shard),
 		Stats: &stats.Options{

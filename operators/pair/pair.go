@@ -29,6 +29,7 @@ type Config struct {
 type Options struct {
 	Config
 	Slices []string // configured slice columns, in order
+	Shard  int
 }
 
 // Why a request met no response, and a response went on alone.
@@ -76,7 +77,9 @@ func (e *entry) bytes() int { return entryBytes + cap(e.row) + len(e.key.model) 
 
 // New returns the operator of a shard.
 func New(cfg Options, h pipeline.Host) *Operator {
-	return &Operator{cfg: cfg, counts: h.Counts, by: map[key]*entry{}, out: batches{columns: cfg.Slices}}
+	// What waited before a restart may go on before the first record.
+	none := arrowio.Origin{Partition: int32(cfg.Shard)}
+	return &Operator{cfg: cfg, counts: h.Counts, by: map[key]*entry{}, origin: none, out: batches{columns: cfg.Slices}}
 }
 
 // Process implements pipeline.Operator: what is no request or response passes on.

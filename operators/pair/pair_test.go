@@ -189,7 +189,7 @@ type half struct {
 
 func newHalf(cfg Config) *half {
 	h := &half{counts: pipeline.NewCounts()}
-	h.Operator = New(Options{cfg, []string{"region"}}, pipeline.Host{Counts: h.counts, Log: quiet})
+	h.Operator = New(Options{Config: cfg, Slices: []string{"region"}, Shard: 3}, pipeline.Host{Counts: h.counts, Log: quiet})
 	return h
 }
 
@@ -264,6 +264,23 @@ func TestAnEvictedResponseGoesOn(t *testing.T) {
 		int64(len(h.emitted)) != c[pipeline.CountResponsesAlone+":evicted"] ||
 		h.emitted[0].IDs[0] != arrowio.HashID(responses[0].ID) {
 		t.Errorf("%d emitted, counts %v", len(h.emitted), c)
+	}
+}
+
+// TestResponsesAfterARestart: those that go on before any record comes are of their shard's partition.
+func TestResponsesAfterARestart(t *testing.T) {
+	_, responses := events(2)
+	before, after := newHalf(Config{Wait: time.Minute, MemoryBytes: 1 << 20}), newHalf(Config{Wait: time.Minute})
+	before.process(t, responses[0])
+	state, err := before.AppendState(nil)
+	if err == nil {
+		err = after.RestoreState(state)
+	}
+	if err == nil {
+		err = after.release(t.Context(), func() pipeline.Time { return pipeline.EndTime }, after.emit)
+	}
+	if err != nil || len(after.emitted) != 1 || after.emitted[0].Origin.Partition != 3 {
+		t.Errorf("%+v, %v; want one batch of partition 3", after.emitted, err)
 	}
 }
 
