@@ -23,8 +23,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// repartitionConfig is a configuration in which nothing depends on the wall clock, for labels that come up to 20 s after their predictions: in a partition to which rows are sent in two halves, each in order of the
-// labels' times, those of the second go back by so much.
+// repartitionConfig is a configuration in which nothing depends on the wall clock, for labels that come up to 20 s
+// after their predictions: in a partition to which rows are sent in two halves, each in order of the labels' times,
+// those of the second go back by so much.
 func repartitionConfig(t *testing.T, brokers []string, partitions int, keyed bool) (path string, cfg config.Config) {
 	t.Helper()
 	return deploy(t, fmt.Sprintf(`
@@ -37,7 +38,8 @@ checkpoints: {dir: %q, interval: 100ms}
 `, brokers[0], partitions, keyed, t.TempDir()))
 }
 
-// sendRows writes predictions and labels of rows to partitions of the topics, and then the promise that nothing before until follows. place says where row i goes.
+// sendRows writes predictions and labels of rows to partitions of the topics, and then the promise that nothing before
+// until follows. place says where row i goes.
 func sendRows(t *testing.T, brokers []string, partitions int, rows []batchtest.Row, until int64,
 	place func(i int, r *batchtest.Row) int) {
 	t.Helper()

@@ -64,7 +64,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 		return err
 	}
 	if !rt.Config.Splits() && which == (Stages{Repartition: true}) {
-		return errors.New("--stages repartition: there is nothing to split while topics.keyed is true and inputs is empty")
+		return errors.New("--stages repartition: with topics.keyed and without inputs there is nothing to split")
 	}
 	whom, tell, err := notifyOptions(rt.Config, rt.Log)
 	if err != nil {

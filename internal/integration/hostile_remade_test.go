@@ -47,8 +47,8 @@ func remadeLive(t *testing.T, a *attack) {
 	sc.told(t, w, got)
 }
 
-// remadeUnkeyed deletes topics that are split and makes them again: the repartition stage reads the new ones from their start,
-// and no shard takes what it makes of them for repeats.
+// remadeUnkeyed deletes topics that are split and makes them again: the repartition stage reads the new ones from their
+// start, and no shard takes what it makes of them for repeats.
 func remadeUnkeyed(t *testing.T, a *attack) {
 	a.Input = "unkeyed topics are deleted and made again"
 	a.Before = "after the reset all of the new topics' first messages were dropped as repeats"

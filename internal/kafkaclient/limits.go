@@ -27,8 +27,14 @@ func (s SmallTopic) String() string {
 
 // SmallTopics asks the brokers for the limits of the topics of cfg that are written to.
 func SmallTopics(ctx context.Context, client *kafka.Client, cfg config.Config) ([]SmallTopic, error) {
-	read := map[string]bool{cfg.Topics.Logits: true, cfg.Topics.Labels: true,
-		cfg.Topics.Calibrated: !cfg.Calibrated.Enabled, cfg.Topics.Finetune: !cfg.Trigger.Enabled, cfg.Topics.Heads: !cfg.Trigger.Enabled && !cfg.Heads.Shadow}
+	t := &cfg.Topics
+	read := map[string]bool{
+		t.Logits:     true,
+		t.Labels:     true,
+		t.Calibrated: !cfg.Calibrated.Enabled,
+		t.Finetune:   !cfg.Trigger.Enabled,
+		t.Heads:      !cfg.Trigger.Enabled && !cfg.Heads.Shadow,
+	}
 	for _, topic := range cfg.InputTopics() {
 		read[topic] = true
 	}

@@ -110,7 +110,7 @@ func newWorld(t testing.TB, in []worldtest.Lanes, seed uint64, cfg Config, toler
 		w.Tolerance = tolerance
 		h.Clocks = w.Clocks
 		stages := []pipeline.Stage{validate.New(validate.Config{NeedID: true}, h).Stage(),
-			New(Options{cfg, columns}, h).Stage(),
+			New(Options{Config: cfg, Slices: columns}, h).Stage(),
 			join.New(join.Options{Config: join.Config{Wait: 120 * time.Second, MaxRows: 1 << 20}, Slices: columns},
 				h).Stage(),
 			apply.New(apply.Options{Config: apply.Config{Columns: "probs"}, Published: &apply.Published{}}, h).Stage(),
@@ -189,7 +189,8 @@ type half struct {
 
 func newHalf(cfg Config) *half {
 	h := &half{counts: pipeline.NewCounts()}
-	h.Operator = New(Options{Config: cfg, Slices: []string{"region"}, Shard: 3}, pipeline.Host{Counts: h.counts, Log: quiet})
+	options := Options{Config: cfg, Slices: []string{"region"}, Shard: 3}
+	h.Operator = New(options, pipeline.Host{Counts: h.counts, Log: quiet})
 	return h
 }
 
