@@ -409,13 +409,17 @@ func (l *lastParts) enters(part uint16) bool {
 }
 
 // Packed is a Summary in few bytes. The zero value has no rows. Recent rows are kept apart until they reach a share of
-// packedShare of the rest, so adding a few rows costs little however large the rest is.
+// packedShare of the rest, or Summary.Join puts them to it, so adding a few rows costs little however large the rest
+// is.
 type Packed struct{ rest, late []byte }
 
 const packedShare = 4
 
 // Bytes returns the memory that p holds.
 func (p *Packed) Bytes() int { return cap(p.rest) + cap(p.late) }
+
+// Late returns the bytes of the rows that are apart from the rest.
+func (p *Packed) Late() int { return len(p.late) }
 
 // Empty reports whether p has no rows.
 func (p *Packed) Empty() bool { return len(p.rest)+len(p.late) == 0 }
@@ -506,7 +510,29 @@ func (s *Summary) Pack(p *Packed, add func(s *Summary) error) error {
 		p.late = slices.Clone(s.scratch)
 		return over
 	}
-	if s.room = [2]rowTotal{}; len(p.rest) > 0 {
+	s.room = [2]rowTotal{}
+	if err := p.join(s); err != nil {
+		return err
+	}
+	return over
+}
+
+// Join puts the late rows of p to the rest. It empties the summary.
+func (s *Summary) Join(p *Packed) error {
+	if len(p.late) == 0 {
+		return nil
+	}
+	s.Reset()
+	if err := s.unpack(p.late); err != nil {
+		return err
+	}
+	s.scratch = append(s.scratch[:0], p.late...)
+	return p.join(s)
+}
+
+// join makes p of its rest and the rows of the summary, which are in scratch, too.
+func (p *Packed) join(s *Summary) (err error) {
+	if len(p.rest) > 0 {
 		if err := s.unpack(p.rest); err != nil {
 			return err
 		}
@@ -515,5 +541,5 @@ func (s *Summary) Pack(p *Packed, add func(s *Summary) error) error {
 		}
 	}
 	p.rest, p.late = slices.Clone(s.scratch), nil
-	return over
+	return nil
 }

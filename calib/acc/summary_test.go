@@ -178,6 +178,11 @@ func TestSummaryIsTheSet(t *testing.T) {
 			if err := sum.Pack(to, func(s *Summary) error { return s.Add(part) }); err != nil {
 				t.Fatal(err)
 			}
+			if rng.IntN(3) == 0 {
+				if err := sum.Join(to); err != nil || to.Late() != 0 {
+					t.Fatalf("seed %d: %d late bytes after Join (%v)", seed, to.Late(), err)
+				}
+			}
 		}
 		if err := sum.Pack(&p, func(s *Summary) error { return s.Unpack(&q) }); err != nil {
 			t.Fatal(err)

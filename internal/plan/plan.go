@@ -160,7 +160,8 @@ func (p *Plan) memory(c *config.Config, onDisk float64) {
 	}
 	samples := sampled * (sampledBytes + 4*k)
 	square := min(k, squareClasses)
-	perKey := keys*(keyBytes+keyClass*k+window) + versions*(0.03e6+squareBytes*square*square)
+	recent := recentBytes * recentRows / max(1, l.Rows/keys*pane)
+	perKey := keys*(keyBytes+keyClass*k+recent+window) + versions*(0.03e6+squareBytes*square*square)
 	tasks := shards*(taskBytes+2*float64(c.Kafka.FetchMax)) + samples + perKey
 	page := pageKeyBytes * min(pageKeys, keys*float64(len(c.Windows)))
 	p.Tasks = tasks + page
@@ -183,7 +184,9 @@ func windowBytes(w *window.Config, c *config.Config, l *Load, keys float64) floa
 		return math.Ceil(float64(w.Rows)/block) * (bucket(l.Classes, min(block, float64(w.Rows))) + bucketBytes)
 	}
 	n := float64(w.Size+c.Join.Wait+c.EventTime.AllowedLateness) / float64(slide)
-	return newRows * math.Ceil(n) * (bucket(l.Classes, rate*slide.Seconds()) + bucketBytes)
+	n = math.Ceil(n)
+	reached := min(n, 1+math.Ceil(l.Delay.Seconds()/slide.Seconds()))
+	return (n + (newRows-1)*reached) * (bucket(l.Classes, rate*slide.Seconds()) + bucketBytes)
 }
 
 // bucket is the bytes of a bucket, between the classes of the table by the logarithm.

@@ -57,7 +57,7 @@ func (v *version) key(slice string, cfg *Config) *keyState {
 
 // begin gives the key what its stages keep and show.
 func (k *keyState) begin(v *version, cfg *Config) {
-	k.Snapshots = map[string][]byte{}
+	k.Snapshots = stage.Snapshots{}
 	if column, value, _ := strings.Cut(k.Slice, "="); value == slicing.Other {
 		k.Shows = append(k.Shows, func(s *record.Snapshot, _ *stage.Window) error {
 			v.showPooled(column, s)

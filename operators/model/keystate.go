@@ -26,7 +26,7 @@ func (k *keyState) append(dst []byte, table []namedStage) ([]byte, error) {
 
 // appendKept appends what is packed of a key at rest.
 func (k *keyState) appendKept(dst []byte, table []namedStage) ([]byte, error) {
-	dst = appendSnapshots(dst, k.Snapshots)
+	dst = appendSnapshots(dst, k.Snapshots.All())
 	dst = stage.AppendRows(k.Recent.Append(dst), k.Sample)
 	dst = binenc.AppendUvarint(dst, uint64(k.Since.Revision))
 	dst = k.Since.Calibrated.AppendBinary(k.Since.Raw.AppendBinary(dst))
@@ -61,7 +61,10 @@ func (s taskState) restoreKey(k *keyState, r *binenc.Reader, d *acc.Decoder) err
 
 // restoreKept reads what appendKept wrote.
 func (k *keyState) restoreKept(t *Task, r *binenc.Reader, d *acc.Decoder) error {
-	k.Snapshots = readSnapshots(r)
+	k.Snapshots = stage.Snapshots{}
+	for window, text := range readSnapshots(r) {
+		k.Snapshots.Put(window, text)
+	}
 	k.Recent.Restore(r)
 	k.Sample = stage.RestoreRows(r)
 	if err := stage.CheckRows(k.Sample, k.K); err != nil {

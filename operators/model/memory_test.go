@@ -350,22 +350,36 @@ func add(tb testing.TB, set *acc.Set, b *arrowio.Batch) int {
 
 // liveBytes is the formula of bench/results/buckets.md for a slice, or a whole version, with the default windows.
 func (l load) liveBytes(tb testing.TB, panes int, whole bool) float64 {
-	const overhead, fixed, perClass = 300, 50_000, 500
+	const overhead, fixed, perClass = 300, 40_000, 100
 	rows, perPane := l.minute*l.pane.Minutes()*float64(panes), l.minute*l.pane.Minutes()
 	minutes := float64(panes)*l.pane.Minutes() + l.lag.Minutes() // that predictions with labels are of
 	buckets, inBucket := math.Min(minutes, 70), rows/minutes
+	reached := math.Min(buckets, 1+l.lag.Minutes()) // by labels
 	last := math.Min(float64(panes), math.Ceil(5000/perPane))
 	block := window.Config{Rows: 5000}.BlockRows(perPane)
-	windows := 1.2*buckets*(bucketBytes(tb, inBucket, l.k)+overhead) + // 10m, by the minute
+	windows := (buckets+.2*reached)*(bucketBytes(tb, inBucket, l.k)+overhead) + // 10m, by the minute
 		bucketBytes(tb, rows, l.k) + // day
 		math.Ceil(min(rows, 5000)/block)*(bucketBytes(tb, block, l.k)+overhead) + // last5000
 		bucketBytes(tb, rows, l.k) // since the calibrator took force
-	key := windows + 200*last + fixed + perClass*float64(l.k)
+	key := windows + 50*last + fixed + perClass*float64(l.k)
 	if !whole {
 		return key
 	}
 	sampled := math.Min(float64(setting.Default[stats.SampleConfig]().Rows), rows) * float64(90+4*l.k)
 	return key + sampled + 30_000 + 45*math.Pow(min(float64(l.k), 128), 2)
+}
+
+// TestKeysOfManyClasses: a slice of 100 classes with the default windows has at most 2 MB up to 1,000 rows a
+// second. That the formula is true is for TestMemoryOfKeys.
+func TestKeysOfManyClasses(t *testing.T) {
+	for _, rate := range []float64{1, 10, 100, 1000} {
+		l := load{k: 100, minute: 60 * rate, lag: 10 * time.Minute, pane: 10 * time.Second}
+		got := l.liveBytes(t, 6*90, false)
+		t.Logf("%.0f rows a second: %.2f MB", rate, got/1e6)
+		if got > 2e6 {
+			t.Errorf("%.0f rows a second: %.0f bytes", rate, got)
+		}
+	}
 }
 
 // outputBytes is what bench/results/buckets.md says that a slice publishes at the end of a slide.
@@ -375,6 +389,12 @@ func (l load) outputBytes() float64 { return 13_000 * (4 + l.lag.Minutes()) }
 // have served confidences.
 const taskBytes = 1.8e6
 
+// beginPackers makes what packs new models and snapshots, which a process has once.
+func beginPackers(tb testing.TB) {
+	runtime.KeepAlive(newModels(tb, 1, 1, 1))
+	runtime.KeepAlive(newModels(tb, 1, 60, 2))
+}
+
 // TestMemoryOfKeys compares the memory of a slice with the formula that operators plan with. PLUMBLINE_BIG=1 has 1,000
 // slices and compares resident memory too (make key-memory).
 func TestMemoryOfKeys(t *testing.T) {
@@ -382,7 +402,7 @@ func TestMemoryOfKeys(t *testing.T) {
 	const busy = 6000
 	cases := []load{{k: 10, minute: 60}, {k: 100, minute: 60}, {k: 100, minute: busy}}
 	const panes = 25
-	runtime.KeepAlive(newModels(t, 1, 1, 1)) // what packs new models is there once, and apart from keys
+	beginPackers(t)
 	for _, l := range cases {
 		l.keys, l.lag, l.pane = 1, 2*time.Minute, time.Minute
 		copies := 12
@@ -432,7 +452,7 @@ func TestRareKeys(t *testing.T) {
 	testsize.Slow(t)
 	const panes = 300
 	l := load{keys: 1, k: 10, minute: 1, lag: 2 * time.Minute, pane: time.Minute}
-	runtime.KeepAlive(newModels(t, 1, 1, 1))
+	beginPackers(t)
 	x, before := newLoaded(l), testsize.HeapInUse()
 	x.copies, x.task.env.Resamples = 12, 1
 	for i := range int64(panes) {

@@ -111,9 +111,9 @@ func (k *keyState) remembered() func() [][]byte {
 	return func() [][]byte {
 		if packed != nil {
 			r := binenc.NewReader(keys.Unpack(packed))
-			snapshots = readSnapshots(&r)
+			return slices.Collect(maps.Values(readSnapshots(&r)))
 		}
-		return slices.Collect(maps.Values(snapshots))
+		return slices.Collect(maps.Values(snapshots.All()))
 	}
 }
 

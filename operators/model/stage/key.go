@@ -27,8 +27,8 @@ type Key struct {
 	Alerts    []*Alert        // alarms, then rules
 	Estimator Estimator       // estimates from predictions without labels; nil = none
 	Corrector Corrector       // corrections for moved class shares; nil = none
-	// Snapshots are the latest of every window, as published.
-	Snapshots map[string][]byte
+	// Snapshots are the latest of every window.
+	Snapshots Snapshots
 	Shows     []func(s *record.Snapshot, w *Window) error // what other stages add to a snapshot
 	// Grown are called before the pane with which the key stops being new.
 	Grown []func() error

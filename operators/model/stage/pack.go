@@ -46,19 +46,44 @@ func (p *dictionary) begin(b []byte) {
 	}
 }
 
+// encode appends b in less memory to a few bytes.
+func (p *dictionary) encode(b, to []byte) []byte {
+	p.once.Do(func() { p.begin(b) })
+	return bytes.Clone(p.pack.EncodeAll(b, to))
+}
+
+// decode returns what encode was given.
+func (p *dictionary) decode(b []byte) []byte {
+	out, err := p.open.DecodeAll(b, nil)
+	if err != nil {
+		panic("stage: " + err.Error()) // of our own making
+	}
+	return out
+}
+
 // Pack returns a copy of b in less memory.
 func (p *Packer) Pack(b []byte) []byte {
 	size := sized(len(b))
-	d := &p.bySize[size]
-	d.once.Do(func() { d.begin(b) })
-	return bytes.Clone(d.pack.EncodeAll(b, []byte{byte(size)}))
+	return p.bySize[size].encode(b, []byte{byte(size)})
 }
 
 // Unpack returns the original bytes.
-func (p *Packer) Unpack(b []byte) []byte {
-	out, err := p.bySize[b[0]].open.DecodeAll(b[1:], nil)
-	if err != nil {
-		panic("stage: " + err.Error()) // of our own making
+func (p *Packer) Unpack(b []byte) []byte { return p.bySize[b[0]].decode(b[1:]) }
+
+// Snapshots are texts of snapshots by the names of their windows. They are mostly digits of numbers, so they take a
+// sixth of their memory between the panes.
+type Snapshots map[string][]byte
+
+var texts dictionary
+
+// Put takes the snapshot of a window, as published.
+func (s Snapshots) Put(window string, text []byte) { s[window] = texts.encode(text, nil) }
+
+// All returns the texts.
+func (s Snapshots) All() map[string][]byte {
+	out := make(map[string][]byte, len(s))
+	for window, packed := range s {
+		out[window] = texts.decode(packed)
 	}
 	return out
 }

@@ -12,30 +12,34 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Recent holds the reliability bins of the latest label panes. Rules and alarms read their latest rows from it.
-type Recent struct{ panes []paneBins }
+// Recent holds the reliability bins of the latest label panes. Rules and alarms read their latest rows from it. A key
+// with a row a pane has thousands of them, so all but the last few are packed in blocks.
+type Recent struct {
+	blocks []paneBlock
+	panes  []paneBins
+}
 
-// paneBins are the packed bins of a label pane: those of the signal raw up to cal, then the calibrated ones.
+// paneBins are the packed bins of a label pane.
 type paneBins struct {
 	end        int64
 	rawN, calN int64
-	bins       []byte
-	cal        int
+	raw, cal   []byte
 }
 
 // of returns the packed bins of a signal and their rows.
 func (p *paneBins) of(signal string) (packed []byte, rows int64) {
 	if signal == SignalRaw {
-		return p.bins[:p.cal], p.rawN
+		return p.raw, p.rawN
 	}
-	return p.bins[p.cal:], p.calN
+	return p.cal, p.calN
 }
 
 // pack sets the bins; nil for a signal without rows.
 func (p *paneBins) pack(raw, cal []metric.Bin) {
 	packed := packBins(make([]byte, 0, 256), raw)
-	p.cal = len(packed)
-	p.bins = slices.Clone(packBins(packed, cal))
+	n := len(packed)
+	packed = slices.Clone(packBins(packed, cal))
+	p.raw, p.cal = packed[:n:n], packed[n:]
 }
 
 // Add takes a label pane and drops panes that are not needed to hold the latest keep rows.
@@ -56,9 +60,17 @@ func (r *Recent) Add(in *Pane, sc Scored, bins int, keep int64) error {
 		}
 	}
 	p.pack(raw, cal)
-	r.panes = append(r.panes, p)
+	r.push(p)
 	r.forget(keep)
 	return nil
+}
+
+// push takes a pane after the others.
+func (r *Recent) push(p paneBins) {
+	if r.panes = append(r.panes, p); len(r.panes) == 2*panesOfBlock {
+		r.blocks = append(r.blocks, newPaneBlock(r.panes[:panesOfBlock]))
+		r.panes = slices.Delete(r.panes, 0, panesOfBlock)
+	}
 }
 
 // RecentOfRows is the Recent of a key without calibrators whose labelled rows are those, in the order in which their
@@ -86,7 +98,8 @@ func RecentOfRows(k *Key, rows []acc.SampleRow, pane int64, bins int) (*Recent, 
 			return nil, err
 		}
 		p.pack(sums, sums)
-		recent.panes, rows = append(recent.panes, p), rows[n:]
+		recent.push(p)
+		rows = rows[n:]
 	}
 	return recent, nil
 }
@@ -94,19 +107,66 @@ func RecentOfRows(k *Key, rows []acc.SampleRow, pane int64, bins int) (*Recent, 
 // forget drops the panes that are not needed to hold the latest keep rows of both signals.
 func (r *Recent) forget(keep int64) {
 	var raw, cal int64
-	for i := len(r.panes) - 1; i > 0; i-- {
-		raw, cal = raw+r.panes[i].rawN, cal+r.panes[i].calN
-		if raw >= keep && cal >= keep {
-			r.panes = slices.Delete(r.panes, 0, i)
+	first := func(panes []paneBins) int {
+		for i := len(panes) - 1; i >= 0; i-- {
+			raw, cal = raw+panes[i].rawN, cal+panes[i].calN
+			if raw >= keep && cal >= keep {
+				return i
+			}
+		}
+		return -1
+	}
+	if i := first(r.panes); i >= 0 {
+		r.blocks, r.panes = nil, slices.Delete(r.panes, 0, i)
+		return
+	}
+	for j := len(r.blocks) - 1; j >= 0; j-- {
+		b := &r.blocks[j]
+		if raw+b.rawN < keep || cal+b.calN < keep {
+			raw, cal = raw+b.rawN, cal+b.calN
+			continue
+		}
+		b.skip(first(b.panes()))
+		r.blocks = slices.Delete(r.blocks, 0, j)
+		return
+	}
+}
+
+// latest yields the panes, the latest first.
+func (r *Recent) latest(yield func(*paneBins) bool) {
+	upTo := func(panes []paneBins) bool {
+		for i := len(panes) - 1; i >= 0; i-- {
+			if !yield(&panes[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	if !upTo(r.panes) {
+		return
+	}
+	for i := len(r.blocks) - 1; i >= 0; i-- {
+		if !upTo(r.blocks[i].panes()) {
 			return
 		}
 	}
 }
 
+// all returns the panes, the oldest first.
+func (r *Recent) all() (panes []paneBins) {
+	for i := range r.blocks {
+		panes = append(panes, r.blocks[i].panes()...)
+	}
+	return append(panes, r.panes...)
+}
+
 // Last sums the bins of the latest panes: as many panes as it takes to hold the given number of rows of the signal.
 func (r *Recent) Last(signal string, rows int64) (bins []metric.Bin, n int64) {
-	for i := len(r.panes) - 1; i >= 0 && n < rows; i-- {
-		packed, m := r.panes[i].of(signal)
+	for p := range r.latest {
+		if n >= rows {
+			break
+		}
+		packed, m := p.of(signal)
 		bins = plusPacked(bins, packed)
 		n += m
 	}
@@ -115,10 +175,14 @@ func (r *Recent) Last(signal string, rows int64) (bins []metric.Bin, n int64) {
 
 // After sums the bins of all kept panes that end after the time from. The last pane is always included.
 func (r *Recent) After(signal string, from int64) (bins []metric.Bin, n int64) {
-	for i := len(r.panes) - 1; i >= 0 && (r.panes[i].end > from || i == len(r.panes)-1); i-- {
-		packed, m := r.panes[i].of(signal)
+	last := true
+	for p := range r.latest {
+		if p.end <= from && !last {
+			break
+		}
+		packed, m := p.of(signal)
 		bins = plusPacked(bins, packed)
-		n += m
+		n, last = n+m, false
 	}
 	return bins, n
 }
@@ -139,14 +203,15 @@ func PlusBins(dst, b []metric.Bin) []metric.Bin {
 
 // Merge adds the panes of another key.
 func (r *Recent) Merge(o *Recent, keep int64) {
-	for _, p := range o.panes {
-		i, found := slices.BinarySearchFunc(r.panes, p.end,
+	panes := r.all()
+	for _, p := range o.all() {
+		i, found := slices.BinarySearchFunc(panes, p.end,
 			func(x paneBins, end int64) int { return cmp.Compare(x.end, end) })
 		if !found {
-			r.panes = slices.Insert(r.panes, i, p)
+			panes = slices.Insert(panes, i, p)
 			continue
 		}
-		have := &r.panes[i]
+		have := &panes[i]
 		var sums [2][]metric.Bin
 		for j, signal := range []string{SignalRaw, SignalCalibrated} {
 			a, _ := have.of(signal)
@@ -156,16 +221,21 @@ func (r *Recent) Merge(o *Recent, keep int64) {
 		have.rawN, have.calN = have.rawN+p.rawN, have.calN+p.calN
 		have.pack(sums[0], sums[1])
 	}
+	*r = Recent{}
+	for _, p := range panes {
+		r.push(p)
+	}
 	r.forget(keep)
 }
 
 // Append appends the latest rows to a checkpoint.
 func (r *Recent) Append(dst []byte) []byte {
-	dst = binenc.AppendUvarint(dst, uint64(len(r.panes)))
-	for i := range r.panes {
-		p := &r.panes[i]
+	panes := r.all()
+	dst = binenc.AppendUvarint(dst, uint64(len(panes)))
+	for i := range panes {
+		p := &panes[i]
 		dst = binenc.AppendVarint(binenc.AppendVarint(binenc.AppendVarint(dst, p.end), p.rawN), p.calN)
-		dst = binenc.AppendBytes(binenc.AppendBytes(dst, p.bins[:p.cal]), p.bins[p.cal:])
+		dst = binenc.AppendBytes(binenc.AppendBytes(dst, p.raw), p.cal)
 	}
 	return dst
 }
@@ -182,7 +252,7 @@ func (r *Recent) Restore(in *binenc.Reader) {
 			}
 		}
 		p.pack(sums[0], sums[1])
-		r.panes = append(r.panes, p)
+		r.push(p)
 	}
 }
 

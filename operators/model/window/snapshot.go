@@ -15,6 +15,7 @@ import (
 func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 	k := st.key
 	for _, w := range st.windows {
+		var latest []byte
 		for _, view := range w.due(t, in) {
 			s, err := t.snapshot(st, w, view, in)
 			if err != nil {
@@ -25,8 +26,11 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 			if err != nil {
 				return err
 			}
-			k.Snapshots[w.spec.Name] = m.Value
+			latest = m.Value
 			t.env.Emit(k, m)
+		}
+		if latest != nil {
+			k.Snapshots.Put(w.spec.Name, latest)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package window
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -63,6 +64,7 @@ func (w *window) add(s *State, in *stage.Pane) (dropped int64, err error) {
 	if len(w.buckets) == 0 && len(in.Cells) > 0 {
 		w.final, w.started = max(w.final, w.finalTo(t, in)), true
 	}
+	reached := map[*bucket]bool{}
 	bucketOf := func(c stage.Cell) int64 { return pipeline.PaneIndex(c.PredictionPane*t.env.Pane, w.spec.Slide) }
 	for cells := in.Cells; len(cells) > 0; {
 		i, n := bucketOf(cells[0]), 1
@@ -73,8 +75,13 @@ func (w *window) add(s *State, in *stage.Pane) (dropped int64, err error) {
 			dropped += labelledRows(cells[:n])
 		} else if err := w.put(s, i, cells[:n], in.Scored); err != nil {
 			return dropped, err
+		} else {
+			reached[w.buckets[i]] = true
 		}
 		cells = cells[n:]
+	}
+	if err := w.join(s, reached); err != nil {
+		return dropped, err
 	}
 	if in.Late > 0 && len(in.Cells) > 0 {
 		// Late rows count in the window that is current when they come.
@@ -100,6 +107,28 @@ func (w *window) put(s *State, i int64, cells []stage.Cell, sc stage.Scored) err
 		return b.addSeen(s, cells)
 	}
 	return b.add(s, cells, sc, (*acc.Summary).Add)
+}
+
+// join puts the late rows of a bucket to the rest: of the one with the most that the pane has not reached. So those
+// that labels reach no longer take no more than they must.
+func (w *window) join(s *State, reached map[*bucket]bool) error {
+	var most *bucket
+	late := func(b *bucket) int { return b.raw.Late() + b.cal.Late() }
+	for _, b := range w.buckets {
+		switch n := late(b); {
+		case n == 0 || reached[b]:
+		case most == nil || n > late(most) || n == late(most) && b.start < most.start:
+			most = b
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	raw, cal, err := s.stage.env.Summaries(s.key.K)
+	if err != nil {
+		return err
+	}
+	return errors.Join(raw.Join(&most.raw), cal.Join(&most.cal))
 }
 
 func labelledRows(cells []stage.Cell) (n int64) {
