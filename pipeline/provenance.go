@@ -65,6 +65,18 @@ func provenance(r *Record) (p Provenance, idle string, ok bool, err error) {
 	return p, idle, ok || err != nil, err
 }
 
+// SourceOf is the place of the record that one with these headers was made of; ok is false where it was made of none.
+func SourceOf(headers []Header) (topic string, partition int32, offset int64, ok bool) {
+	for _, h := range headers {
+		if h.Key == SourceHeader {
+			if p, err := parseProvenance(string(h.Value)); err == nil {
+				return nameOf(p.Topic), p.Partition, p.Offset, true
+			}
+		}
+	}
+	return "", 0, 0, false
+}
+
 func carriesAhead(r *Record) bool {
 	return slices.ContainsFunc(r.Headers, func(h Header) bool { return h.Key == SourceAheadHeader })
 }

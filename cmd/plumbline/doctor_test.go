@@ -118,6 +118,16 @@ func TestDeadLetters(t *testing.T) {
 			t.Errorf("got %q, want %q", out, want)
 		}
 	}
+	kafkatest.Write(t, brokers, kafka.Message{Topic: "plumbline.deadletter", Headers: []kafka.Header{
+		header("reason", "label_range"), header("detail", "1 rows: label_range"), header("topic", "by-id"),
+		header("partition", "0"), header("offset", "9"), header("source", "mine@00ff/2/3/77/0")}})
+	made := run(t, "deadletters", "-c", file, "--limit", "1")
+	for _, want := range []string{"mine/2/77  label_range: 1 rows: a label is none of the classes",
+		"of its part by-id/0/9"} {
+		if !strings.Contains(made, want) {
+			t.Errorf("got %q, want %q", made, want)
+		}
+	}
 	if strings.Contains(out, "logits/3/6") || strings.ContainsAny(out, "\x1b\a") {
 		t.Errorf("got %q", out)
 	}

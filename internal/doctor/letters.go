@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
@@ -18,9 +20,10 @@ type Letter struct {
 	Time      time.Time `json:"time"` // of the refusal, by the broker
 	Reason    string    `json:"reason"`
 	Detail    string    `json:"detail,omitempty"`
-	Topic     string    `json:"topic"` // where the message was
+	Topic     string    `json:"topic"` // where the message was that a producer sent
 	Partition int       `json:"partition"`
 	Offset    int64     `json:"offset"`
+	Part      string    `json:"part,omitempty"` // of it that was refused, made by the repartition stage: its place
 	Rows      string    `json:"rows,omitempty"` // those refused; "" = all
 	Bytes     int       `json:"value_bytes"`
 	Looks     string    `json:"looks_like"`
@@ -52,7 +55,25 @@ func letterOf(r *pipeline.Record) Letter {
 			l.Bytes = int(number(h.Value))
 		}
 	}
+	if topic, partition, offset, ok := pipeline.SourceOf(r.Headers); ok {
+		l.Part = fmt.Sprintf("%s/%d/%d", l.Topic, l.Partition, l.Offset)
+		l.Topic, l.Partition, l.Offset = topic, int(partition), offset
+	}
+	if said := strings.TrimSuffix(l.Detail, l.Reason); said != l.Detail && meanings[l.Reason] != "" {
+		l.Detail = said + meanings[l.Reason]
+	}
 	return l
+}
+
+// meanings are those of reasons that letters have no details of.
+var meanings = map[string]string{
+	arrowio.NullRow: "a null id, time, score or model, or an empty id or model",
+	arrowio.NonfiniteScores: "a score is NaN or infinite, or probabilities are outside of 0 to 1, or their sum is far " +
+		"from 1",
+	arrowio.LabelRange: "a label is none of the classes, which count from 0",
+	arrowio.BadWeight:  "a weight is not finite, not positive or above 2^20",
+	arrowio.BadServed:  "a served confidence is outside of 0 to 1",
+	arrowio.TimeRange:  "a time is outside of the years 1682 to 2257",
 }
 
 // head is the start of a value for people: text, or nothing where it is none. Who prints it escapes it.

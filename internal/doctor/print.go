@@ -44,6 +44,9 @@ func (l Letter) Print(w io.Writer) error {
 	if l.Rows != "" {
 		rows = "rows " + l.Rows
 	}
+	if l.Part != "" {
+		rows += " of its part " + l.Part
+	}
 	_, err := printable.Fprintf(w, "%s  %s/%d/%d  %s: %s\n  %s; %d bytes, %s\n", l.Time.Format("2006-01-02 15:04:05Z"),
 		l.Topic, l.Partition, l.Offset, l.Reason, l.Detail, rows, l.Bytes, l.Looks)
 	if err == nil && l.Head != "" {

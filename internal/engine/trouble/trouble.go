@@ -70,10 +70,8 @@ func (w *Watch) Refused(r *pipeline.Record, reason, detail string) {
 		return
 	}
 	place := fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset)
-	for _, h := range r.Headers {
-		if h.Key == pipeline.SourceHeader {
-			place += " (made of " + printable.Text(string(h.Value)) + ")"
-		}
+	if topic, partition, offset, ok := pipeline.SourceOf(r.Headers); ok {
+		place = printable.Text(fmt.Sprintf("%s/%d/%d (its part %s)", topic, partition, offset, place))
 	}
 	t.Kind, t.Title, t.Mend = "refused", "Records are refused: "+reason, mend(reason)
 	t.Text = printable.Text(fmt.Sprintf("%s at %s: %s", reason, place, detail))

@@ -38,6 +38,18 @@ func TestRefusalsAreSaidOnceAMinute(t *testing.T) {
 	})
 }
 
+// TestPlaceOfAPart: the example is where its producer wrote it.
+func TestPlaceOfAPart(t *testing.T) {
+	var log bytes.Buffer
+	w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil))}
+	made := []pipeline.Header{{Key: pipeline.SourceHeader, Value: []byte("mine@00ff/2/3/77/0")}}
+	w.Refused(&pipeline.Record{Topic: "by-id", Partition: 1, Offset: 9, Headers: made}, "label_range", "x")
+	const want = "mine/2/77 (its part by-id/1/9)"
+	if now := w.Now(); len(now) != 1 || !strings.Contains(now[0].Text, want) || !strings.Contains(log.String(), want) {
+		t.Errorf("got %+v and %s, want %s", now, &log, want)
+	}
+}
+
 func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
