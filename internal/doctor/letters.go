@@ -68,8 +68,8 @@ func letterOf(r *pipeline.Record) Letter {
 // meanings are those of reasons that letters have no details of.
 var meanings = map[string]string{
 	arrowio.NullRow: "a null id, time, score or model, or an empty id or model",
-	arrowio.NonfiniteScores: "a score is NaN or infinite, or probabilities are outside of 0 to 1, or their sum is far " +
-		"from 1",
+	arrowio.NonfiniteScores: "a score is NaN or infinite, or probabilities are outside of 0 to 1, or " +
+		"their sum is far from 1",
 	arrowio.LabelRange: "a label is none of the classes, which count from 0",
 	arrowio.BadWeight:  "a weight is not finite, not positive or above 2^20",
 	arrowio.BadServed:  "a served confidence is outside of 0 to 1",

@@ -25,6 +25,7 @@ type source struct {
 	kind  arrowio.Kind
 	as    inputs.Config
 	keyed bool // rows must lie in the partition of their id
+	spare bool // inputs names other topics, so it may be empty
 }
 
 // sources are the topics that the configuration reads rows from.
@@ -43,7 +44,8 @@ func sources(cfg *config.Config) []source {
 		arrow := inputs.Config{Format: "arrow"}
 		named := slices.ContainsFunc(out, func(s source) bool { return s.topic == own })
 		if !named && own != "" {
-			out = append(out, source{topic: own, kind: kind, as: arrow, keyed: !cfg.Splits()})
+			spare := slices.ContainsFunc(out, func(s source) bool { return s.kind == kind })
+			out = append(out, source{topic: own, kind: kind, as: arrow, keyed: !cfg.Splits(), spare: spare})
 		}
 	}
 	return out
@@ -221,6 +223,10 @@ func (d *doctor) format(l *look) {
 	}
 	if l.err != nil {
 		d.say("records", Unknown, "", "%s: %v", l.topic, l.err)
+		return
+	}
+	if l.records == 0 && l.spare {
+		d.say("records", OK, "", "%s: no %s, inputs names other topics", l.topic, what)
 		return
 	}
 	if l.records == 0 {
