@@ -104,6 +104,7 @@ func blocksOf(classes int, length func(*rand.Rand) int, k int) chooser {
 type blockResult struct {
 	kind            string
 	published, hurt int
+	worse           int     // publications that raise the NLL of the day after them
 	least           float64 // change of accuracy after a publication
 	raw, ours, ts   float64 // NLL
 	acc, rawAcc     float64
@@ -137,12 +138,14 @@ func measureBlock(r recipe, kind string, verbose bool) (blockResult, error) {
 	out.raw, out.rawAcc = served(s, nil)
 	out.ours, out.acc = served(s, changes)
 	out.ts, _ = served(s, often)
+	day := judge(s, changes, dayRows, byNLL)
 	for i, v := range judge(s, changes, accuracyRows, byAccuracy) {
+		out.worse += step(day[i].hurt())
 		out.least = min(out.least, v.diff)
 		out.hurt += step(v.diff+z95*v.se < -accuracyFalls)
 		if verbose {
-			fmt.Fprintf(os.Stderr, "%s: row %d, %s, %s: accuracy %+.4f ± %.4f\n", s.name, changes[i].row,
-				changes[i].reason, changes[i].method, v.diff, v.se)
+			fmt.Fprintf(os.Stderr, "%s: row %d, %s, %s: accuracy %+.4f ± %.4f, NLL of the day %+.4f ± %.4f\n",
+				s.name, changes[i].row, changes[i].reason, changes[i].method, v.diff, v.se, day[i].diff, day[i].se)
 		}
 	}
 	return out, nil
@@ -180,9 +183,9 @@ func everyThousand(s *stream) (out []change, err error) {
 func renderBlocks(title string, all []blockResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n| streams in blocks of classes, %s: mean of %d nets | published | lower accuracy | most "+
-		"| NLL raw | served | a temperature every 1,000 rows | accuracy raw | served |\n"+
-		"|---|---|---|---|---|---|---|---|---|\n", title, blockNetsOfSet)
-	published, hurt, worst := 0, 0, math.Inf(-1)
+		"| NLL of the day after worse | NLL raw | served | a temperature every 1,000 rows | accuracy raw | served |\n"+
+		"|---|---|---|---|---|---|---|---|---|---|\n", title, blockNetsOfSet)
+	published, hurt, worse, worst := 0, 0, 0, math.Inf(-1)
 	var kinds []string
 	byKind := map[string][]blockResult{}
 	for _, r := range all {
@@ -190,22 +193,27 @@ func renderBlocks(title string, all []blockResult) string {
 			kinds = append(kinds, r.kind)
 		}
 		byKind[r.kind] = append(byKind[r.kind], r)
-		published, hurt, worst = published+r.published, hurt+r.hurt, max(worst, r.ours-r.raw)
+		published, hurt, worse = published+r.published, hurt+r.hurt, worse+r.worse
+		worst = max(worst, r.ours-r.raw)
 	}
 	for _, kind := range kinds {
 		var m blockResult
 		for _, r := range byKind[kind] {
 			n := float64(len(byKind[kind]))
 			m.published, m.hurt, m.least = m.published+r.published, m.hurt+r.hurt, min(m.least, r.least)
+			m.worse += r.worse
 			m.raw, m.ours, m.ts = m.raw+r.raw/n, m.ours+r.ours/n, m.ts+r.ts/n
 			m.rawAcc, m.acc = m.rawAcc+r.rawAcc/n, m.acc+r.acc/n
 		}
-		fmt.Fprintf(&b, "| %s | %d | %d | %+.4f | %.4f | %.4f | %.4f | %.4f | %.4f |\n", kind, m.published, m.hurt,
-			m.least, m.raw, m.ours, m.ts, m.rawAcc, m.acc)
+		fmt.Fprintf(&b, "| %s | %d | %d | %+.4f | %d | %.4f | %.4f | %.4f | %.4f | %.4f |\n", kind, m.published,
+			m.hurt, m.least, m.worse, m.raw, m.ours, m.ts, m.rawAcc, m.acc)
 	}
 	fmt.Fprintf(&b, "\nBars, %s: publications that lower accuracy by more than %g beyond noise on the %d rows after "+
-		"them: %d of %d (%s); served NLL of a stream at most raw + %g: %+.4f at most (%s).\n", title, accuracyFalls,
-		accuracyRows, hurt, published, met(float64(hurt) <= .01*float64(published)), nllRises, worst,
-		met(worst <= nllRises))
+		"them: %d of %d (%s); that raise the NLL of the day after: %d (%s); served NLL of a stream "+
+		"at most raw + %g: %+.4f at most (%s).\n", title, accuracyFalls, accuracyRows, hurt, published,
+		few(hurt, published), worse, few(worse, published), nllRises, worst, met(worst <= nllRises))
 	return b.String()
 }
+
+// few says whether at most 1 % of publications hurt.
+func few(hurt, published int) string { return met(float64(hurt) <= .01*float64(published)) }

@@ -119,8 +119,21 @@ func sum(c *[mixedParts]float64) (s float64) {
 	return s
 }
 
-// unsafe says why a candidate that can change classes may not be published although it has all evidence; "" = it may.
+// recentOfClasses is the number of rows, of all classes, on which a candidate is compared class by class.
+const recentOfClasses = 1000
+
+// unsafe says why a candidate may not be published although it has all evidence; "" = it may.
 func (r *run) unsafe(c *candidate, k *stage.Key, cfg *Config) (string, error) {
+	if !learnsClasses(c.method) {
+		gains, err := gainsByClass(k.Version, c.cal, newestOfClasses(k, recentOfClasses))
+		if err != nil {
+			return "", err
+		}
+		if low := worstRuns(k.Sample, gains, max(cfg.FreshRows, leastValidation)); low < 0 {
+			return fmt.Sprintf("classes come in runs, and some lose what others gain: by %.5f at least on the next",
+				low), nil
+		}
+	}
 	if !changesClass(c.method) {
 		return "", nil
 	}

@@ -1,8 +1,10 @@
 package refit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -11,12 +13,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// The first answer to a change is a temperature. It needs few rows, it never changes the predicted class, and it is
-// fitted anew at every pane, so every row is first a test and then part of the fit. Refit runs with richer methods
-// follow.
+// The first answer to a change is a temperature, or a mixture of it with the scores as they are and a constant. It
+// needs few rows, it never changes the predicted class, and it is fitted anew at every pane, so every row is first a
+// test and then part of the fit. When its rows have doubled it is refined. Refit runs with richer methods follow.
 //
-// A tracker has the temperature T of its latest rows, and forecasts every row before it learns from it. Its evidence
-// against the calibrator in force is the ratio of their likelihoods,
+// A tracker has the temperature T of the newest rows of all classes, and forecasts every row before it learns from it.
+// Its evidence against the calibrator in force is the ratio of their likelihoods,
 //
 //	R ← (R + n/h)·Π_{the n rows of a pane} p_T(y_i)/p_in force(y_i)
 //
@@ -32,7 +34,7 @@ import (
 // bound on its regret to the identity at any time. The rollback monitor tests it, but a rollback needs an outlook.
 
 const (
-	// trackers is the number of temperatures, of the latest trackedRows[i] rows.
+	// trackers is the number of temperatures, of trackedRows[i] rows.
 	trackers = 3
 	// leastTracked is the least number of rows of a temperature.
 	leastTracked = 100
@@ -83,12 +85,20 @@ func (q *quick) replaced(f *stage.InForce, revision int) {
 	q.restart()
 }
 
+// unit is the weight of a row in the tests.
+func (q *quick) unit() float64 {
+	if q.weight > 0 {
+		return q.weight
+	}
+	return 1
+}
+
 // patience returns the number of rows that the evidence for temperature t instead of the calibrator in force must last,
 // the direction of the change, and for how many turns it counts.
 func (q *quick) patience(current calibrator.Calibrator, t float64) (rows int64, up, turns int) {
 	q.turns = slices.DeleteFunc(q.turns, func(row int64) bool { return row < q.rows-turnRows })
 	old, rich := 1.0, current != nil && !isIdentity(current)
-	if c, ok := current.(calibrator.Temperature); ok {
+	if c, ok := current.(interface{ T() float64 }); ok {
 		old, rich = c.T(), false
 	}
 	up = 1
@@ -105,11 +115,12 @@ func (q *quick) patience(current calibrator.Calibrator, t float64) (rows int64, 
 	return int64(min(leastTracked*factor, mostPatience)), up, turns
 }
 
-// tracker is the temperature of the latest rows, and its evidence.
+// tracker is the temperature of the newest rows, and its evidence.
 type tracker struct {
-	t    float64 // 0 = none yet
-	due  int     // rows until the next fit
-	logR float64
+	number int
+	t      float64 // 0 = none yet
+	due    int     // rows until the next fit
+	logR   float64
 	// gain is the gain since its last minimum (a CUSUM), over the rows since the prediction time from: the estimated
 	// time of the change.
 	gain       float64
@@ -118,6 +129,9 @@ type tracker struct {
 
 func newQuick() *quick {
 	q := &quick{}
+	for i := range q.trackers {
+		q.trackers[i].number = i
+	}
 	q.restart()
 	return q
 }
@@ -150,17 +164,17 @@ func logAdd(a, b float64) float64 {
 	return a + math.Log1p(math.Exp(b-a))
 }
 
-// best returns the tracker with the most evidence among those whose evidence has lasted long enough; -1 if there is
-// none.
-func (q *quick) best(current calibrator.Calibrator) int {
-	best := -1
+// convinced returns the trackers whose evidence has reached the level and has lasted long enough, those with the most
+// first.
+func (q *quick) convinced(current calibrator.Calibrator, alpha float64) (out []*tracker) {
 	for i := range q.trackers {
 		t := &q.trackers[i]
-		if n, _, _ := q.patience(current, t.t); t.rows >= n && (best < 0 || t.logR > q.trackers[best].logR) {
-			best = i
+		if n, _, _ := q.patience(current, t.t); t.rows >= n && t.logR >= math.Log(1/alpha) {
+			out = append(out, t)
 		}
 	}
-	return best
+	slices.SortStableFunc(out, func(a, b *tracker) int { return cmp.Compare(b.logR, a.logR) })
+	return out
 }
 
 // answersFirst reports whether the configuration lets a temperature take force by itself: not where a calibrator must
@@ -190,10 +204,12 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 	if err := q.learn(s.whole(), len(in.Rows)); err != nil {
 		return false, err
 	}
-	if q.evidence() < math.Log(1/cfg.Alpha) {
-		return false, nil
+	if q.evidence() >= math.Log(1/cfg.Alpha) {
+		if published, err := answer(s, in); err != nil || published {
+			return published, err
+		}
 	}
-	return answer(s, in)
+	return refine(s, in)
 }
 
 // bet tests the trackers on rows that they have not learnt from. The NLL of the calibrator in force is capped, which
@@ -254,7 +270,7 @@ func (t *tracker) bet(ts int64, gain float64) {
 func (q *quick) learn(k *stage.Key, rows int) error {
 	for i := range q.trackers {
 		t := &q.trackers[i]
-		latest := tracked(k, i)
+		latest := newestOfClasses(k, trackedRows[i])
 		if t.due -= rows; t.due > 0 || len(latest) < leastTracked {
 			continue
 		}
@@ -267,72 +283,188 @@ func (q *quick) learn(k *stage.Key, rows int) error {
 	return nil
 }
 
-// tracked returns the rows of tracker i.
-func tracked(k *stage.Key, i int) []acc.SampleRow {
-	return k.Sample[len(k.Sample)-min(trackedRows[i], len(k.Sample), trackedScores/k.K):]
+// mixtureGain is how many nats a mixture must gain over a temperature, on the rows that both were fitted on: two more
+// parameters gain one nat by chance.
+const mixtureGain = 4
+
+// mapOf returns what takes force after a fit of a temperature to rows: that, or a mixture of it with the scores as they
+// are and a constant where that suits the rows better (wrong labels, scores that are noise in part).
+func mapOf(t calibrator.Temperature, rows []acc.SampleRow, k int, cfg *Config) (calibrator.Calibrator, error) {
+	if cfg.Method != methodAuto {
+		return t, nil
+	}
+	mixture, _, err := calibrator.FitEnsemble(dataOf(rows, k), calibrator.Options{})
+	if err != nil {
+		return t, fmt.Errorf("mixture on %d rows: %w", len(rows), err)
+	}
+	sc, gain := stage.NewScorer(k), 0.0
+	for i := range rows {
+		was, err := sc.Row(t, &rows[i], nllBound(k))
+		if err != nil {
+			return t, err
+		}
+		now, err := sc.Row(mixture, &rows[i], nllBound(k))
+		if err != nil {
+			return t, err
+		}
+		gain += was.NLL - now.NLL
+	}
+	if gain < mixtureGain {
+		return t, nil
+	}
+	return mixture, nil
 }
 
 func temperatureOf(rows []acc.SampleRow, k int) (calibrator.Temperature, error) {
-	z, y, w := make([]float32, 0, len(rows)*k), make([]int32, 0, len(rows)), make([]float64, 0, len(rows))
-	for i := range rows {
-		z, y, w = append(z, rows[i].Z...), append(y, rows[i].Y), append(w, float64(rows[i].W))
-	}
-	cal, _, err := calibrator.FitTemperature(calibrator.NewData(z, k, y, w), calibrator.Options{})
+	cal, _, err := calibrator.FitTemperature(dataOf(rows, k), calibrator.Options{})
 	if err != nil {
-		return cal, fmt.Errorf("temperature of the latest %d rows: %w", len(rows), err)
+		return cal, fmt.Errorf("temperature of %d rows: %w", len(rows), err)
 	}
 	return cal, nil
 }
 
-// answer publishes the temperature with the most evidence, if it keeps the bounds of the configuration on the rows
-// since the change.
+func dataOf(rows []acc.SampleRow, k int) calibrator.Data[float32] {
+	z, y, w := make([]float32, 0, len(rows)*k), make([]int32, 0, len(rows)), make([]float64, 0, len(rows))
+	for i := range rows {
+		z, y, w = append(z, rows[i].Z...), append(y, rows[i].Y), append(w, float64(rows[i].W))
+	}
+	return calibrator.NewData(z, k, y, w)
+}
+
+// answer publishes the temperature with the most evidence that keeps the bounds of the configuration on the rows since
+// the change.
 func answer(s *State, in *stage.Pane) (published bool, err error) {
-	cfg, k, q := &s.stage.cfg, s.whole(), s.quick
-	best := q.best(inForce(s.version))
-	if best < 0 || q.trackers[best].logR < math.Log(1/cfg.Alpha) {
+	q, current := s.quick, inForce(s.version)
+	for _, t := range q.convinced(current, s.stage.cfg.Alpha) {
+		a, err := newAnswer(s, newestOfClasses(s.whole(), trackedRows[t.number]), t.from, math.Log(1/s.stage.cfg.Alpha))
+		if err != nil {
+			return false, err
+		}
+		if a == nil {
+			continue
+		}
+		_, up, turns := q.patience(current, a.t.T())
+		if turns > 0 {
+			if lasts, err := lasts(s, a.cal, a.c, t.from); err != nil || !lasts {
+				return false, err
+			}
+		}
+		q.up = up
+		q.turn(turns)
+		s.changes.note(t.from)
+		return true, publishAnswer(s, a, in)
+	}
+	return false, nil
+}
+
+// refine fits a first answer anew when the rows since its change have doubled, and publishes that if it is better by
+// more than chance on them. It is of the same rows and of as many more, so there is nothing that it must prove first,
+// unless the stream turns: then they are of several regimes.
+func refine(s *State, in *stage.Pane) (published bool, err error) {
+	f, k := s.version.Newest(), s.whole()
+	if f == nil || f.Reason != reasonQuick || len(s.quick.turns) > 0 {
 		return false, nil
 	}
-	fit := slices.Clone(tracked(k, best))
+	since, before, now := s.changes.latest(), 0, 0
+	for i := range k.Sample {
+		switch ts := k.Sample[i].TS; {
+		case ts < since:
+		case ts < f.From:
+			before++
+			fallthrough
+		default:
+			now++
+		}
+	}
+	// Each time that they have doubled, it is tried once.
+	doubled := func(n int) int { return bits.Len(uint(n / max(before, leastTracked))) }
+	if n := max(0, now-len(in.Rows)); doubled(now) <= max(doubled(n), 1) {
+		return false, nil
+	}
+	a, err := newAnswer(s, newestOfClasses(k, now), since, refineGain)
+	if a == nil || err != nil {
+		return false, err
+	}
+	return true, publishAnswer(s, a, in)
+}
+
+// refineGain is how many nats a first answer must gain when it is fitted anew. One parameter more gains half a nat by
+// chance.
+const refineGain = 2
+
+// quickAnswer is a first answer that may take force.
+type quickAnswer struct {
+	fit     []acc.SampleRow
+	t       calibrator.Temperature
+	cal     calibrator.Calibrator
+	encoded []byte
+	c       comparison // on the rows since the change
+}
+
+// newAnswer fits a first answer to rows. It returns nil where that is not likely to gain on later rows: where it breaks
+// the bounds of the configuration on the rows since a change, gains less than so many nats on those of the fit, which
+// are of all classes, or may lose in the next run of a class.
+func newAnswer(s *State, fit []acc.SampleRow, since int64, nats float64) (*quickAnswer, error) {
+	cfg, k := &s.stage.cfg, s.whole()
 	slices.SortFunc(fit, stage.CompareRows)
 	t, err := temperatureOf(fit, k.K)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	encoded, err := calibrator.Encode(t)
+	if ok, err := gains(s, t, fit, nats); err != nil || !ok {
+		return nil, err
+	}
+	a := &quickAnswer{fit: fit, t: t}
+	cal, err := mapOf(t, fit, k.K, cfg)
 	if err != nil {
+		return nil, err
+	}
+	if a.encoded, err = calibrator.Encode(cal); err != nil {
+		return nil, err
+	}
+	if a.cal, err = calibrator.Decode(a.encoded); err != nil {
+		return nil, err
+	}
+	if ok, err := gains(s, a.cal, fit, nats); err != nil || !ok {
+		return nil, err
+	}
+	if a.c, err = compare(s, a.cal, rowsSince(k.Sample, since)); err != nil || !a.c.allowed(cfg) {
+		return nil, err
+	}
+	return a, nil
+}
+
+// gains reports whether a calibrator gains enough on rows of all classes, and is likely to gain in the next run of one.
+func gains(s *State, cal calibrator.Calibrator, fit []acc.SampleRow, nats float64) (bool, error) {
+	cfg, k := &s.stage.cfg, s.whole()
+	all, err := compare(s, cal, fit)
+	gain := all.inForce.nll - all.itself.nll
+	if err != nil || gain < nats*s.quick.unit() || gain < cfg.MinNLLGain*all.inForce.w {
 		return false, err
 	}
-	cal, err := calibrator.Decode(encoded)
-	if err != nil {
-		return false, err
-	}
-	since := q.trackers[best].from
-	c, err := compare(s, cal, rowsSince(k.Sample, since))
-	if err != nil || !c.allowed(cfg) {
-		return false, err
-	}
-	_, up, turns := q.patience(inForce(s.version), t.T())
-	if turns > 0 {
-		if lasts, err := lasts(s, cal, c, since); err != nil || !lasts {
-			return false, err
-		}
-	}
+	byClass, err := gainsByClass(s.version, cal, fit)
+	return worstRuns(k.Sample, byClass, max(cfg.FreshRows, leastValidation)) >= 0, err
+}
+
+// publishAnswer puts a first answer into force.
+func publishAnswer(s *State, a *quickAnswer, in *stage.Pane) error {
 	if s.run != nil {
 		if err := s.end("a temperature took force meanwhile", in.End); err != nil {
-			return false, err
+			return err
 		}
 	}
-	d := record.Calibrator{Reason: reasonQuick, Method: cal.Method(), Evidence: quickEvidence(s, fit, c)}
+	d := record.Calibrator{Reason: reasonQuick, Method: a.cal.Method(), Evidence: quickEvidence(s, a.fit, a.c)}
 	e := &d.Evidence
-	e.Temperature, e.FitBegan, e.TestTo = t.T(), record.At(in.End), record.At(in.End)
-	d.Outcome = fmt.Sprintf("published: temperature %.4g of the latest %d rows, NLL %.5f → %.5f, ECE %.4f → %.4f on "+
-		"the %d since the change", t.T(), e.FitRows, e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows)
-	q.up = up
-	q.turn(turns)
-	q.restart()
-	s.changes.note(since)
-	s.unit = q.weight
-	return true, s.putInForce(&d, cal, encoded, in.End)
+	e.Temperature, e.FitBegan, e.TestTo = a.t.T(), record.At(in.End), record.At(in.End)
+	what := "temperature"
+	if a.cal.Method() != "temperature" {
+		what = "mixture around temperature"
+	}
+	d.Outcome = fmt.Sprintf("published: %s %.4g of %d rows, NLL %.5f → %.5f, ECE %.4f → %.4f on the %d since the "+
+		"change", what, a.t.T(), e.FitRows, e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows)
+	s.quick.restart()
+	s.unit = s.quick.weight
+	return s.putInForce(&d, a.cal, a.encoded, in.End)
 }
 
 // lasts reports whether the outlook of a turn is positive. The sample is cut at the changes that are known, so that a
@@ -400,7 +532,7 @@ func quickEvidence(s *State, fit []acc.SampleRow, c comparison) record.Evidence 
 		ECENew:     c.itself.ece(),
 		AccInForce: c.inForce.acc(),
 		AccNew:     c.itself.acc(),
-		LogE:       s.quick.evidence(),
+		LogE:       stage.FiniteOrZero(s.quick.evidence()),
 		LogENeeded: math.Log(1 / cfg.Alpha),
 		Alpha:      cfg.Alpha,
 		NLLBound:   nllBound(s.version.K),

@@ -1,0 +1,103 @@
+package refit
+
+import (
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
+
+// Classes may come in runs: orders by customer, batch or day. Then the latest rows are of few classes, and what is
+// better for these may be worse for the next run. So a first answer is fitted to rows of all classes, and whatever
+// takes force must be likely to gain in the next run too.
+
+// newestOfClasses returns n rows of the sample: the newest of each class, as many as its share of the sample. Where
+// classes come in runs, the latest rows are of one class, and the temperature that suits them is wrong for the next
+// run. Where classes come in no order, these are the latest rows but for chance.
+func newestOfClasses(k *stage.Key, n int) []acc.SampleRow {
+	if n = min(n, len(k.Sample), trackedScores/k.K); n == 0 {
+		return nil
+	}
+	left := make([]int, k.K)
+	for j := range k.Sample {
+		left[k.Sample[j].Y]++
+	}
+	for y, rows := range left {
+		left[y] = (rows*n + len(k.Sample) - 1) / len(k.Sample)
+	}
+	out := make([]acc.SampleRow, 0, n+k.K)
+	for j := len(k.Sample) - 1; j >= 0; j-- {
+		if y := k.Sample[j].Y; left[y] > 0 {
+			left[y]--
+			out = append(out, k.Sample[j])
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// gainsByClass returns the mean gain of a calibrator over that in force on the rows of each class.
+func gainsByClass(v *stage.Version, cal calibrator.Calibrator, rows []acc.SampleRow) ([]float64, error) {
+	sc, bound, current := stage.NewScorer(v.K), nllBound(v.K), inForce(v)
+	gains, n := make([]float64, v.K), make([]float64, v.K)
+	for i := range rows {
+		row := &rows[i]
+		was, err := sc.Row(current, row, bound)
+		if err != nil {
+			return nil, err
+		}
+		now, err := sc.Row(cal, row, bound)
+		if err != nil {
+			return nil, err
+		}
+		n[row.Y]++
+		gains[row.Y] += (was.NLL - now.NLL - gains[row.Y]) / n[row.Y]
+	}
+	return gains, nil
+}
+
+// sameGain is the difference of gains, in nats, that is but rounding.
+const sameGain = 1e-6
+
+// leastDependence is the variance in the long run, over that of single rows, from which classes come in runs.
+const leastDependence = 4
+
+// longestRuns is longRun of one part, and whether the variance still grows with the length of the runs.
+func longestRuns(blocks []gainSum) (long float64, growing bool) {
+	was := 0.0
+	for l := 1; ; l *= 2 {
+		square, weight, n := spread(blocks, l)
+		if n < leastRuns {
+			return long, growing
+		}
+		x := square / weight
+		long, growing, was = max(long, x), l > 1 && x > 1.5*was, x
+	}
+}
+
+// worstRuns returns a lower bound of the mean gain on the next rows, if only their classes were uncertain: each row of
+// the sample has the mean gain of its class. Where classes come in runs, the next run may be of a class that loses what
+// the others gain. It is +Inf where they do not come in runs, or all gain the same.
+func worstRuns(rows []acc.SampleRow, gains []float64, next int) float64 {
+	var blocks []gainSum
+	mean, square, n := 0.0, 0.0, float64(len(rows))
+	for i := range rows {
+		if i%outlookBlock == 0 {
+			blocks = append(blocks, gainSum{})
+		}
+		x, b := gains[rows[i].Y], &blocks[len(blocks)-1]
+		b.wx, b.w = b.wx+x, b.w+1
+		mean, square = mean+x/n, square+x*x/n
+	}
+	variance := square - mean*mean
+	long, growing := longestRuns(blocks)
+	switch {
+	case variance < sameGain*sameGain || long < leastDependence*variance:
+		return math.Inf(1)
+	case growing:
+		long = math.Inf(1) // no run has ended that tells how long they are
+	}
+	return mean - outlookZ*math.Sqrt(variance*min(1, (long/variance-1)/float64(next)))
+}
