@@ -14,12 +14,13 @@ func (s *Set) PredictRows(b *Block, rows []int32) error {
 	if err := s.checkBlock(b); err != nil {
 		return err
 	}
-	if s.Seen == nil {
-		s.Seen = &Seen{}
-	}
-	wf, err := b.room(rows, s.Seen.MSP.n, s.Seen.MSP.w)
+	n, w := seenTotal(s)
+	wf, err := b.room(rows, n, w)
 	if err != nil {
 		return err
+	}
+	if s.Seen == nil {
+		s.Seen = &Seen{}
 	}
 	for f, g := range [...]*Grid{&s.Seen.MSP, &s.Seen.Margin, &s.Seen.NegEnt} {
 		g.addRows(b, f, rows, 0)
@@ -38,6 +39,88 @@ func (s *Set) LabelRows(b *Block, rows []int32) error {
 	if err := s.checkBlock(b); err != nil {
 		return err
 	}
+	settle(s) // not all labelled rows would be predictions of the set
+	return s.labelRows(b, rows)
+}
+
+// BothRows is PredictRows and LabelRows of the same rows. As long as a set has no other labelled rows, only their grids
+// are added to: those of predictions are the same without the outcomes, and worked out where they are asked for
+// (settle). After an error nothing has changed.
+func (s *Set) BothRows(b *Block, rows []int32) error {
+	if s.Labelled != nil && s.Labelled.Scores.n > 0 && !s.owed {
+		if err := s.PredictRows(b, rows); err != nil {
+			return err
+		}
+		return s.LabelRows(b, rows)
+	}
+	if err := s.checkBlock(b); err != nil {
+		return err
+	}
+	n, w := seenTotal(s)
+	wf, err := b.room(rows, n, w)
+	if err == nil {
+		err = s.labelRows(b, rows)
+	}
+	if err != nil {
+		return err
+	}
+	s.owed = true
+	if s.counting {
+		s.classes().predictRows(b, rows, wf)
+	}
+	return nil
+}
+
+// seenTotal is the number of predictions and their Σw.
+func seenTotal(s *Set) (n, w int64) {
+	if s.Seen != nil {
+		n, w = s.Seen.MSP.n, s.Seen.MSP.w
+	}
+	if s.owed {
+		n, w = n+s.Labelled.MSP.n, w+s.Labelled.MSP.w
+	}
+	return n, w
+}
+
+// settledSeen is Seen with the labelled rows that it is owed; it changes nothing.
+func settledSeen(s *Set) *Seen {
+	if !s.owed {
+		return s.Seen
+	}
+	l, out := s.Labelled, &Seen{}
+	for f, g := range [...]*Grid{&l.MSP, &l.Margin, &l.NegEnt} {
+		*[...]*Grid{&out.MSP, &out.Margin, &out.NegEnt}[f] = g.unlabelled()
+	}
+	if s.Seen != nil {
+		out.merge(s.Seen)
+	}
+	return out
+}
+
+// settle gives Seen the labelled rows that it is owed.
+func settle(s *Set) { s.Seen, s.owed = settledSeen(s), false }
+
+// unlabelled is the grid of the same rows without their outcomes.
+func (g *Grid) unlabelled() Grid {
+	out := Grid{n: g.n, w: g.w}
+	out.t.space = gridKeys
+	keys := g.t.sorted()
+	out.t.keys, out.t.ents = make([]uint16, 0, len(keys)), make([]entry, 0, len(keys))
+	for i, key := range keys {
+		e := g.t.nth(i, key)
+		if n := len(out.t.keys); n > 0 && out.t.keys[n-1] == key&^1 {
+			for f, v := range e {
+				out.t.ents[n-1][f] += v
+			}
+			continue
+		}
+		out.t.keys, out.t.ents = append(out.t.keys, key&^1), append(out.t.ents, e)
+	}
+	return out
+}
+
+// labelRows is LabelRows of a block that was checked.
+func (s *Set) labelRows(b *Block, rows []int32) error {
 	if s.Labelled == nil {
 		var err error
 		if s.Labelled, err = newLabelled(s.cfg); err != nil {

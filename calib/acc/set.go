@@ -95,13 +95,15 @@ func (c Config) check() error {
 type Set struct {
 	cfg Config
 	lnK float64
-	// Seen and Labelled are nil until their first row: most cells of late labels have no predictions of their own.
+	// Seen and Labelled are nil until their first row: most cells of late labels have no predictions of their own. Seen
+	// may lack rows of BothRows; whatever is encoded, cloned or merged has them.
 	Seen     *Seen
 	Labelled *Labelled
 	// Classes are counts by predicted class of those of these rows that were added while CountClasses was on; nil
 	// without.
 	Classes *ClassCounts
 
+	owed     bool // Seen lacks the rows of Labelled, all of which are predictions of the set too (BothRows)
 	pieced   bool // it lies in pieces of a Decoder
 	counting bool
 }
@@ -128,7 +130,7 @@ func (s *Set) Predict(r kernel.Row, w float64) error {
 	if err := checkWeight(w); err != nil {
 		return err
 	}
-	if s.Seen == nil {
+	if settle(s); s.Seen == nil {
 		s.Seen = &Seen{}
 	}
 	if err := s.Seen.add(f, w); err != nil {
@@ -209,6 +211,7 @@ func (s *Set) checkLabel(r *kernel.Row, t Truth) (labelRow, error) {
 			return labelRow{}, err
 		}
 	}
+	settle(s)
 	if s.Labelled == nil {
 		s.Labelled, err = newLabelled(s.cfg)
 	}
@@ -263,8 +266,10 @@ func (s *Set) Merge(o *Set) error {
 	if s.cfg != o.cfg {
 		return fmt.Errorf("merge set %+v into %+v: %w", o.cfg, s.cfg, ErrShape)
 	}
-	if s.Seen != nil && o.Seen != nil {
-		if err := s.Seen.check(o.Seen); err != nil {
+	settle(s)
+	seen := settledSeen(o)
+	if s.Seen != nil && seen != nil {
+		if err := s.Seen.check(seen); err != nil {
 			return err
 		}
 	}
@@ -274,11 +279,11 @@ func (s *Set) Merge(o *Set) error {
 		}
 	}
 	switch {
-	case o.Seen == nil:
+	case seen == nil:
 	case s.Seen == nil:
-		s.Seen = o.Seen.Clone()
+		s.Seen = seen.Clone()
 	default:
-		s.Seen.merge(o.Seen)
+		s.Seen.merge(seen)
 	}
 	switch {
 	case o.Labelled == nil:
@@ -297,6 +302,7 @@ func (s *Set) Pieced() bool { return s.pieced }
 
 // Reset empties the set and keeps the memory.
 func (s *Set) Reset() {
+	s.owed = false
 	if s.Seen != nil {
 		s.Seen.Reset()
 	}
@@ -311,9 +317,9 @@ func (s *Set) Reset() {
 // Clone returns a deep copy.
 func (s *Set) Clone() *Set {
 	d := *s
-	d.pieced = false
-	if s.Seen != nil {
-		d.Seen = s.Seen.Clone()
+	d.pieced, d.owed = false, false
+	if seen := settledSeen(s); seen != nil {
+		d.Seen = seen.Clone()
 	}
 	if s.Labelled != nil {
 		d.Labelled = s.Labelled.Clone()
@@ -337,7 +343,8 @@ const (
 // too; a reader refuses others.
 func (s *Set) AppendBinary(b []byte) ([]byte, error) {
 	var parts byte
-	if s.Seen != nil && !s.Seen.empty() {
+	seen := settledSeen(s)
+	if seen != nil && !seen.empty() {
 		parts |= hasSeen
 	}
 	if s.Labelled != nil && !s.Labelled.empty() {
@@ -349,7 +356,7 @@ func (s *Set) AppendBinary(b []byte) ([]byte, error) {
 	b = append(s.cfg.Append(append(b, setVersion)), parts)
 	var err error
 	if parts&hasSeen != 0 {
-		if b, err = binenc.AppendBlock(b, s.Seen.AppendBinary); err != nil {
+		if b, err = binenc.AppendBlock(b, seen.AppendBinary); err != nil {
 			return b, err
 		}
 	}
@@ -436,7 +443,7 @@ func (s *Set) LabelledRows() int64 {
 
 // SeenRows is the number of predictions, and their mean confidence: NaN where there are none.
 func (s *Set) SeenRows() (n int64, confidence float64) {
-	if s.Seen == nil {
+	if settle(s); s.Seen == nil {
 		return 0, math.NaN()
 	}
 	n, _ = s.Seen.Total()

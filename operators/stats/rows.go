@@ -133,8 +133,12 @@ func (c *scan) countWhole(i int) error {
 		if err != nil {
 			return err
 		}
-		g.predict = append(g.predict, x.at)
 		s.countLate(g.late && !x.shadow, c.name)
+		if x.label >= 0 && x.labelPane == x.pane {
+			g.both = append(g.both, x.at)
+			return s.sample(g, x)
+		}
+		g.predict = append(g.predict, x.at)
 	}
 	if x.label < 0 {
 		return nil
@@ -162,6 +166,11 @@ func (c *scan) groupAt(place *int, k cellKey, classes int) (*group, error) {
 // addLabel adds a labelled row to a group.
 func (s *Operator) addLabel(g *group, x *countedRow) error {
 	g.labels = append(g.labels, x.at)
+	return s.sample(g, x)
+}
+
+// sample offers a labelled row to the sample.
+func (s *Operator) sample(g *group, x *countedRow) error {
 	if !g.set.Samples(x.id) {
 		return nil
 	}
@@ -183,6 +192,11 @@ func (s *Operator) countSlice(x *countedRow, m arrowio.ModelKey, column, value s
 		g, _, err := s.groupOf(cellKey{key, x.pane, x.pane}, len(x.z))
 		if err != nil {
 			return err
+		}
+		if x.label >= 0 && x.labelPane == x.pane {
+			s.countPooled(pooled)
+			g.both = append(g.both, x.at)
+			return s.sample(g, x)
 		}
 		g.predict = append(g.predict, x.at)
 	}

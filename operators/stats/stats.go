@@ -68,10 +68,11 @@ type cachedCell struct {
 
 // group is a cell's rows of the block at hand.
 type group struct {
-	key             cellKey
-	set             *acc.Set
-	late            bool
-	predict, labels []int32
+	key  cellKey
+	set  *acc.Set
+	late bool
+	// Rows that count as predictions, as labelled rows, or as both.
+	predict, labels, both []int32
 }
 
 // New returns the operator.
@@ -160,7 +161,12 @@ func (s *Operator) addGroups(block *acc.Block) error {
 				return err
 			}
 		}
-		g.set, g.predict, g.labels = nil, g.predict[:0], g.labels[:0]
+		if len(g.both) > 0 {
+			if err := g.set.BothRows(block, g.both); err != nil {
+				return err
+			}
+		}
+		g.set, g.predict, g.labels, g.both = nil, g.predict[:0], g.labels[:0], g.both[:0]
 	}
 	s.groups = s.groups[:0]
 	clear(s.byCell)
