@@ -30,6 +30,7 @@ func main() {
 	only := flag.String("only", "", "cells whose name this regular expression matches")
 	latencies := flag.String("latency", "", "measure latency instead: quiet, or refits (beside the same without them)")
 	which := flag.String("clients", strings.Join(clients, ","), "what is measured")
+	flag.IntVar(&b.rate, "rate", 20_000, "rows a second of event time: a pane of ten seconds has ten times as many")
 	rounds := flag.Int("rounds", 2, "rounds; the least time counts")
 	flag.Parse()
 	if *latencies != "" {
@@ -78,8 +79,9 @@ func run(b *bench, set, only, which string, rounds int) error {
 		}
 		fmt.Fprintln(os.Stderr, " ns/row")
 	}
-	text := fmt.Sprintf("%s; %s/%s, %d cores, broker on the same machine; the least of %d rounds.\n\n%s",
-		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), rounds,
+	text := fmt.Sprintf("%s; %s/%s, %d cores, broker on the same machine; the least of %d rounds; "+
+		"%d rows a second of event time.\n\n%s",
+		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), rounds, b.rate,
 		render(results, names))
 	fmt.Print(text)
 	if os.Getenv("PLUMBLINE_DOCS") != "" && len(results) > 0 {

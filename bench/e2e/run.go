@@ -28,6 +28,8 @@ var clients = []string{"plumbline", "kafka-go", "franz-go", "perf-test", "python
 // bench is where everything is.
 type bench struct {
 	broker, plumbline, python, jars, dir, profiles string
+
+	rate int // rows a second of event time
 }
 
 // measure runs a client over a stream, from its start to its end.
@@ -271,12 +273,12 @@ type result struct {
 // compare measures one cell: rounds of all clients in turn.
 func (b *bench) compare(ctx context.Context, c cell, rounds int, which []string) (result, error) {
 	r := result{cell: c, took: map[string]used{}}
-	start, err := produce(ctx, b.broker, c.tiny())
+	start, err := produce(ctx, b.broker, c.tiny(), b.rate)
 	if err != nil {
 		return r, err
 	}
 	defer start.remove(context.WithoutCancel(ctx), b.broker)
-	s, err := produce(ctx, b.broker, c)
+	s, err := produce(ctx, b.broker, c, b.rate)
 	if err != nil {
 		return r, err
 	}

@@ -58,15 +58,15 @@ func newWriter(broker string) *kafka.Writer {
 		BatchTimeout: time.Millisecond, RequiredAcks: kafka.RequireOne}
 }
 
-// produce makes the topics of a cell and fills them.
-func produce(ctx context.Context, broker string, c cell) (*stream, error) {
+// produce makes the topics of a cell and fills them, with so many rows a second of event time.
+func produce(ctx context.Context, broker string, c cell, rate int) (*stream, error) {
 	s, err := newStream(ctx, broker, c)
 	if err != nil {
 		return nil, err
 	}
 	f, err := feed.New(newRows(c), feed.Options{
 		Partitions:   partitions,
-		EventRate:    20_000,
+		EventRate:    float64(rate),
 		Start:        time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC).UnixNano(),
 		DelayMax:     2 * time.Second,
 		InlineLabels: c.Inline,
