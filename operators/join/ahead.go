@@ -13,6 +13,7 @@ import (
 type ahead struct {
 	looked  int      // rows of the batch at hand that were looked at
 	refs    []uint32 // hashes of the rows looked at last; of labels, the entries that have them
+	waits   bool     // a label has begun to wait since
 	touched int64
 }
 
@@ -30,6 +31,7 @@ func look(w *buffer, b *arrowio.Batch, i int) {
 	for r := range w.refs {
 		w.refs[r] = w.index.Hash((*store.ID)(&b.IDs[i+r]))
 	}
+	w.waits = false
 	w.index.Touch(w.refs)
 	if b.Kind == arrowio.Labels {
 		w.touch()
@@ -37,6 +39,22 @@ func look(w *buffer, b *arrowio.Batch, i int) {
 	if w.met != nil && w.met.Len()+rows > w.cfg.Remember {
 		w.met.Touch(w.met.Len() + rows - w.cfg.Remember)
 	}
+}
+
+// hash is that of the id of row i of a batch of predictions, which was looked at.
+func (a *ahead) hash(i int) uint32 { return a.refs[len(a.refs)-(a.looked-i)] }
+
+// foundAhead is the prediction that waits in memory for label i and was found when it was looked at; -1 where it must
+// be looked for.
+func foundAhead(w *memory, b *arrowio.Batch, i int) int32 {
+	ref := w.hash(i)
+	if w.waits || store.IsJoined(ref) {
+		return -1
+	}
+	if p := &w.entries[ref>>1]; p.slot >= 0 && !p.onDisk && p.id == b.IDs[i] { // only predictions have scores
+		return int32(ref >> 1)
+	}
+	return -1
 }
 
 // touch reads the entries of the hashes in refs, and then their scores.

@@ -197,6 +197,25 @@ func (w *memory) link(e int32, alone bool) {
 	} else {
 		w.index.Add(h, refOf(e))
 	}
+	arrive(w, e)
+}
+
+// addFirst is add where no row in the index can have the id, whose hash is h: else it does nothing, and returns -1.
+func addFirst(w *memory, id arrowio.ID, h uint32) int32 {
+	e := w.place(id)
+	if !w.index.AddNew(h, refOf(e)) {
+		w.free = append(w.free, e)
+		return -1
+	}
+	arrive(w, e)
+	w.live++
+	w.bytes += entryBytes
+	return e
+}
+
+// arrive makes an entry the newest in arrival.
+func arrive(w *memory, e int32) {
+	p := &w.entries[e]
 	p.prev, p.next = w.newest, -1
 	if w.newest >= 0 {
 		w.entries[w.newest].next = e

@@ -151,7 +151,11 @@ func (j *Operator) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 // has joined, and how many rows of its id there are.
 func (j *Operator) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named bool) (met, corrects bool, n int,
 	err error) {
-	for e := j.w.first(&b.IDs[i]); e >= 0; {
+	e := foundAhead(&j.w.memory, b, i)
+	if e < 0 {
+		e = j.w.first(&b.IDs[i])
+	}
+	for e >= 0 {
 		next := j.w.after(e)
 		p := &j.w.entries[e]
 		n++
@@ -181,6 +185,7 @@ func (j *Operator) keep(b *arrowio.Batch, i int, key arrowio.ModelKey, named, co
 		j.corrections++
 		return
 	}
+	j.w.waits = true
 	e := j.w.add(b.IDs[i], false)
 	j.w.setLabel(e, b.TS[i], b.Label[i], key, named)
 	if correction {

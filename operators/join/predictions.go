@@ -68,6 +68,12 @@ func (j *Operator) predictions(b *arrowio.Batch) (*arrowio.Batch, error) {
 // prediction takes prediction i, which has an id; repeat says that it has come before.
 func (j *Operator) prediction(b *arrowio.Batch, i int, labelled bool) (repeat bool, err error) {
 	key, _ := b.ModelOf(i)
+	if !labelled && j.w.onDisk() == 0 { // nearly all are of a new id
+		if e := addFirst(&j.w.memory, b.IDs[i], j.w.hash(i)); e >= 0 {
+			j.w.setPrediction(e, b, i, &key, j.cfg.Slices)
+			return false, nil
+		}
+	}
 	if err := j.w.recall(b.IDs[i]); err != nil {
 		return false, err
 	}

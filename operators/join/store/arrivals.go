@@ -16,7 +16,7 @@ type Arrivals[I ~[16]byte] struct {
 // AddNew is Add of one row after the other, up to the first whose id a row in the index may have. While more than most
 // rows are remembered, the oldest is forgotten. It returns how many rows it has added.
 func AddNew[I ~[16]byte](j *Joined, r *Arrivals[I], most int) (n int, err error) {
-	for n < len(r.IDs) && j.index.addNew(r.Hashes[n], refOf(j.next)) {
+	for n < len(r.IDs) && j.index.AddNew(r.Hashes[n], refOf(j.next)) {
 		if j.Len() >= maxJoined {
 			return n, fmt.Errorf("joined rows: more than %d", maxJoined)
 		}
@@ -33,7 +33,7 @@ func AddNew[I ~[16]byte](j *Joined, r *Arrivals[I], most int) (n int, err error)
 			if n++; n == end {
 				break
 			}
-			if !j.index.addNew(r.Hashes[n], refOf(j.next)) {
+			if !j.index.AddNew(r.Hashes[n], refOf(j.next)) {
 				return n, nil
 			}
 		}
@@ -46,8 +46,8 @@ func AddNew[I ~[16]byte](j *Joined, r *Arrivals[I], most int) (n int, err error)
 	return n, nil
 }
 
-// addNew is Add, unless a row in the index has the hash: then it does nothing, and returns false.
-func (x *Index) addNew(h, row uint32) bool {
+// AddNew is Add, unless a row in the index has the hash: then it does nothing, and returns false.
+func (x *Index) AddNew(h, row uint32) bool {
 	t := &x.tables[h>>24]
 	if 4*(t.n+1) > 3*len(t.slots) {
 		t.resize(max(2*len(t.slots), minSlots))
