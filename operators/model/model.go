@@ -82,7 +82,9 @@ type Task struct {
 	out       []pipeline.Message
 	dirty     bool
 	refits    *refit.Stage
-	waiting   map[string]bool // models at a pane for which a fit is due that has not ended
+	waiting   map[string]bool // models at a pane for which a fit is due that has not ended, or behind
+	behind    map[string]bool // models with more panes to process than others should wait for
+	turn      string          // the model of these that had the last turn
 	backlog   int             // bytes of pane messages taken for waiting models
 	status    atomic.Pointer[pipeline.TaskStatus]
 	losses    losses
@@ -165,6 +167,7 @@ func NewTask(cfg Config, partition int, counts *pipeline.Counts, log *slog.Logge
 		counts:    counts,
 		log:       log,
 		waiting:   map[string]bool{},
+		behind:    map[string]bool{},
 	}
 	t.env = &stage.Env{
 		Pane:          cfg.Pane,
@@ -224,7 +227,7 @@ func (t *Task) Take(ctx context.Context, r pipeline.Record) error {
 	if r.Idle || r.Offset < t.next {
 		return nil
 	}
-	if err := t.Resume(); err != nil {
+	if err := resumeFits(t); err != nil {
 		return err
 	}
 	if t.backlog > maxBacklog {
@@ -418,7 +421,7 @@ func (t *Task) increment(m *pipeline.PaneMessage) error {
 		}
 	}
 	if len(md.versions) == 0 {
-		delete(t.models, m.Model)
+		remove(t, md)
 	} else if _, known := t.shards[m.Shard].closedOf(m.Model); !known && t.cfg.Apart > 0 {
 		t.shards[m.Shard].know(m.Model, sameAsShard)
 	}
@@ -459,7 +462,9 @@ func (t *Task) versionOf(m *model, name string, k int) (*version, error) {
 func (t *Task) process() error {
 	for _, name := range slices.Sorted(maps.Keys(t.models)) {
 		m := t.models[name]
-		m.reached = barrierOf(t, m)
+		if m.reached = barrierOf(t, m); t.behind[name] {
+			continue
+		}
 		if err := t.advance(m, m.reached); err != nil {
 			return err
 		}
@@ -468,10 +473,11 @@ func (t *Task) process() error {
 }
 
 // advance processes one model's label panes up to the barrier, or up to a pane for which a fit is due that has not
-// ended.
+// ended. After some panes it leaves the rest for later turns, so that other models go on.
 func (t *Task) advance(m *model, barrier int64) error {
 	delete(t.waiting, m.name)
-	for m.next < barrier {
+	delete(t.behind, m.name)
+	for steps := 0; m.next < barrier; steps++ {
 		pane := min(m.nextBusy(barrier), barrier)
 		if err := t.obey(m, pane); err != nil {
 			return err
@@ -482,6 +488,10 @@ func (t *Task) advance(m *model, barrier int64) error {
 		}
 		if t.awaits(m, pane) {
 			t.waiting[m.name] = true
+			return nil
+		}
+		if steps == panesOfTurn {
+			t.waiting[m.name], t.behind[m.name] = true, true
 			return nil
 		}
 		if err := reconcileAll(t, m, pane); err != nil {

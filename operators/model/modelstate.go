@@ -66,8 +66,11 @@ func (s taskState) continueFits() {
 		for _, v := range m.versions {
 			v.refit.Continue()
 		}
-		if m.next < m.reached && m.fitting() {
+		if m.next < m.reached {
 			t.waiting[m.name] = true
+			if !m.fitting() {
+				t.behind[m.name] = true
+			}
 		}
 	}
 }

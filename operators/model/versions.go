@@ -63,7 +63,7 @@ func makeRoom(t *Task, v *version, to *model) error {
 	}
 	delete(m.versions, v.Name)
 	if len(m.versions) == 0 && m != to && m.orders.Empty() {
-		delete(t.models, m.name)
+		remove(t, m)
 	}
 	return nil
 }

@@ -10,6 +10,13 @@ import (
 // ended, that model waits. Its later panes stay pending, and other models go on. So decisions depend on the panes log
 // only, not on how long a fit takes.
 
+// A model with rows of long ago has years of panes to process: a row with a wrong clock opens a window of a day, with
+// thousands of panes without rows. So a model that has more than a few gets turns, one model at a time, and the records
+// of others come between.
+
+// panesOfTurn is how many label panes of a model are processed at a time.
+const panesOfTurn = 64
+
 // maxBacklog limits the bytes of pane messages for waiting models. Beyond it the task takes no message until their fits
 // have ended.
 const maxBacklog = 64 << 20
@@ -36,17 +43,43 @@ func (m *model) fitting() bool {
 
 // Wake implements pipeline.Waiter.
 func (t *Task) Wake() <-chan struct{} {
-	if len(t.waiting) == 0 {
+	switch {
+	case len(t.behind) > 0:
+		return atOnce
+	case len(t.waiting) == 0:
 		return nil
 	}
 	return t.refits.Wake()
 }
 
-// Resume implements pipeline.Waiter. Models whose fits have ended go on.
+// atOnce always has a value.
+var atOnce = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// Resume implements pipeline.Waiter. Models whose fits have ended go on, and one that is behind has its turn.
 func (t *Task) Resume() error {
+	if err := resumeFits(t); err != nil || len(t.behind) == 0 {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(t.behind))
+	i, had := slices.BinarySearch(names, t.turn)
+	if had {
+		i++
+	}
+	t.turn = names[i%len(names)]
+	t.dirty = true
+	m := t.models[t.turn]
+	return t.advance(m, m.reached)
+}
+
+// resumeFits lets models go on whose fits have ended.
+func resumeFits(t *Task) error {
 	for _, name := range slices.Sorted(maps.Keys(t.waiting)) {
 		m := t.models[name]
-		if t.awaits(m, m.nextBusy(m.reached)) {
+		if t.behind[name] || t.awaits(m, m.nextBusy(m.reached)) {
 			continue
 		}
 		t.dirty = true
@@ -60,6 +93,13 @@ func (t *Task) Resume() error {
 	return nil
 }
 
+// remove forgets a model of which nothing is left.
+func remove(t *Task, m *model) {
+	delete(t.models, m.name)
+	delete(t.waiting, m.name)
+	delete(t.behind, m.name)
+}
+
 // Settle implements pipeline.Waiter. It returns when no model waits.
 func (t *Task) Settle(ctx context.Context) error {
 	for {
@@ -67,8 +107,11 @@ func (t *Task) Settle(ctx context.Context) error {
 			return err
 		}
 		select {
-		case <-t.refits.Wake():
+		case <-t.Wake():
 		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}

@@ -1,8 +1,12 @@
 package model
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/worldtest"
@@ -130,5 +134,83 @@ func TestBacklogIsBounded(t *testing.T) {
 	w.Must(<-taken)
 	if w.Model.backlog != 0 || w.Model.next != int64(n+1) {
 		t.Errorf("backlog %d, next message %d; want 0, %d", w.Model.backlog, w.Model.next, n+1)
+	}
+}
+
+// pastAndGood gives a task a row of a model of months ago, which opens a window of a day, then rows of a good model,
+// pane by pane. It calls settle after each.
+func pastAndGood(t *testing.T, settle func(x *loaded)) *loaded {
+	x := newModels(t, 0, 0, 0)
+	const k, recent = 4, 1_000_000
+	rows := func(model string, panes ...int64) {
+		n := len(panes)
+		b := &arrowio.Batch{Kind: arrowio.Predictions, N: n, K: k, TS: make([]int64, n), Label: make([]int32, n),
+			Models: []arrowio.ModelKey{{Model: model, Version: "1"}}, Scores: make([]float32, n*k),
+			IDs: make([]arrowio.ID, n)}
+		for i, pane := range panes {
+			b.IDs[i] = arrowio.HashID(fmt.Sprint(model, pane))
+			b.TS[i], b.Scores[i*k] = pane*x.task.cfg.Pane, 3
+		}
+		emit := func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }
+		if _, err := x.stats.Process(t.Context(), b, emit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows("a-past", 1000) // first in order
+	for pane := range int64(3) {
+		rows("good", recent+pane, recent+pane)
+		x.take(t, recent+pane)
+		settle(x)
+	}
+	return x
+}
+
+// TestRowsOfLongAgoHoldNobodyUp: a model with rows of years ago has its panes processed between those of others, and
+// its state is the same as if they had waited for it.
+func TestRowsOfLongAgoHoldNobodyUp(t *testing.T) {
+	testsize.Slow(t)
+	settled := func(x *loaded) {
+		if err := x.task.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := pastAndGood(t, settled)
+	got := pastAndGood(t, func(x *loaded) {
+		good, past := x.task.models["good"], x.task.models["a-past"]
+		there := good.next == x.task.reached && past.next < x.task.reached
+		if !there || !x.task.behind["a-past"] {
+			t.Errorf("good at pane %d, the other at %d: want good at %d", good.next, past.next, x.task.reached)
+		}
+		select {
+		case <-x.task.Wake():
+		default:
+			t.Error("the task does not go on by itself")
+		}
+		before := past.next
+		if err := x.task.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		if past.next <= before {
+			t.Error("a turn of the model did nothing")
+		}
+		c, err := pipeline.EncodeCheckpoint(x.task.Sections())
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.task = NewTask(x.task.cfg, 0, pipeline.NewCounts(), quiet) // a restart
+		if err := pipeline.RestoreCheckpoint(c.Data, x.task.Sections(), nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+	settled(got)
+	for _, name := range []string{"a-past", "good"} {
+		a, err := want.task.models[name].append(nil, want.task.cfg.table)
+		b, err2 := got.task.models[name].append(nil, got.task.cfg.table)
+		if err = errors.Join(err, err2); err != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s: another state of %d bytes, want %d (%v)", name, len(b), len(a), err)
+		}
+	}
+	if len(got.task.waiting)+len(got.task.behind) > 0 || got.task.Wake() != nil {
+		t.Error("the task waits for nothing")
 	}
 }
