@@ -62,6 +62,7 @@ const (
 // Run joins the group and runs work for every partition number that it is assigned, until ctx is done. Work that ends
 // before its context makes the group assign anew, after a pause: work that fails should try again by itself.
 func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partition int, commit CommitFunc) error) error {
+	was := g.counts(ctx)
 	cg, err := g.join()
 	if err != nil {
 		return err
@@ -93,7 +94,7 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 				g.run(ctx, gctx, w)
 			})
 		}
-		g.live(gen, &busy)
+		g.live(gen, &busy, was)
 	}
 }
 
@@ -150,8 +151,8 @@ func (g *Group) run(ctx, gctx context.Context, w worker) {
 }
 
 // live keeps the membership of a generation until its workers, which are busy, have ended, and ends the generation when
-// the group says so, or a topic has other partitions.
-func (g *Group) live(gen *kafka.Generation, busy *sync.WaitGroup) {
+// the group says so, or a topic has other partitions than it had.
+func (g *Group) live(gen *kafka.Generation, busy *sync.WaitGroup, was map[string]int) {
 	over := make(chan struct{})
 	end := sync.OnceFunc(func() { close(over) })
 	gen.Start(func(gctx context.Context) { // the generation ends with the first function that returns
@@ -161,7 +162,7 @@ func (g *Group) live(gen *kafka.Generation, busy *sync.WaitGroup) {
 		}
 	})
 	if g.Watch {
-		gen.Start(func(gctx context.Context) { g.watch(gctx, end) })
+		gen.Start(func(gctx context.Context) { g.watch(gctx, was, end) })
 	}
 	gen.Start(func(gctx context.Context) {
 		idle := make(chan struct{})

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -57,5 +60,23 @@ func TestEndOfWorkIsLogged(t *testing.T) {
 		if len(c.want) == 0 && got != "" {
 			t.Errorf("%s: logs %q, want nothing", name, got)
 		}
+	}
+}
+
+// TestPartitionsAddedWhileAGroupBegins: partitions that come between the assignment and the first look of who watches
+// are known by the number from before.
+func TestPartitionsAddedWhileAGroupBegins(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	kafkatest.CreateTopics(t, brokers, 2, "x")
+	g := &Group{ID: "g", Topics: []string{"x"}, Watch: true, Log: slog.New(slog.DiscardHandler),
+		Client: &kafka.Client{Addr: kafka.TCP(brokers...), Transport: &kafka.Transport{}}}
+	was := g.counts(t.Context())
+	if was["x"] != 2 {
+		t.Fatalf("%v, want 2 partitions", was)
+	}
+	ended := false
+	g.watch(t.Context(), map[string]int{"x": 1}, func() { ended = true })
+	if !ended {
+		t.Error("the group goes on without the partition")
 	}
 }

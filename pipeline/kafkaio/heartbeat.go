@@ -143,11 +143,25 @@ func heartbeatError(res *kafka.HeartbeatResponse) error {
 	return nil
 }
 
-// watch calls end when a topic has another number of partitions than it had.
-func (g *Group) watch(ctx context.Context, end func()) {
+// counts are the numbers of partitions of the topics, of those that can be had.
+func (g *Group) counts(ctx context.Context) map[string]int {
+	was := map[string]int{}
+	if !g.Watch {
+		return was
+	}
+	for _, topic := range g.Topics {
+		if n, err := Partitions(ctx, g.Client, topic); err == nil {
+			was[topic] = n
+		}
+	}
+	return was
+}
+
+// watch calls end when a topic has another number of partitions than it had, which is from before the group assigned
+// them: those that come while it does so are not missed.
+func (g *Group) watch(ctx context.Context, was map[string]int, end func()) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
-	was := map[string]int{}
 	for {
 		for _, topic := range g.Topics {
 			n, err := Partitions(ctx, g.Client, topic)
@@ -157,6 +171,7 @@ func (g *Group) watch(ctx context.Context, end func()) {
 			if before, ok := was[topic]; ok && before != n {
 				g.Log.Info("a topic has other partitions, the group assigns anew", "group", g.ID, "topic", topic,
 					"partitions", n, "before", before)
+				was[topic] = n
 				end()
 				return
 			}
