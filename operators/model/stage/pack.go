@@ -79,15 +79,6 @@ var texts dictionary
 // Put takes the snapshot of a window, as published.
 func (s Snapshots) Put(window string, text []byte) { s[window] = texts.encode(text, nil) }
 
-// Get returns the text of a window, nil where there is none.
-func (s Snapshots) Get(window string) []byte {
-	packed, ok := s[window]
-	if !ok {
-		return nil
-	}
-	return texts.decode(packed)
-}
-
 // All returns the texts.
 func (s Snapshots) All() map[string][]byte {
 	out := make(map[string][]byte, len(s))

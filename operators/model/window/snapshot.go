@@ -1,9 +1,7 @@
 package window
 
 import (
-	"encoding/json"
 	"errors"
-	"math"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -23,10 +21,6 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 			if err != nil {
 				return err
 			}
-			if s == nil {
-				w.dirty[view.index] = true
-				continue
-			}
 			key := k.Version.Model + "/" + k.Version.Name + "/" + k.Slice
 			m, err := pipeline.NewMessage(pipeline.StreamSnapshots, key, in.End, s)
 			if err != nil {
@@ -42,18 +36,11 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 	return nil
 }
 
-// snapshot makes the snapshot of a window; nil if it is open and has hardly grown.
 func (t *Stage) snapshot(st *State, w *window, view view, in *stage.Pane) (*record.Snapshot, error) {
 	k := st.key
 	raw, cal, late, err := st.sum(w, view.parts)
 	if err != nil {
 		return nil, err
-	}
-	if now := shownOf(raw, view); w.spec.Kind == "time" {
-		if view.open && !now.grown(w.published(k)) {
-			return nil, nil
-		}
-		w.shown = &now
 	}
 	s := &record.Snapshot{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice,
 		At: record.At(in.End),
@@ -87,35 +74,6 @@ func (t *Stage) snapshot(st *State, w *window, view view, in *stage.Pane) (*reco
 	}
 	s.InForce, err = t.inForce(k, in)
 	return s, err
-}
-
-// leastGrowth is the part of its rows by which an open window grows before it is published again. A window of a day
-// would otherwise cost at every pane as much as all others together, and hardly move.
-const leastGrowth = .02
-
-// shown is what decides whether a window has grown: when it ends, and its predictions and labelled rows.
-type shown struct{ end, rows int64 }
-
-func shownOf(raw *acc.Set, v view) shown {
-	n, _ := raw.SeenRows()
-	return shown{v.end, n + raw.LabelledRows()}
-}
-
-func (s shown) grown(before shown) bool {
-	return s.end != before.end || float64(s.rows-before.rows) >= leastGrowth*float64(before.rows)
-}
-
-// published returns what was published last of a window. After a restore it reads it from the snapshot.
-func (w *window) published(k *stage.Key) shown {
-	if w.shown == nil {
-		var s record.Snapshot
-		if text := k.Snapshots.Get(w.spec.Name); text != nil && json.Unmarshal(text, &s) == nil {
-			w.shown = &shown{s.Window.End.UnixNano(), s.Predictions + s.Labelled}
-		} else {
-			w.shown = &shown{end: math.MinInt64}
-		}
-	}
-	return *w.shown
 }
 
 // sum adds up the parts of a window. The sets are valid until summaries are used again.

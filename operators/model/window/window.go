@@ -41,7 +41,6 @@ type window struct {
 	dirty   map[int64]bool    // end buckets of windows that changed since they were last published
 	final   int64             // windows that end before this bucket are final
 	started bool
-	shown   *shown // what was published last; nil where that is not known
 	// Fields of row windows.
 	blocks []*bucket
 	total  int64
@@ -233,15 +232,14 @@ func (b *bucket) addSeen(s *State, cells []stage.Cell) error {
 }
 
 // due returns the windows to publish at the end of a pane, and drops buckets that no window needs any more. The latest
-// window is published when it has grown. An older window is published when a slide boundary is passed, and once more,
+// window is published whenever it changed. An older window is published when a slide boundary is passed, and once more,
 // as final, when the label panes are FinalAfter past its end.
 func (w *window) due(t *Stage, in *stage.Pane) []view {
 	if w.spec.Kind == "rows" {
 		if in.Labelled == 0 {
 			return nil
 		}
-		final := w.tumbling() && w.total >= w.spec.Rows
-		return []view{{parts: w.blocks, start: w.blocks[0].start, end: in.End, final: final}}
+		return []view{{w.blocks, w.blocks[0].start, in.End, w.tumbling() && w.total >= w.spec.Rows}}
 	}
 	if len(w.buckets) == 0 {
 		// There is nothing to publish or drop. This shortcut avoids walking a gap of years window by window.
@@ -266,7 +264,6 @@ func (w *window) due(t *Stage, in *stage.Pane) []view {
 		}
 		delete(w.dirty, e)
 		if v := w.viewAt(e, final); len(v.parts) > 0 {
-			v.index, v.open = e, !final && !boundary
 			out = append(out, v)
 		}
 	}
@@ -287,8 +284,6 @@ type view struct {
 	parts      []*bucket
 	start, end int64
 	final      bool
-	open       bool  // further rows come to it for sure, so that it may wait
-	index      int64 // of its last bucket
 }
 
 func (w *window) viewAt(e int64, final bool) view {
