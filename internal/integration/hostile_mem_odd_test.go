@@ -110,8 +110,7 @@ func oddMessages(t *testing.T, a *attack) {
 	sent := time.Now()
 	p.wait(time.Minute, "show the good model's rows", func() bool {
 		return slices.ContainsFunc(latest(t, s), func(x record.Snapshot) bool {
-			// An open window is published when it has grown by a fiftieth.
-			return x.Model == "good" && x.Slice == "" && x.Labelled >= goodRows*95/100
+			return x.Model == "good" && x.Slice == "" && x.Labelled == goodRows
 		})
 	})
 	a.Lag = fmt.Sprintf("%.1f s", time.Since(sent).Seconds())

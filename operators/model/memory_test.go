@@ -424,9 +424,13 @@ func TestMemoryOfKeys(t *testing.T) {
 		}
 		v := x.task.models["m"].versions["1"]
 		x.stats, x.outbox = nil, nil
+		for _, c := range x.task.cfg.open.cells { // those of the task, maxOpenBytes in all
+			c.encoded()
+			x.task.cfg.open.release(c)
+		}
+		*x.task.cfg.open = openCells{}
 		all := testsize.HeapInUse()
 		delete(v.keys, "")
-		*x.task.cfg.open = openCells{} // its cells
 		live := testsize.HeapInUse() - before
 		got, want = all-before-live, l.liveBytes(t, panes, true)
 		t.Logf("K = %d, %.0f rows a minute: %.0f bytes a version, the formula says %.0f", l.k, l.minute, got, want)

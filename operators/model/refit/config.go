@@ -24,7 +24,7 @@ type Config struct {
 	// Refit when the alarm or a rule fires.
 	OnAlarm bool `yaml:"on_alarm" default:"true"`
 	// Let a temperature answer a change before the alarm (docs/operations.md).
-	FirstAnswer bool `yaml:"first_answer"`
+	FirstAnswer bool `yaml:"first_answer" default:"true"`
 	// A refit on alarm waits for this many sampled rows since the start of the alarm.
 	FreshRows int `yaml:"fresh_rows" default:"1000" min:"0" max:"10_000_000"`
 	// Smallest number of sampled rows for a refit.
