@@ -168,9 +168,12 @@ func (s *story) calibrator(c record.Calibrator, at time.Time) {
 	if c.Evidence.Temperature > 0 {
 		what = fmt.Sprintf("T = %.3f", c.Evidence.Temperature)
 	}
-	s.lines.at(at, "%s by %s published %s as revision %d: NLL %.4f -> %.4f, ECE %s -> %s on %d newer rows",
-		s.lines.mark("REFIT"), c.Reason,
-		what, c.Revision, c.Evidence.NLLInForce, c.Evidence.NLLNew, percent(&c.Evidence.ECEInForce),
+	how := s.lines.mark("REFIT") + " by " + c.Reason
+	if c.Reason == "quick" {
+		how = s.lines.mark("FIRST ANSWER")
+	}
+	s.lines.at(at, "%s published %s as revision %d: NLL %.4f -> %.4f, ECE %s -> %s on %d newer rows",
+		how, what, c.Revision, c.Evidence.NLLInForce, c.Evidence.NLLNew, percent(&c.Evidence.ECEInForce),
 		percent(&c.Evidence.ECENew), c.Evidence.TestRows)
 }
 
