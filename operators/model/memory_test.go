@@ -395,6 +395,15 @@ func beginPackers(tb testing.TB) {
 	runtime.KeepAlive(newModels(tb, 1, 60, 2))
 }
 
+// encodeWaiting leaves no cell decoded: those that are belong to the task, maxOpenBytes in all.
+func encodeWaiting(t *Task) {
+	for _, c := range t.cfg.open.cells {
+		c.encoded()
+		t.cfg.open.release(c)
+	}
+	*t.cfg.open = openCells{}
+}
+
 // TestMemoryOfKeys compares the memory of a slice with the formula that operators plan with. PLUMBLINE_BIG=1 has 1,000
 // slices and compares resident memory too (make key-memory).
 func TestMemoryOfKeys(t *testing.T) {
@@ -424,11 +433,7 @@ func TestMemoryOfKeys(t *testing.T) {
 		}
 		v := x.task.models["m"].versions["1"]
 		x.stats, x.outbox = nil, nil
-		for _, c := range x.task.cfg.open.cells { // those of the task, maxOpenBytes in all
-			c.encoded()
-			x.task.cfg.open.release(c)
-		}
-		*x.task.cfg.open = openCells{}
+		encodeWaiting(x.task)
 		all := testsize.HeapInUse()
 		delete(v.keys, "")
 		live := testsize.HeapInUse() - before
