@@ -163,8 +163,11 @@ func checkStory(t *testing.T, story string) {
 	if len(lines) > 28 {
 		t.Errorf("got %d lines, want at most 28:\n%s", len(lines), story)
 	}
+	if !strings.Contains(story, "REFIT by") {
+		t.Errorf("no refit after the first answer:\n%s", story)
+	}
 	next, last := 0, ""
-	words := []string{"accuracy", "kafka at", "ECE", "SHIFT begins", "ALARM firing", "REFIT by", "NEW HEAD",
+	words := []string{"accuracy", "kafka at", "ECE", "SHIFT begins", "FIRST ANSWER", "ALARM firing", "NEW HEAD",
 		"TRAINED", "HEAD ready", "the loop is closed"}
 	for _, line := range lines {
 		if next < len(words) && strings.Contains(line, words[next]) {

@@ -38,6 +38,13 @@ func newestOfClasses(k *stage.Key, n int) []acc.SampleRow {
 	return out
 }
 
+// weighsClasses reports whether a calibrator has weights of classes. It answers shares that moved, so it gains on some
+// classes what it loses on others, and so does what takes it back: neither waits for runs to end.
+func weighsClasses(cal calibrator.Calibrator) bool {
+	_, ok := cal.(*calibrator.ClassWeights)
+	return ok
+}
+
 // gainsByClass returns the mean gain of a calibrator over that in force on the rows of each class.
 func gainsByClass(v *stage.Version, cal calibrator.Calibrator, rows []acc.SampleRow) ([]float64, error) {
 	sc, bound, current := stage.NewScorer(v.K), nllBound(v.K), inForce(v)

@@ -184,9 +184,11 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	if best == nil {
 		return false, nil
 	}
-	gains, err := gainsByClass(p.version, best.cal, newestOfClasses(p.whole(), recentOfClasses))
-	if err != nil || worstRuns(p.whole().Sample, gains, max(cfg.FreshRows, leastValidation)) < 0 {
-		return false, err
+	if !weighsClasses(inForce(p.version)) && !weighsClasses(best.cal) {
+		gains, err := gainsByClass(p.version, best.cal, newestOfClasses(p.whole(), recentOfClasses))
+		if err != nil || worstRuns(p.whole().Sample, gains, max(cfg.FreshRows, leastValidation)) < 0 {
+			return false, err
+		}
 	}
 	o, err := p.newOutlook()
 	if err != nil {
