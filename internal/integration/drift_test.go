@@ -20,21 +20,22 @@ const (
 	driftTotal  = 20000
 )
 
-// The two uses of the rule. "calibrated" is the usual one: a calibrator is fitted on clean rows by period, the
-// rule watches what is left over, once a window of rows has passed since the first calibrator (warm-up). "raw" has no
-// calibrator before the alarm: the clean net's own ECE of 12 % is accepted, and the alarm is for the noisy one's 34 %.
+// The two uses of the rule, without first answers, which leave it nothing to fire at. "calibrated" is the usual one: a
+// calibrator is fitted on clean rows by period, the rule watches what is left over, once a window of rows has passed
+// since the first calibrator (warm-up). "raw" has no calibrator before the alarm: the clean net's own ECE of 12 % is
+// accepted, and the alarm is for the noisy one's 34 %.
 var driftSetups = []struct{ signal, yaml string }{
 	{"calibrated", `
 rules:
 - {name: ece, signal: calibrated, rows: 2000, min_rows: 1000, warmup_rows: 8500, fire: 0.05, clear: 0.03,
    for: 20s, clear_for: 30s}
-refit: {method: temperature, period: 150s, on_alarm: true, fresh_rows: 2000, min_rows: 1000, max_rows: 3000}
+refit: {method: temperature, first_answer: false, period: 150s, fresh_rows: 2000, min_rows: 1000, max_rows: 3000}
 `},
 	{"raw", `
 rules:
 - {name: ece, signal: raw, rows: 2000, min_rows: 1000, warmup_rows: 2000, fire: 0.18, clear: 0.15,
    for: 20s, clear_for: 30s}
-refit: {method: temperature, period: 0s, on_alarm: true, fresh_rows: 2000, min_rows: 1000, max_rows: 3000}
+refit: {method: temperature, first_answer: false, period: 0s, fresh_rows: 2000, min_rows: 1000, max_rows: 3000}
 `},
 }
 
