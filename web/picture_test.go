@@ -151,7 +151,7 @@ func TestPictureOfDemo(t *testing.T) {
 			url, _, _ = strings.Cut(url, ": open")
 			page.call("Page.navigate", map[string]any{"url": url})
 		case strings.Contains(text, "ALARM firing"):
-			page.await(ctx, `document.getElementById("verdict").textContent.includes("calibration-raw is firing")`)
+			page.await(ctx, `document.getElementById("verdict").textContent.includes("is firing")`)
 		case strings.Contains(text, "HEAD ready"):
 			page.await(ctx, `document.getElementById("asof").textContent.match(/[0-9:]{8}/)[0] >= "00:15:40"`)
 			page.await(ctx, `document.getElementById("verdict").dataset.state === "answered" &&
