@@ -19,7 +19,7 @@ import (
 // or names with commas, runs those that install much.
 func TestIntegrations(t *testing.T) {
 	chosen := os.Getenv("PLUMBLINE_INTEGRATIONS")
-	for _, name := range []string{"fastapi", "mlflow", "bentoml", "ray-serve"} {
+	for _, name := range []string{"fastapi", "mlflow", "bentoml", "ray-serve", "kserve"} {
 		t.Run(name, func(t *testing.T) {
 			if name != "fastapi" && chosen != "all" && !strings.Contains(","+chosen+",", ","+name+",") {
 				t.Skip("installs much: PLUMBLINE_INTEGRATIONS=" + name)
