@@ -53,6 +53,7 @@ type Decoder struct {
 	classKeys slab[uint32]
 	ints      slab[int64]
 	floats    slab[float64]
+	ranks     slab[ranked]
 	rows      slab[sampled]
 	scores    slab[float32]
 
@@ -77,7 +78,7 @@ func NewDecoder() *Decoder {
 		sets: newSlab[Set](), seen: newSlab[Seen](), labelled: newSlab[labelledParts](),
 		entries: newSlab[entry](), keys: newSlab[uint16](), classKeys: newSlab[uint32](), ints: newSlab[int64](),
 		floats: newSlab[float64](),
-		rows:   newSlab[sampled](), scores: newSlab[float32](),
+		ranks:  newSlab[ranked](), rows: newSlab[sampled](), scores: newSlab[float32](),
 	}
 }
 

@@ -26,17 +26,22 @@ type SampleRow struct {
 type Sample struct {
 	k, capacity int
 	seed        uint64
-	heap        []sampled // max-heap by order; grows to capacity rows
-	slab        []float32 // len(heap)×K: scores, by slot
+	heap        []ranked  // max-heap by order; grows to capacity rows
+	rows        []sampled // by slot
+	slab        []float32 // len(rows)×K: scores, by slot
+}
+
+// ranked is a row in the heap, which moves many: so it is small.
+type ranked struct {
+	hash uint64
+	slot int
 }
 
 type sampled struct {
-	hash        uint64
 	id          [16]byte
 	ts, labelTS int64
 	w           float32
 	y           int32
-	slot        int
 }
 
 const maxSampleRows = math.MaxInt32
@@ -84,10 +89,7 @@ func (s *Sample) Add(r SampleRow) error {
 	if len(r.Z) != s.k {
 		return fmt.Errorf("sample a row of %d scores for %d classes: %w", len(r.Z), s.k, ErrShape)
 	}
-	if !s.takes(r.ID) {
-		return nil
-	}
-	s.offer(sampled{SampleHash(r.ID, s.seed), r.ID, r.TS, r.LabelTS, r.W, r.Y, 0}, r.Z)
+	s.offer(SampleHash(r.ID, s.seed), &sampled{r.ID, r.TS, r.LabelTS, r.W, r.Y}, r.Z)
 	return nil
 }
 
@@ -97,33 +99,38 @@ func (s *Sample) takes(id [16]byte) bool {
 	return n < s.capacity || n > 0 && SampleHash(id, s.seed) <= s.heap[0].hash
 }
 
-func (s *Sample) offer(r sampled, z []float32) {
+func (s *Sample) offer(hash uint64, r *sampled, z []float32) {
 	n := len(s.heap)
 	if n < s.capacity {
-		r.slot = n
-		s.slab = append(s.slab, z...)
-		s.heap = append(s.heap, r)
+		s.slab, s.rows = append(s.slab, z...), append(s.rows, *r)
+		s.heap = append(s.heap, ranked{hash, n})
 		s.up(n)
 		return
 	}
-	if n == 0 || compareSampled(r, z, s.heap[0], s.scores(s.heap[0])) >= 0 {
+	if n == 0 || hash > s.heap[0].hash {
 		return
 	}
-	r.slot = s.heap[0].slot
-	copy(s.scores(r), z)
-	s.heap[0] = r
-	s.down()
+	top := s.heap[0]
+	if hash == top.hash && compareSampled(r, z, &s.rows[top.slot], s.scores(top.slot)) >= 0 {
+		return
+	}
+	s.rows[top.slot] = *r
+	copy(s.scores(top.slot), z)
+	s.down(ranked{hash, top.slot})
 }
 
-func (s *Sample) scores(r sampled) []float32 { return s.slab[r.slot*s.k : (r.slot+1)*s.k] }
+func (s *Sample) scores(slot int) []float32 { return s.slab[slot*s.k : (slot+1)*s.k] }
 
-func (s *Sample) compare(a, b sampled) int { return compareSampled(a, s.scores(a), b, s.scores(b)) }
-
-// compareSampled is a total order of rows: equal only where every field is, bit for bit.
-func compareSampled(a sampled, za []float32, b sampled, zb []float32) int {
+// compare is the order of rows.
+func (s *Sample) compare(a, b ranked) int {
 	if a.hash != b.hash {
 		return cmp.Compare(a.hash, b.hash)
 	}
+	return compareSampled(&s.rows[a.slot], s.scores(a.slot), &s.rows[b.slot], s.scores(b.slot))
+}
+
+// compareSampled is a total order of rows of one hash: equal only where every field is, bit for bit.
+func compareSampled(a *sampled, za []float32, b *sampled, zb []float32) int {
 	if c := bytes.Compare(a.id[:], b.id[:]); c != 0 {
 		return c
 	}
@@ -136,44 +143,47 @@ func compareSampled(a sampled, za []float32, b sampled, zb []float32) int {
 
 func compareBits(a, b float32) int { return cmp.Compare(math.Float32bits(a), math.Float32bits(b)) }
 
-// after reports whether row i of the heap is behind row j.
-func (s *Sample) after(i, j int) bool {
-	if a, b := s.heap[i].hash, s.heap[j].hash; a != b {
-		return a > b
-	}
-	return s.compare(s.heap[i], s.heap[j]) > 0
+// after reports whether row a is behind row b.
+func (s *Sample) after(a, b ranked) bool {
+	return a.hash > b.hash || a.hash == b.hash && s.compare(a, b) > 0
 }
 
+// up moves the last row of the heap to its place.
 func (s *Sample) up(i int) {
+	x := s.heap[i]
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !s.after(i, parent) {
-			return
+		if !s.after(x, s.heap[parent]) {
+			break
 		}
-		s.heap[i], s.heap[parent] = s.heap[parent], s.heap[i]
+		s.heap[i] = s.heap[parent]
 		i = parent
 	}
+	s.heap[i] = x
 }
 
-func (s *Sample) down() {
-	for i := 0; ; {
+// down puts a row in the place of the first.
+func (s *Sample) down(x ranked) {
+	i := 0
+	for {
 		child := 2*i + 1
 		if child >= len(s.heap) {
-			return
+			break
 		}
-		if child+1 < len(s.heap) && s.after(child+1, child) {
+		if child+1 < len(s.heap) && s.after(s.heap[child+1], s.heap[child]) {
 			child++
 		}
-		if !s.after(child, i) {
-			return
+		if !s.after(s.heap[child], x) {
+			break
 		}
-		s.heap[i], s.heap[child] = s.heap[child], s.heap[i]
+		s.heap[i] = s.heap[child]
 		i = child
 	}
+	s.heap[i] = x
 }
 
 // ordered returns the rows in ascending order.
-func (s *Sample) ordered() []sampled {
+func (s *Sample) ordered() []ranked {
 	rows := slices.Clone(s.heap)
 	slices.SortFunc(rows, s.compare)
 	return rows
@@ -182,8 +192,9 @@ func (s *Sample) ordered() []sampled {
 // Rows returns the rows in the order of their hashes. Z shares the sample's memory: valid until the next change.
 func (s *Sample) Rows() []SampleRow {
 	rows := make([]SampleRow, 0, len(s.heap))
-	for _, r := range s.ordered() {
-		rows = append(rows, SampleRow{r.id, r.ts, r.labelTS, r.w, r.y, s.scores(r)})
+	for _, x := range s.ordered() {
+		r := &s.rows[x.slot]
+		rows = append(rows, SampleRow{r.id, r.ts, r.labelTS, r.w, r.y, s.scores(x.slot)})
 	}
 	return rows
 }
@@ -209,20 +220,20 @@ func (s *Sample) merge(o *Sample) {
 	if s == o {
 		o = o.Clone() // offers rewrite the slots
 	}
-	for _, r := range o.heap {
-		s.offer(r, o.scores(r))
+	for _, x := range o.heap {
+		s.offer(x.hash, &o.rows[x.slot], o.scores(x.slot))
 	}
 }
 
 // Reset drops the rows and keeps the memory.
 func (s *Sample) Reset() {
-	s.heap, s.slab = s.heap[:0], s.slab[:0]
+	s.heap, s.rows, s.slab = s.heap[:0], s.rows[:0], s.slab[:0]
 }
 
 // Clone returns a deep copy.
 func (s *Sample) Clone() *Sample {
 	d := *s
-	d.heap, d.slab = slices.Clone(s.heap), slices.Clone(s.slab)
+	d.heap, d.rows, d.slab = slices.Clone(s.heap), slices.Clone(s.rows), slices.Clone(s.slab)
 	return &d
 }
 
@@ -242,13 +253,14 @@ func (s *Sample) AppendBinary(b []byte) ([]byte, error) {
 	b = binenc.AppendUvarint(b, uint64(len(s.heap)))
 	b = slices.Grow(b, len(s.heap)*(minSampledBytes+4*s.k))
 	ts := int64(0)
-	for _, r := range s.ordered() {
+	for _, x := range s.ordered() {
+		r := &s.rows[x.slot]
 		b = append(b, r.id[:]...)
 		b = binenc.AppendVarint(b, r.ts-ts)
 		b = binenc.AppendVarint(b, r.labelTS-r.ts)
 		b = binenc.AppendFixed32(b, math.Float32bits(r.w))
 		b = binenc.AppendVarint(b, int64(r.y))
-		b = binenc.AppendFloats(b, s.scores(r))
+		b = binenc.AppendFloats(b, s.scores(x.slot))
 		ts = r.ts
 	}
 	return b, nil
@@ -275,12 +287,12 @@ func (s *Sample) decode(data []byte, d *Decoder) error {
 	s.capacity = int(r.Int("capacity", 0, maxSampleRows))
 	s.seed = r.Fixed64()
 	n := r.Count(minSampledBytes+4*s.k, s.capacity)
-	s.heap, s.slab = d.rows.take(n)[:0], d.scores.take(n*s.k)
+	s.heap, s.rows, s.slab = d.ranks.take(n)[:0], d.rows.take(n), d.scores.take(n*s.k)
 	ts := int64(0)
 	for i := range n {
-		row := sampled{slot: i}
+		row := &s.rows[i]
 		copy(row.id[:], r.Raw(len(row.id)))
-		row.hash = SampleHash(row.id, s.seed)
+		x := ranked{SampleHash(row.id, s.seed), i}
 		row.ts = ts + r.Varint()
 		row.labelTS = row.ts + r.Varint()
 		row.w = math.Float32frombits(r.Fixed32())
@@ -289,15 +301,15 @@ func (s *Sample) decode(data []byte, d *Decoder) error {
 		if int64(row.y) != y {
 			r.Failf("label %d does not fit", y)
 		}
-		r.Floats(s.scores(row))
+		r.Floats(s.scores(i))
 		if r.Err() != nil {
 			break
 		}
-		if i > 0 && s.compare(s.heap[i-1], row) > 0 {
+		if i > 0 && s.compare(s.heap[i-1], x) > 0 {
 			r.Failf("row %d out of order", i)
 			break
 		}
-		s.heap = append(s.heap, row)
+		s.heap = append(s.heap, x)
 		ts = row.ts
 	}
 	if err := r.Close(); err != nil {

@@ -478,7 +478,8 @@ func (c *ClassWise) bytes() int {
 }
 
 func (s *Sample) bytes() int {
-	return int(unsafe.Sizeof(*s)) + int(unsafe.Sizeof(sampled{}))*cap(s.heap) + 4*cap(s.slab)
+	return int(unsafe.Sizeof(*s)) + int(unsafe.Sizeof(ranked{}))*cap(s.heap) +
+		int(unsafe.Sizeof(sampled{}))*cap(s.rows) + 4*cap(s.slab)
 }
 
 // TakeSample returns the sampled rows, in the order of their hashes, and drops the sample: the set then has the
