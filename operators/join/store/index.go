@@ -148,14 +148,20 @@ func (t *table) free(i uint32) {
 	t.slots[i] = 0
 }
 
+// resize moves the slots: its own loop keeps the new ones in registers, which put cannot.
 func (t *table) resize(n int) {
-	old := t.slots
-	t.slots = make([]uint64, n)
-	for _, s := range old {
-		if s != 0 {
-			t.put(s)
+	slots, mask := make([]uint64, n), uint32(n-1)
+	for _, s := range t.slots {
+		if s == 0 {
+			continue
 		}
+		i := uint32(s>>32) & mask
+		for slots[i] != 0 {
+			i = (i + 1) & mask
+		}
+		slots[i] = s
 	}
+	t.slots = slots
 }
 
 // newestFirst turns row numbers modulo 2³² into whole ones, given the oldest that there can be.
