@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -52,6 +53,8 @@ type note struct {
 
 // maxNote is the size of the file: a note is padded, so that one write replaces all of it.
 const maxNote = 2048
+
+var blanks = strings.Repeat(" ", maxNote)
 
 // maxCause is how much of a cause is noted.
 const maxCause = 512
@@ -114,10 +117,7 @@ func (g *Guard) write() {
 	if err != nil || len(b) > maxNote {
 		return
 	}
-	for len(b) < maxNote {
-		b = append(b, ' ')
-	}
-	_, _ = g.file.WriteAt(b, 0)
+	_, _ = g.file.WriteAt(append(b, blanks[len(b):]...), 0)
 }
 
 // Pass implements pipeline.Guard.
