@@ -78,3 +78,20 @@ func TestBinomialOfManyRows(t *testing.T) {
 		t.Errorf("standardised: mean %g, second moment %g", sum, sum2)
 	}
 }
+
+// TestRatiosChangeNoDraw: with the ratios next to the mode the draws are the same.
+func TestRatiosChangeNoDraw(t *testing.T) {
+	var near ratios
+	for _, n := range []int64{1, 21, 25, 80, 300, 2000, 5000, 100_000, 1e7, 1e12} {
+		for _, p := range []float64{0, .003, .02, .11, .37, .5, .63, .93, .999, 1} {
+			plain, quick := newBinomial(n, p), newBinomial(n, p)
+			quick.with(&near)
+			a, b := rand.NewPCG(uint64(n), 3), rand.NewPCG(uint64(n), 3)
+			for i := range 3000 {
+				if x, y := plain.draw(a), quick.draw(b); x != y {
+					t.Fatalf("n=%d p=%g, draw %d: got %v, want %v", n, p, i, y, x)
+				}
+			}
+		}
+	}
+}
