@@ -34,7 +34,7 @@ func (a *aurc) add(r *rows, scale float64, grad []float64) float64 {
 func (a *aurc) weigh(r *rows) {
 	a.order, a.g, a.beta = grow(a.order, r.n), grow(a.g, r.n), grow(a.beta, r.n)
 	for i := range r.n {
-		a.order[i], a.g[i] = int32(i), r.score(a.csf, i)
+		a.order[i], a.g[i] = int32(i), r.rank(a.csf, i)
 	}
 	g := a.g
 	slices.SortFunc(a.order, func(i, j int32) int {

@@ -21,6 +21,14 @@ func (r *rows) score(csf string, i int) float64 {
 	return r.conf(i)
 }
 
+// rank orders rows as their CSF does, without the ties of sure rows, whose 1 − H/ln K rounds to 1.
+func (r *rows) rank(csf string, i int) float64 {
+	if csf == csfNegEnt {
+		return -r.entropy(i)
+	}
+	return r.score(csf, i)
+}
+
 // addScore adds s times the gradient of the CSF of row i to g.
 func (r *rows) addScore(csf string, g []float64, i int, s float64) {
 	top := int(r.top[i])

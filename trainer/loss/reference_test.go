@@ -164,6 +164,14 @@ func refCSF(csf string, z []float64) float64 {
 	return p[argmax(z)]
 }
 
+// refRank orders rows as refCSF does, and rows whose 1 - H/ln K rounds to 1 by H.
+func refRank(csf string, z []float64) float64 {
+	if csf == "negent" {
+		return -entropyOf(z)
+	}
+	return refCSF(csf, z)
+}
+
 func harmonic(n int) (h float64) {
 	for j := 1; j <= n; j++ {
 		h += 1 / float64(j)
@@ -178,7 +186,7 @@ func refAURC(csf string, inner func(z, at []float64, y int) float64) reference {
 			var w, ties float64
 			below := 0
 			for j := range n {
-				switch gi, gj := refCSF(csf, at[i]), refCSF(csf, at[j]); {
+				switch gi, gj := refRank(csf, at[i]), refRank(csf, at[j]); {
 				case gj < gi:
 					below++
 				case gj == gi:
