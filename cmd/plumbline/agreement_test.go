@@ -175,7 +175,7 @@ func (s *agreement) replay(t *testing.T, binary string) (r agreementResult) {
 	cmd := exec.Command(binary, "replay", writeFile(t, "stream.csv", s.file()), "--json", "--model", "m", "--version",
 		"1", "--start", "2026-01-31T00:00:00Z", "--event-rate", fmt.Sprint(agreePane/10))
 	var stderr strings.Builder
-	cmd.Stderr = &stderr
+	cmd.Dir, cmd.Stderr = t.TempDir(), &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("replay: %v\n%s", err, stderr.String())

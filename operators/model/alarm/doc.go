@@ -5,8 +5,9 @@
 // model's own confidence, the output of the calibrator in force, and accuracy. Each bet is fixed before its pane and
 // does not depend on it. Wealth is multiplied once a pane. Evidence may therefore be read after every pane.
 //
-//   - The tests of slices raise no alarm by themselves. e-BH decides over the e-values of all slices of a version. It
-//     bounds the share of false alarms under any dependence between slices.
+//   - The tests of slices raise no alarm by themselves. For each signal, e-BH decides over the e-values of all slices
+//     of a version. It bounds the share of false ones among the slices that alarm on that signal, under any dependence
+//     between slices. Each signal has its own bound; the signals of a version together have none.
 //   - An alarm shows that the error was above the tolerance. It cannot show that the error is gone; new rows have to do
 //     that. When the alarm of a slice is resolved, its tests start again only if they have evidence left. Otherwise a
 //     fresh start would restore lost wealth (docs/math.md, Theorem 3).

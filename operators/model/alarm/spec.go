@@ -12,7 +12,7 @@ import (
 // not copied.
 //
 // For a whole model version, E[false alarms by pane t] ≤ alpha·t, with alpha shared equally by its signals. The slices
-// of a version yield e-values; those that the e-BH procedure rejects at level FDR fire.
+// of a version yield e-values; those that the e-BH procedure rejects at level FDR fire, for each signal apart.
 type spec struct {
 	Config
 	perPane      float64 // expected false alarms a pane

@@ -125,8 +125,8 @@ func (t *Stage) decide(k *stage.Key, a *keyAlarm, rejected bool, of int, c *stag
 }
 
 // rejected returns the slices of a version that the e-BH procedure rejects on a signal, and the number of slices
-// tested. A slice is tested once its alarm has seen rows. The expected share of false rejections is at most FDR at any
-// time.
+// tested. A slice is tested once its alarm has seen rows. The expected share of false ones among the rejections on this
+// signal is at most FDR at any time.
 func (t *Stage) rejected(c *stage.Closing, signal string) (off map[string]bool, of int) {
 	var logE []float64
 	var names []string

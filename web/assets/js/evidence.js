@@ -33,7 +33,7 @@ function accuracy(e) {
   return e.fdr ? `${what} ${among(e)} ${log}.` : `${what} ${log} (alarm from ${fixed(e.log_e_threshold, 1)}).`;
 }
 
-const among = (e) => `Of the alarms among ${count(e.slices)} slices at most the share ${e.fdr} is false, on average.`;
+const among = (e) => `Of the alarms on this signal among ${count(e.slices)} slices at most the share ${e.fdr} is false, on average.`;
 
 const against = (e) => (e.reference ? ` A change against the ${e.reference} reference.` : "");
 
