@@ -11,7 +11,7 @@ DEADCODE := $(BIN)/deadcode
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/config/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train bench-e2e bench-latency bench-guard external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check ptxas ptx-mutants cuda-fake trainer-chaos screenshots kafka-start kafka-stop clean
+.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration integrations faults bench bench-peers bench-quality bench-train bench-e2e bench-latency bench-guard external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check ptxas ptx-mutants cuda-fake trainer-chaos screenshots kafka-start kafka-stop clean
 
 # The program, and the same program with the gorgonia backend of training beside the others.
 plumbline:
@@ -96,6 +96,13 @@ test-long:
 # Needs Java 17 and Maven, or PLUMBLINE_KAFKA=host:port of a broker that may be used.
 integration:
 	go test -tags integration -count=1 -v -parallel 4 -timeout 30m ./internal/integration/... ./web/...
+
+# Follows the pages of docs/integrations, which install up to 600 MB each: INTEGRATIONS=spark,flink for some of them.
+INTEGRATIONS := all
+
+integrations:
+	PLUMBLINE_INTEGRATIONS=$(INTEGRATIONS) \
+		go test -tags integration -count=1 -v -timeout 2h -run '^TestIntegrations$$' ./internal/integration/
 
 # Pictures of the page: as it is, and with the banners of rows that are lost.
 screenshots:

@@ -49,6 +49,10 @@ var guides = []guide{
 	{name: "kserve", rows: 1},
 	{name: "debezium", rows: 1000, ci: true, given: givenDatabase},
 	{name: "openai", rows: 100, ci: true, confidence: 8. / 9, given: givenLanguageModel},
+	{name: "seldon", rows: 150, topics: []string{"serving.requests"}},
+	{name: "spark", rows: 1000},
+	{name: "flink", rows: 1000},
+	{name: "triton", rows: 150, given: givenTriton},
 }
 
 // TestIntegrations follows pages of docs/integrations: it installs what a page names, writes its files, runs its
@@ -149,7 +153,7 @@ func (f *follower) serve(t *testing.T, g guide) func() {
 			p.wait(time.Minute, fmt.Sprintf("have a mean confidence of %v", g.confidence), func() bool {
 				return slices.ContainsFunc(latest(t, s), func(snap record.Snapshot) bool {
 					return snap.Slice == "" && snap.Window.Name == "all" && snap.Labelled == g.rows &&
-						math.Abs(*snap.Raw.MeanConfidence-g.confidence) < 1e-5 // of scores in float32, and 10⁻⁶ for "unsure"
+						math.Abs(*snap.Raw.MeanConfidence-g.confidence) < 1e-5 // 10⁻⁶ is for "unsure"
 				})
 			})
 		}
@@ -236,8 +240,8 @@ func givenDatabase(t *testing.T, f *follower) {
 	if out, err := fetch.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", fetch.Args, err, tail(out))
 	}
-	f.program(t, "connect-standalone.sh", fmt.Sprintf(
-		"exec java -Xmx256m -cp '%s/*' -Dlog4j2.configurationFile=file:%s org.apache.kafka.connect.cli.ConnectStandalone \"$@\"",
+	f.program(t, "connect-standalone.sh", fmt.Sprintf(`exec java -Xmx256m -cp '%s/*' \
+	-Dlog4j2.configurationFile=file:%s org.apache.kafka.connect.cli.ConnectStandalone "$@"`,
 		jars, filepath.Join(root, "deploy", "kafka", "log4j2.yaml")))
 }
 
@@ -272,13 +276,30 @@ func givenLanguageModel(t *testing.T, f *follower) {
 		top = append(top, keys{"token": "uns", "logprob": -9999.0, "bytes": nil})
 		first := keys{"token": "yes", "logprob": math.Log(0.5), "bytes": nil, "top_logprobs": top}
 		w.Header().Set("Content-Type", "application/json")
+		choice := keys{"index": 0, "finish_reason": "length",
+			"message":  keys{"role": "assistant", "content": "yes", "refusal": nil},
+			"logprobs": keys{"content": []any{first}, "refusal": nil}}
 		_, _ = w.Write(asJSON(keys{"id": fmt.Sprintf("chatcmpl-%d", n.Add(1)), "object": "chat.completion",
-			"created": time.Now().Unix(), "model": ask.Model, "choices": []any{keys{"index": 0, "finish_reason": "length",
-				"message":  keys{"role": "assistant", "content": "yes", "refusal": nil},
-				"logprobs": keys{"content": []any{first}, "refusal": nil}}},
+			"created": time.Now().Unix(), "model": ask.Model, "choices": []any{choice},
 			"usage": keys{"prompt_tokens": 12, "completion_tokens": 1, "total_tokens": 13}}))
 	}
 	server := httptest.NewServer(http.HandlerFunc(answer))
 	t.Cleanup(server.Close)
 	f.replace("http://localhost:8000", server.URL)
+}
+
+// givenTriton is the server of a package, whose backend wants the interpreter's stub beside it.
+func givenTriton(t *testing.T, f *follower) {
+	python := pythonWith(t, "--no-deps", "nvidia-pytriton==0.7.0", "numpy==1.26.4")
+	out, err := exec.Command(python, "-c", "import sys, sysconfig; print(sysconfig.get_path('platlib'), "+
+		"'%d.%d' % sys.version_info[:2])").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages, version, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	f.program(t, "tritonserver", fmt.Sprintf(`export PYTHONPATH=%[1]s PATH=%[3]s:$PATH
+export LD_LIBRARY_PATH=%[1]s/nvidia_pytriton.libs
+server=%[1]s/pytriton/tritonserver
+cp "$server/python_backend_stubs/%[2]s/triton_python_backend_stub" "$server/backends/python/"
+exec "$server/bin/tritonserver" --backend-directory "$server/backends" "$@"`, packages, version, filepath.Dir(python)))
 }
