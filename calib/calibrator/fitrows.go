@@ -42,8 +42,8 @@ type rowsFit struct {
 // fitRows is the fit of the float32 logits of f, or of the float32 log-probabilities. With ok = false nothing can be
 // said: the caller fits in float64, which has the right error for a row that is not allowed.
 func fitRows(f *fitter[float32]) (t float64, r FitReport, ok bool) {
-	p := &rowsFit{z: f.z, k: f.k, y: f.y, w: f.w, rows: make([]kernel.Row, blockRows)}
-	at, flat, ok := p.first(&r)
+	p := &rowsFit{z: f.z, k: f.k, y: f.y, w: f.w, rows: newRows(len(f.y))}
+	at, flat, ok := p.first(0, &r)
 	if !ok || flat {
 		return 0, r, false
 	}
@@ -65,8 +65,11 @@ func fitRows(f *fitter[float32]) (t float64, r FitReport, ok bool) {
 	return math.Exp(-best.u), r, true
 }
 
-// first is the pass at u = 0. It checks what fitter.check does, counts into r, and says whether all rows are uniform.
-func (p *rowsFit) first(r *FitReport) (at point, flat, ok bool) {
+func newRows(n int) []kernel.Row { return make([]kernel.Row, min(n, blockRows)) }
+
+// first is the first pass, at u. It checks what fitter.check does, counts into r, and says whether all rows are
+// uniform.
+func (p *rowsFit) first(u float64, r *FitReport) (at point, flat, ok bool) {
 	if p.k < 2 || len(p.z) != len(p.y)*p.k || p.w != nil && len(p.w) != len(p.y) {
 		return point{}, false, false
 	}
@@ -91,7 +94,7 @@ func (p *rowsFit) first(r *FitReport) (at point, flat, ok bool) {
 		return point{}, false, false
 	}
 	good := true
-	at = p.pass(0, func(rows []kernel.Row) {
+	at = p.pass(u, func(rows []kernel.Row) {
 		for i := range rows {
 			good = good && rows[i].OK
 			flat = flat && rows[i].Conf == uniform

@@ -13,10 +13,10 @@ import (
 // better for these may be worse for the next run. So a first answer is fitted to rows of all classes, and whatever
 // takes force must be likely to gain in the next run too.
 
-// newestOfClasses returns n rows of the sample: the newest of each class, as many as its share of the sample. Where
-// classes come in runs, the latest rows are of one class, and the temperature that suits them is wrong for the next
-// run. Where classes come in no order, these are the latest rows but for chance.
-func newestOfClasses(k *stage.Key, n int) []acc.SampleRow {
+// newestOfClasses returns the places of n rows in the sample, ascending: the newest of each class, as many as its share
+// of the sample. Where classes come in runs, the latest rows are of one class, and the temperature that suits them is
+// wrong for the next run. Where classes come in no order, these are the latest rows but for chance.
+func newestOfClasses(k *stage.Key, n int) []int {
 	if n = min(n, len(k.Sample), trackedScores/k.K); n == 0 {
 		return nil
 	}
@@ -27,15 +27,34 @@ func newestOfClasses(k *stage.Key, n int) []acc.SampleRow {
 	for y, rows := range left {
 		left[y] = (rows*n + len(k.Sample) - 1) / len(k.Sample)
 	}
-	out := make([]acc.SampleRow, 0, n+k.K)
+	out := make([]int, 0, n+min(n, k.K))
 	for j := len(k.Sample) - 1; j >= 0; j-- {
 		if y := k.Sample[j].Y; left[y] > 0 {
 			left[y]--
-			out = append(out, k.Sample[j])
+			out = append(out, j)
 		}
 	}
 	slices.Reverse(out)
 	return out
+}
+
+// rowsAt returns copies of the rows at these places in the sample.
+func rowsAt(k *stage.Key, at []int) []acc.SampleRow {
+	out := make([]acc.SampleRow, len(at))
+	for i, j := range at {
+		out[i] = k.Sample[j]
+	}
+	return out
+}
+
+// classGains are the mean gains of the rows of each class.
+type classGains struct{ mean, n []float64 }
+
+func newClassGains(k int) classGains { return classGains{make([]float64, k), make([]float64, k)} }
+
+func (g *classGains) add(y int32, gain float64) {
+	g.n[y]++
+	g.mean[y] += (gain - g.mean[y]) / g.n[y]
 }
 
 // weighsClasses reports whether a calibrator has weights of classes. It answers shares that moved, so it gains on some
@@ -48,7 +67,7 @@ func weighsClasses(cal calibrator.Calibrator) bool {
 // gainsByClass returns the mean gain of a calibrator over that in force on the rows of each class.
 func gainsByClass(v *stage.Version, cal calibrator.Calibrator, rows []acc.SampleRow) ([]float64, error) {
 	sc, bound, current := stage.NewScorer(v.K), nllBound(v.K), inForce(v)
-	gains, n := make([]float64, v.K), make([]float64, v.K)
+	gains := newClassGains(v.K)
 	for i := range rows {
 		row := &rows[i]
 		was, err := sc.Row(current, row, bound)
@@ -59,10 +78,9 @@ func gainsByClass(v *stage.Version, cal calibrator.Calibrator, rows []acc.Sample
 		if err != nil {
 			return nil, err
 		}
-		n[row.Y]++
-		gains[row.Y] += (was.NLL - now.NLL - gains[row.Y]) / n[row.Y]
+		gains.add(row.Y, was.NLL-now.NLL)
 	}
-	return gains, nil
+	return gains.mean, nil
 }
 
 // sameGain is the difference of gains, in nats, that is but rounding.

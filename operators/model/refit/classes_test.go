@@ -35,7 +35,7 @@ func TestNewestOfClasses(t *testing.T) {
 	for i := range k.Sample {
 		total[k.Sample[i].Y]++
 	}
-	rows := newestOfClasses(k, 400)
+	rows := rowsAt(k, newestOfClasses(k, 400))
 	for i := range rows {
 		got[rows[i].Y]++
 		if i > 0 && rows[i].TS <= rows[i-1].TS {
@@ -51,7 +51,7 @@ func TestNewestOfClasses(t *testing.T) {
 		t.Errorf("the newest row is %d, want that of the sample", last.TS)
 	}
 	mixed := &stage.Key{K: 4, Sample: inRunsOf(4000, 4, 1)}
-	if rows := newestOfClasses(mixed, 400); rows[0].TS < 3400 {
+	if rows := rowsAt(mixed, newestOfClasses(mixed, 400)); rows[0].TS < 3400 {
 		t.Errorf("of classes in no order the oldest row is %d, want one of about the latest 400", rows[0].TS)
 	}
 }

@@ -125,7 +125,7 @@ const recentOfClasses = 1000
 // unsafe says why a candidate may not be published although it has all evidence; "" = it may.
 func (r *run) unsafe(c *candidate, k *stage.Key, cfg *Config) (string, error) {
 	if !learnsClasses(c.method) && !weighsClasses(c.cal) {
-		gains, err := gainsByClass(k.Version, c.cal, newestOfClasses(k, recentOfClasses))
+		gains, err := gainsByClass(k.Version, c.cal, rowsAt(k, newestOfClasses(k, recentOfClasses)))
 		if err != nil {
 			return "", err
 		}

@@ -185,7 +185,7 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 		return false, nil
 	}
 	if !weighsClasses(inForce(p.version)) && !weighsClasses(best.cal) {
-		gains, err := gainsByClass(p.version, best.cal, newestOfClasses(p.whole(), recentOfClasses))
+		gains, err := gainsByClass(p.version, best.cal, rowsAt(p.whole(), newestOfClasses(p.whole(), recentOfClasses)))
 		if err != nil || worstRuns(p.whole().Sample, gains, max(cfg.FreshRows, leastValidation)) < 0 {
 			return false, err
 		}

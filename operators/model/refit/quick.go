@@ -2,6 +2,7 @@ package refit
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -39,7 +41,7 @@ const (
 	// leastTracked is the least number of rows of a temperature.
 	leastTracked = 100
 	// trackedScores limits the scores that a fit reads.
-	trackedScores = 1 << 22
+	trackedScores = 1 << 21
 	// richRows is how many rows the evidence against a calibrator with more parameters must last; that against a
 	// temperature or the identity, leastTracked. Every turn of the latest turnRows rows multiplies it by turnFactor. To
 	// give up more parameters counts as richTurns turns. mostPatience is the most against a temperature: a wrong one
@@ -64,7 +66,14 @@ type quick struct {
 	rows  int64   // so far
 	turns []int64 // numbers of the rows of the latest turns
 	up    int     // whether the latest temperature was above that before it (1), or below (-1); 0 = not known
+
+	fits effort
 }
+
+// effort counts the fits and the rows that they were made on, since the process started.
+type effort struct{ number, rows int }
+
+func (e *effort) add(rows int) { e.number, e.rows = e.number+1, e.rows+rows }
 
 // turn notes n turns.
 func (q *quick) turn(n int) {
@@ -165,8 +174,11 @@ func logAdd(a, b float64) float64 {
 }
 
 // convinced returns the trackers whose evidence has reached the level and has lasted long enough, those with the most
-// first.
+// first; none if the mean of all has not reached the level.
 func (q *quick) convinced(current calibrator.Calibrator, alpha float64) (out []*tracker) {
+	if !(q.evidence() >= math.Log(1/alpha)) {
+		return nil
+	}
 	for i := range q.trackers {
 		t := &q.trackers[i]
 		if n, _, _ := q.patience(current, t.t); t.rows >= n && t.logR >= math.Log(1/alpha) {
@@ -175,6 +187,13 @@ func (q *quick) convinced(current calibrator.Calibrator, alpha float64) (out []*
 	}
 	slices.SortStableFunc(out, func(a, b *tracker) int { return cmp.Compare(b.logR, a.logR) })
 	return out
+}
+
+// again reports whether a tracker whose answer was refused is tried again after a pane of n rows: not before a tenth of
+// its rows has come, because an attempt reads all of them.
+func (t *tracker) again(n int64) bool {
+	step := int64(max(trackedRows[t.number]/10, leastTracked))
+	return t.rows/step > (t.rows-n)/step
 }
 
 // answersFirst reports whether the configuration lets a temperature take force by itself: not where a calibrator must
@@ -197,6 +216,7 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 	if rev := s.version.InForceRevision(); q.base != rev {
 		q.replaced(s.version.Newest(), rev)
 	}
+	before := q.convinced(inForce(s.version), cfg.Alpha)
 	if err := q.bet(s.version, in.Rows, float64(max(cfg.FreshRows, leastTracked))); err != nil {
 		return false, err
 	}
@@ -204,10 +224,12 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 	if err := q.learn(s.whole(), len(in.Rows)); err != nil {
 		return false, err
 	}
-	if q.evidence() >= math.Log(1/cfg.Alpha) {
-		if published, err := answer(s, in); err != nil || published {
-			return published, err
-		}
+	now := q.convinced(inForce(s.version), cfg.Alpha)
+	now = slices.DeleteFunc(now, func(t *tracker) bool {
+		return slices.Contains(before, t) && !t.again(int64(len(in.Rows)))
+	})
+	if published, err := answer(s, now, in); err != nil || published {
+		return published, err
 	}
 	return refine(s, in)
 }
@@ -216,44 +238,59 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 // only lowers a ratio, so that no single row decides.
 func (q *quick) bet(v *stage.Version, rows []acc.SampleRow, h float64) error {
 	current, sc := inForce(v), stage.NewScorer(v.K)
-	var cals [trackers]calibrator.Calibrator
+	was := make([]float64, len(rows))
+	for i := range rows {
+		score, err := sc.Row(current, &rows[i], nllBound(v.K))
+		if err != nil {
+			return err
+		}
+		was[i] = score.NLL
+	}
 	for i := range q.trackers {
 		t := &q.trackers[i]
 		if t.t == 0 {
 			continue
 		}
-		cal, err := calibrator.NewTemperature(t.t)
-		if err != nil {
-			return err
-		}
-		cals[i] = cal
 		t.logR = logAdd(t.logR, math.Log(float64(len(rows))/h))
 		if t.gain <= 0 {
 			t.gain, t.rows = 0, 0
 		}
-	}
-	for i := range rows {
-		row := &rows[i]
-		was, err := sc.Row(current, row, nllBound(v.K))
+		now, err := nllsAt(rows, t.t)
 		if err != nil {
 			return err
 		}
-		unit := float64(row.W)
-		if q.weight > 0 {
-			unit /= q.weight
-		}
-		for n, cal := range cals {
-			if cal == nil {
-				continue
+		for j := range rows {
+			unit := float64(rows[j].W)
+			if q.weight > 0 {
+				unit /= q.weight
 			}
-			now, err := sc.Row(cal, row, math.Inf(1))
-			if err != nil {
-				return err
-			}
-			q.trackers[n].bet(row.TS, min(unit, 1)*(was.NLL-now.NLL))
+			t.bet(rows[j].TS, min(unit, 1)*(was[j]-now[j]))
 		}
 	}
 	return nil
+}
+
+// nllsAt are the NLLs of rows at a temperature, by the block kernel: good to 1e-6, and a tenth of the cost of scoring
+// each row with a calibrator.
+func nllsAt(rows []acc.SampleRow, t float64) ([]float64, error) {
+	const block = 128
+	out, z := make([]float64, 0, len(rows)), []float32(nil)
+	var scored [block]kernel.Row
+	for part := range slices.Chunk(rows, block) {
+		z = z[:0]
+		for i := range part {
+			z = append(z, part[i].Z...)
+		}
+		kernel.LogitRows(scored[:len(part)], nil, z, len(part[0].Z), t)
+		for i := range part {
+			r, row := &scored[i], &part[i]
+			if !r.OK {
+				return nil, errors.New("sampled logits are not finite")
+			}
+			out = append(out, r.LSE-r.Max+(float64(row.Z[r.Arg])-float64(row.Z[row.Y]))/t)
+		}
+	}
+	return out, nil
 }
 
 func (t *tracker) bet(ts int64, gain float64) {
@@ -270,14 +307,22 @@ func (t *tracker) bet(ts int64, gain float64) {
 func (q *quick) learn(k *stage.Key, rows int) error {
 	for i := range q.trackers {
 		t := &q.trackers[i]
-		latest := newestOfClasses(k, trackedRows[i])
-		if t.due -= rows; t.due > 0 || len(latest) < leastTracked {
+		if t.due -= rows; t.due > 0 {
 			continue
 		}
-		cal, err := temperatureOf(latest, k.K)
+		latest := rowsAt(k, newestOfClasses(k, trackedRows[i]))
+		if len(latest) < leastTracked {
+			continue
+		}
+		near, err := calibrator.NewTemperature(cmp.Or(t.t, 1))
 		if err != nil {
 			return err
 		}
+		cal, _, err := calibrator.FitTemperatureNear(dataOf(latest, k.K), near)
+		if err != nil {
+			return fmt.Errorf("temperature of %d rows: %w", len(latest), err)
+		}
+		q.fits.add(len(latest))
 		t.t, t.due = cal.T(), len(latest)/10
 	}
 	return nil
@@ -315,6 +360,7 @@ func mapOf(t calibrator.Temperature, rows []acc.SampleRow, k int, cfg *Config) (
 	return mixture, nil
 }
 
+// temperatureOf is the temperature that may take force, to the last digits.
 func temperatureOf(rows []acc.SampleRow, k int) (calibrator.Temperature, error) {
 	cal, _, err := calibrator.FitTemperature(dataOf(rows, k), calibrator.Options{})
 	if err != nil {
@@ -331,12 +377,24 @@ func dataOf(rows []acc.SampleRow, k int) calibrator.Data[float32] {
 	return calibrator.NewData(z, k, y, w)
 }
 
-// answer publishes the temperature with the most evidence that keeps the bounds of the configuration on the rows since
+// answer publishes the first of the trackers' temperatures that keeps the bounds of the configuration on the rows since
 // the change.
-func answer(s *State, in *stage.Pane) (published bool, err error) {
+func answer(s *State, trackers []*tracker, in *stage.Pane) (published bool, err error) {
 	q, current := s.quick, inForce(s.version)
-	for _, t := range q.convinced(current, s.stage.cfg.Alpha) {
-		a, err := newAnswer(s, newestOfClasses(s.whole(), trackedRows[t.number]), t.from, math.Log(1/s.stage.cfg.Alpha))
+	for _, t := range trackers {
+		fit, nats := newestOfClasses(s.whole(), trackedRows[t.number]), math.Log(1/s.stage.cfg.Alpha)
+		// The tracker's temperature is near that of the fit. If it is refused, there is no need for one.
+		near, err := calibrator.NewTemperature(t.t)
+		if err != nil {
+			return false, err
+		}
+		if ok, err := gains(s, near, fit, nats); err != nil || !ok {
+			if err != nil {
+				return false, err
+			}
+			continue
+		}
+		a, err := newAnswer(s, fit, t.from, nats)
 		if err != nil {
 			return false, err
 		}
@@ -404,14 +462,16 @@ type quickAnswer struct {
 // newAnswer fits a first answer to rows. It returns nil where that is not likely to gain on later rows: where it breaks
 // the bounds of the configuration on the rows since a change, gains less than so many nats on those of the fit, which
 // are of all classes, or may lose in the next run of a class.
-func newAnswer(s *State, fit []acc.SampleRow, since int64, nats float64) (*quickAnswer, error) {
+func newAnswer(s *State, at []int, since int64, nats float64) (*quickAnswer, error) {
 	cfg, k := &s.stage.cfg, s.whole()
+	fit := rowsAt(k, at)
 	slices.SortFunc(fit, stage.CompareRows)
 	t, err := temperatureOf(fit, k.K)
 	if err != nil {
 		return nil, err
 	}
-	if ok, err := gains(s, t, fit, nats); err != nil || !ok {
+	s.quick.fits.add(len(fit))
+	if ok, err := gains(s, t, at, nats); err != nil || !ok {
 		return nil, err
 	}
 	a := &quickAnswer{fit: fit, t: t}
@@ -425,8 +485,10 @@ func newAnswer(s *State, fit []acc.SampleRow, since int64, nats float64) (*quick
 	if a.cal, err = calibrator.Decode(a.encoded); err != nil {
 		return nil, err
 	}
-	if ok, err := gains(s, a.cal, fit, nats); err != nil || !ok {
-		return nil, err
+	if cal != calibrator.Calibrator(t) {
+		if ok, err := gains(s, a.cal, at, nats); err != nil || !ok {
+			return nil, err
+		}
 	}
 	if a.c, err = compare(s, a.cal, rowsSince(k.Sample, since)); err != nil || !a.c.allowed(cfg) {
 		return nil, err
@@ -435,15 +497,46 @@ func newAnswer(s *State, fit []acc.SampleRow, since int64, nats float64) (*quick
 }
 
 // gains reports whether a calibrator gains enough on rows of all classes, and is likely to gain in the next run of one.
-func gains(s *State, cal calibrator.Calibrator, fit []acc.SampleRow, nats float64) (bool, error) {
+// at are their places in the sample.
+func gains(s *State, cal calibrator.Calibrator, at []int, nats float64) (bool, error) {
 	cfg, k := &s.stage.cfg, s.whole()
-	all, err := compare(s, cal, fit)
-	gain := all.inForce.nll - all.itself.nll
-	if err != nil || gain < nats*s.quick.unit() || gain < cfg.MinNLLGain*all.inForce.w {
+	was, err := s.lossesOf(s.version.Newest()).of(k, inForce(s.version))
+	if err != nil {
 		return false, err
 	}
-	byClass, err := gainsByClass(s.version, cal, fit)
-	return worstRuns(k.Sample, byClass, max(cfg.FreshRows, leastValidation)) >= 0, err
+	rows := rowsAt(k, at)
+	now, err := nllsOf(cal, rows, k.K)
+	if err != nil {
+		return false, err
+	}
+	gain, weight, byClass := 0.0, 0.0, newClassGains(k.K)
+	for i, j := range at {
+		x, w := was[j]-now[i], float64(rows[i].W)
+		byClass.add(rows[i].Y, x)
+		gain, weight = gain+w*x, weight+w
+	}
+	return gain >= nats*s.quick.unit() && gain >= cfg.MinNLLGain*weight &&
+		worstRuns(k.Sample, byClass.mean, max(cfg.FreshRows, leastValidation)) >= 0, nil
+}
+
+// nllsOf are the NLLs of rows of k classes, with the bound of the tests.
+func nllsOf(cal calibrator.Calibrator, rows []acc.SampleRow, k int) (out []float64, err error) {
+	if t, ok := cal.(calibrator.Temperature); ok {
+		out, err = nllsAt(rows, t.T())
+		for i := range out {
+			out[i] = min(out[i], nllBound(k))
+		}
+		return out, err
+	}
+	sc := stage.NewScorer(k)
+	for i := range rows {
+		score, err := sc.Row(cal, &rows[i], nllBound(k))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, score.NLL)
+	}
+	return out, nil
 }
 
 // publishAnswer puts a first answer into force.

@@ -1,11 +1,14 @@
 package refit
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -154,4 +157,106 @@ func TestPatience(t *testing.T) {
 		t.Errorf("%d turns are kept", len(q.turns))
 	}
 	want(temperature(2), 3, mostPatience, 1, 0)
+}
+
+// inRuns returns n rows of k classes that come in runs. The model is overconfident on a fourth of the classes and
+// always right on the others: a temperature gains in the mean and loses in most runs.
+func inRuns(seed uint64, n, k, run int) []acc.SampleRow {
+	r := rand.New(rand.NewPCG(seed, 9))
+	right := make([]float64, k)
+	for y := range right {
+		right[y] = 1
+		if y%4 == 0 {
+			right[y] = .4
+		}
+	}
+	out, y := make([]acc.SampleRow, n), 0
+	for i := range out {
+		if i%run == 0 {
+			y = r.IntN(k)
+		}
+		z, top := make([]float32, k), y
+		for j := range z {
+			z[j] = float32(r.NormFloat64())
+		}
+		if r.Float64() > right[y] {
+			top = r.IntN(k)
+		}
+		z[top] += 12
+		out[i] = acc.SampleRow{ID: [16]byte{byte(i), byte(i >> 8)}, TS: batchtest.Start + int64(i)*second, W: 1,
+			Y: int32(y), Z: z}
+	}
+	return out
+}
+
+// BenchmarkFirstAnswer measures a label pane of 100 rows beside a full sample: of classes in runs, where temperatures
+// have evidence and are refused, and of a calibrated stream.
+func BenchmarkFirstAnswer(b *testing.B) {
+	const kept, rows, pane = 8192, 6000, 100
+	for name, make := range map[string]func(k int) []acc.SampleRow{
+		"runs": func(k int) []acc.SampleRow { return inRuns(1, kept+rows, k, 250) },
+		"mixed": func(k int) []acc.SampleRow {
+			return sample(batchtest.Rows(1, batchtest.Options{N: kept + rows, K: k, Step: second}))
+		},
+	} {
+		for _, k := range []int{10, 100, 1000} {
+			b.Run(fmt.Sprintf("%s/K=%d", name, k), func(b *testing.B) {
+				x, all := newFixture(b, defaults(), k), make(k)
+				for i := rows; b.Loop(); i += pane {
+					if i == rows { // again from the start
+						i, x.quick, x.key.Sample = 0, nil, slices.Clone(all[:kept])
+					}
+					in := &stage.Pane{Rows: all[kept+i : kept+i+pane], Labelled: pane}
+					in.End = in.Rows[pane-1].TS + 1
+					x.key.Keep(slices.Clone(in.Rows), kept)
+					if published, err := stepQuick(x.State, in); published || err != nil {
+						b.Fatalf("row %d: published or %v", i, err)
+					}
+				}
+				b.ReportMetric(float64(x.quick.fits.rows)/float64(x.quick.rows), "rows-fitted/row")
+			})
+		}
+	}
+}
+
+// defaults are the bounds of the default configuration.
+func defaults() Config {
+	return Config{Method: methodAuto, FirstAnswer: true, FreshRows: 1000, Alpha: .01, MinNLLGain: .001,
+		MaxECERise: .005, MaxAccuracyDrop: .005}
+}
+
+// TestRefusedAnswers: while the classes come in runs in which a temperature would lose, nothing is fitted but what the
+// trackers need, whatever the length of the panes and however long the evidence lasts.
+func TestRefusedAnswers(t *testing.T) {
+	t.Parallel()
+	const kept, rows = 8192, 2000
+	for _, k := range []int{10, 300} {
+		all := inRuns(1, kept+rows, k, 250)
+		for _, pane := range []int{20, 100, 200} {
+			x := newFixture(t, defaults(), k)
+			x.key.Sample = slices.Clone(all[:kept])
+			convinced := 0
+			for i := kept; i < kept+rows; i += pane {
+				in := &stage.Pane{Rows: all[i : i+pane], End: all[i+pane-1].TS + 1, Labelled: int64(pane)}
+				x.key.Keep(slices.Clone(in.Rows), kept)
+				published, err := stepQuick(x.State, in)
+				x.must(err)
+				if published {
+					t.Fatalf("K = %d, panes of %d: published at row %d", k, pane, i)
+				}
+				convinced += len(x.quick.convinced(nil, x.stage.cfg.Alpha))
+			}
+			if least := rows / pane; convinced < least {
+				t.Errorf("K = %d, panes of %d: %d temperatures had evidence, want %d", k, pane, convinced, least)
+			}
+			// Each tracker is fitted when a tenth of its rows has come, each pane at most once.
+			most := 0
+			for _, n := range trackedRows {
+				most += rows/max(n/10, pane) + 1
+			}
+			if got := x.quick.fits.number; got > most {
+				t.Errorf("K = %d, panes of %d: %d fits, want at most %d", k, pane, got, most)
+			}
+		}
+	}
 }
