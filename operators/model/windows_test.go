@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/worldtest"
+	"github.com/plumbline/plumbline/operators/model/window"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -42,6 +43,31 @@ func TestWindowsEqualTheRowsMetrics(t *testing.T) {
 		if n[name] < atLeast {
 			t.Errorf("%d windows %s compared, want at least %d", n[name], name, atLeast)
 		}
+	}
+}
+
+// TestWindowOfManyBlocks compares a row window of panes of a few rows, whose sums are of runs of blocks, with the
+// metrics of the rows that belong to it: as it runs, and where the task loses its memory.
+func TestWindowOfManyBlocks(t *testing.T) {
+	t.Parallel()
+	rows := batchtest.Rows(13, batchtest.Options{N: 800, Step: 1200 * second / 1000, MaxLag: 45 * second,
+		Unlabelled: .1, Sharpness: 1.7})
+	s := defaultSetup()
+	s.model.Windows = slices.DeleteFunc(worldtest.Windows(), func(c window.Config) bool { return c.Name != "rows" })
+	whole := newWorld(t, s, worldtest.Stream(t, rows, 1, 20), 1).run(worldtest.AnyOrder)
+	again := newWorld(t, s, worldtest.Stream(t, rows, 1, 20), 1)
+	again.Save, again.Crash = .2, .1
+	again.run(worldtest.AnyOrder)
+	again.compare(whole)
+	n := 0
+	for _, snap := range whole.Snapshots() {
+		if snap.Labelled >= 300 {
+			n++
+			checkWindow(t, &snap, rows, nil)
+		}
+	}
+	if n < 40 {
+		t.Errorf("%d windows compared, want 40 at least", n)
 	}
 }
 

@@ -36,6 +36,7 @@ func (w *window) absorb(t *Stage, k int, o *window) error {
 }
 
 func (w *window) absorbRows(t *Stage, k int, o *window) error {
+	delete(t.runs, w) // blocks change
 	for _, b := range o.blocks {
 		i, found := slices.BinarySearchFunc(w.blocks, b.end,
 			func(x *bucket, end int64) int { return int(min(max(x.end-end, -1), 1)) })

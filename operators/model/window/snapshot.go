@@ -2,6 +2,7 @@ package window
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -38,7 +39,7 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 
 func (t *Stage) snapshot(st *State, w *window, view view, in *stage.Pane) (*record.Snapshot, error) {
 	k := st.key
-	raw, cal, late, err := st.sum(w, view.parts)
+	raw, cal, late, err := st.sum(w, view.parts, in.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -76,21 +77,29 @@ func (t *Stage) snapshot(st *State, w *window, view view, in *stage.Pane) (*reco
 	return s, err
 }
 
-// sum adds up the parts of a window. The sets are valid until summaries are used again.
-func (s *State) sum(w *window, parts []*bucket) (raw, cal *acc.Set, late int64, err error) {
+// sum adds up the parts of a window at the end of a pane. The sets are valid until summaries are used again.
+func (s *State) sum(w *window, parts []*bucket, pane int64) (raw, cal *acc.Set, late int64, err error) {
 	t := s.stage
+	runs, err := s.runsOf(w, parts, pane)
+	if err != nil {
+		return nil, nil, 0, err
+	}
 	r, c, err := t.env.Summaries(s.key.K)
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	for _, b := range parts {
 		late += b.late
-		if err := t.env.Fitted(r.Unpack(&b.raw), b.labelled); err != nil {
-			return nil, nil, 0, err
-		}
-		if err := t.env.Fitted(c.Unpack(&b.cal), b.labelled); err != nil {
-			return nil, nil, 0, err
-		}
+	}
+	if err := t.addParts(r, parts, runs, signals[0]); err != nil {
+		return nil, nil, 0, err
+	}
+	if !s.ofRows && !slices.ContainsFunc(parts, func(b *bucket) bool { return !b.raw.Equal(&b.cal) }) {
+		raw = r.AsSet()
+		return raw, raw, late, nil // there is no calibrator, or none has changed a row
+	}
+	if err := t.addParts(c, parts, runs, signals[1]); err != nil {
+		return nil, nil, 0, err
 	}
 	if s.ofRows {
 		rows, err := s.rowsOf(w, parts, s.key.Sample)

@@ -14,12 +14,13 @@ const CountDroppedOld = "rows_after_final"
 
 // Stage keeps the windows of all keys of a task.
 type Stage struct {
-	env *stage.Env
-	cfg Settings
+	env  *stage.Env
+	cfg  Settings
+	runs map[*window]*windowRuns
 }
 
 // New returns the stage; env is that of the model task.
-func New(env *stage.Env, cfg Settings) *Stage { return &Stage{env, cfg} }
+func New(env *stage.Env, cfg Settings) *Stage { return &Stage{env, cfg, map[*window]*windowRuns{}} }
 
 // State holds the windows of one key.
 type State struct {
