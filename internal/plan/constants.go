@@ -15,12 +15,15 @@ const (
 	joinedClass = 4.52   // the same, for each class
 	pairTime    = 20.5e3 // a message of predictions and one of labels, however many rows they have
 
-	keyPane      = 24.2e6 // evaluating a key's pane: windows, alarm, snapshots
-	keyPaneClass = 0.13e6 // for each of the first hundred classes, where labels come apart
+	joinedPane      = 0.0 // labels apart: more of keyPane, as labels of earlier panes come with it
+	joinedPaneClass = 0.0054
 
 	// By: go test ./operators/join -run - -bench 'BenchmarkJoin/(memory|disk)$'.
 	diskRow = 1200.0 // a row that waits on disk, more than in memory
 )
+
+// keyPane is the processor time of evaluating a key's pane (windows, alarm, snapshots), by its rows.
+var keyPane = curve{{1, 1.4e6}, {100, 5e6}, {2000, 24.2e6}, {200_000, 24.2e6}}
 
 // Bytes of a row in messages of 1,000 rows, from the volumes of the same points: 4 bytes a class, id, time.
 const (

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -82,7 +83,9 @@ func New(l Load, c *config.Config) (*Plan, error) {
 	p := &Plan{Load: l, Waiting: l.Rows * l.Delay.Seconds()}
 	keys := float64(l.Keys + l.Models)
 	p.Parts.Rows = l.Rows * RowTime(l) / 1e9
-	p.Parts.Keys = keys * KeyTime(l) / 1e9 / c.EventTime.Pane.Seconds()
+	pane := c.EventTime.Pane.Seconds()
+	ofKey := expected(func(rows float64) float64 { return KeyTime(l, rows) }, l.Rows*pane/keys)
+	p.Parts.Keys = keys * ofKey / 1e9 / pane
 	// Shards, and with them partitions, are chosen for twice the cores: two to four a core.
 	p.Partitions = partitionsFor(p.Parts.Rows + p.Parts.Keys)
 	inMemory := float64(c.Join.MemoryBytes) / (waitingMemory + 4*float64(l.Classes)) * float64(p.Partitions)
@@ -120,13 +123,27 @@ func RowTime(l Load) float64 {
 	return t + joinedRow + joinedClass*k + pairTime/float64(l.Batch)
 }
 
-// KeyTime is the processor time of a key's pane in ns.
-func KeyTime(l Load) float64 {
+// KeyTime is the processor time of a key's pane in ns, by the key's rows in it.
+func KeyTime(l Load, rows float64) float64 {
+	t := keyPane.at(rows)
 	if l.Inline {
-		return keyPane
+		return t
 	}
-	return keyPane + keyPaneClass*min(float64(l.Classes), 100)
+	return t * (1 + joinedPane + joinedPaneClass*min(float64(l.Classes), 100))
 }
+
+// expected is the mean of what a cell, a bucket or a pane takes where rows come to it by chance, mean of them: without
+// a row there is none, else it is taken to have as many as those that have any.
+func expected(of func(rows float64) float64, mean float64) float64 {
+	share := some(mean)
+	if share == 0 {
+		return 0
+	}
+	return share * of(mean/share)
+}
+
+// some is the chance of any row where the mean of a Poisson number of them is known.
+func some(mean float64) float64 { return -math.Expm1(-mean) }
 
 // memory follows docs/operations.md, Sizing.
 func (p *Plan) memory(c *config.Config, onDisk float64) {
@@ -135,8 +152,8 @@ func (p *Plan) memory(c *config.Config, onDisk float64) {
 	keys, versions := float64(l.Keys+l.Models), float64(l.Models)
 	reached := 1 + math.Ceil(l.Delay.Seconds()/pane)
 	perShard := l.Rows / shards * pane / reached // rows of all cells of a (label pane, prediction pane)
-	cells := openPanes * reached * (versions*cellBytes.at(perShard/versions) +
-		float64(l.Keys)*cellBytes.at(perShard/max(1, float64(l.Keys))))
+	cells := openPanes * reached * (versions*expected(cellBytes.at, perShard/versions) +
+		float64(l.Keys)*expected(cellBytes.at, perShard/max(1, float64(l.Keys))))
 	row := waitingMemory + 4*k
 	waiting := (p.Waiting-onDisk)*row + onDisk*waitingIndex
 	remembered := min(float64(c.Join.Remember)*shards, l.Rows*c.Join.Wait.Seconds())
@@ -174,10 +191,7 @@ func (p *Plan) memory(c *config.Config, onDisk float64) {
 
 // windowBytes is a window of a key; keys have equal numbers of rows.
 func windowBytes(w *window.Config, c *config.Config, l *Load, keys float64) float64 {
-	slide := w.Slide
-	if slide == 0 {
-		slide = w.Size
-	}
+	slide := cmp.Or(w.Slide, w.Size)
 	rate := l.Rows / keys
 	if w.Kind != window.KindTime {
 		block := w.BlockRows(max(1, rate*c.EventTime.Pane.Seconds()))
@@ -186,7 +200,8 @@ func windowBytes(w *window.Config, c *config.Config, l *Load, keys float64) floa
 	n := float64(w.Size+c.Join.Wait+c.EventTime.AllowedLateness) / float64(slide)
 	n = math.Ceil(n)
 	reached := min(n, 1+math.Ceil(l.Delay.Seconds()/slide.Seconds()))
-	return (n + (newRows-1)*reached) * (bucket(l.Classes, rate*slide.Seconds()) + bucketBytes)
+	of := func(rows float64) float64 { return bucket(l.Classes, rows) + bucketBytes }
+	return (n + (newRows-1)*reached) * expected(of, rate*slide.Seconds())
 }
 
 // bucket is the bytes of a bucket, between the classes of the table by the logarithm.

@@ -71,7 +71,7 @@ func TestMeasuredPoints(t *testing.T) {
 	checked := 0
 	for _, p := range points(t) {
 		keys := float64(p.load.Keys + 1)
-		got := RowTime(p.load) + KeyTime(p.load)*keys*p.panes()/p.rows
+		got := RowTime(p.load) + KeyTime(p.load, eventRate*10/keys)*keys*p.panes()/p.rows
 		off, limit := got/p.ns-1, .25
 		if p.fitted {
 			limit = .1

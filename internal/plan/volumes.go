@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -24,17 +25,16 @@ func (p *Plan) volumes(c *config.Config) {
 	reached := 1 + math.Ceil(l.Delay.Seconds()/pane)
 	keys, panes, shards := float64(l.Keys+l.Models), daySeconds/pane, float64(p.Partitions)
 	cell := l.Rows / shards / keys * pane / reached
-	p.add("panes", panes*shards*keys*reached*cellMessage.at(cell))
-	snapshots := 0.0
+	p.add("panes", panes*shards*keys*reached*expected(cellMessage.at, cell))
+	// Each pane with rows of a key publishes its latest windows. Time windows are published once more when they slide,
+	// when they are final, and at each slide that brings late labels.
+	rate, snapshots := l.Rows/keys, 0.0
 	for _, w := range c.Windows {
-		slide := w.Slide
-		if slide == 0 {
-			slide = w.Size
+		snapshots += panes * some(rate*pane)
+		if w.Kind == window.KindTime {
+			slide := cmp.Or(w.Slide, w.Size).Seconds()
+			snapshots += daySeconds / slide * (2 + math.Ceil(l.Delay.Seconds()/slide)) * some(rate*w.Size.Seconds())
 		}
-		if w.Kind != window.KindTime {
-			slide = c.EventTime.Pane
-		}
-		snapshots += daySeconds / slide.Seconds() * (1 + math.Min(4+l.Delay.Seconds()/slide.Seconds(), 60))
 	}
 	p.add("snapshots", keys*snapshots*snapshotBytes)
 	if c.Calibrated.Enabled {
