@@ -53,6 +53,7 @@ var guides = []guide{
 	{name: "spark", rows: 1000},
 	{name: "flink", rows: 1000},
 	{name: "triton", rows: 150, given: givenTriton},
+	{name: "pytorch", rows: 20},
 }
 
 // TestIntegrations follows pages of docs/integrations: it installs what a page names, writes its files, runs its
@@ -208,11 +209,24 @@ func (f *follower) python(t *testing.T, line string) string {
 	if there := os.Getenv("PLUMBLINE_INTEGRATIONS_PYTHON"); there != "" { // where they are installed already
 		return there
 	}
-	var packages []string
+	var packages, torch []string
 	for _, m := range regexp.MustCompile(`"([^"]+)"|(\S+)`).FindAllStringSubmatch(line, -1) {
+		if strings.HasPrefix(m[2], "torch==") { // its CUDA libraries are 3 GB
+			torch = []string{"-m", "pip", "install", "-q", "--no-deps", m[2]}
+			packages = append(packages, "filelock", "fsspec", "jinja2", "networkx", "sympy", "typing-extensions")
+			continue
+		}
 		packages = append(packages, m[1]+m[2])
 	}
-	return pythonWith(t, packages[2:]...)
+	python := pythonWith(t, packages[2:]...)
+	if torch != nil {
+		for _, args := range [][]string{torch, {filepath.Join(root, "bench", "cpu_torch.py")}} {
+			if out, err := exec.Command(python, args...).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %v\n%s", args, err, tail(out))
+			}
+		}
+	}
+	return python
 }
 
 // givenDatabase is a PostgreSQL with logical decoding, and Kafka Connect.
