@@ -60,6 +60,7 @@ var guides = []guide{
 // commands at ports and with topics of the test's own, and looks whether every prediction met its label.
 // PLUMBLINE_INTEGRATIONS=all, or names with commas, runs those that install much.
 func TestIntegrations(t *testing.T) {
+	t.Parallel() // with other tests; pages come one after the other, since servers have ports of their own
 	chosen := os.Getenv("PLUMBLINE_INTEGRATIONS")
 	for _, g := range guides {
 		t.Run(g.name, func(t *testing.T) {
@@ -231,6 +232,11 @@ func (f *follower) python(t *testing.T, line string) string {
 
 // givenDatabase is a PostgreSQL with logical decoding, and Kafka Connect.
 func givenDatabase(t *testing.T, f *follower) {
+	for _, program := range []string{"mvn", "java", "psql"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
 	server := pgtest.Start(t)
 	dsn := server.Database(t)
 	db, err := sql.Open("postgres", dsn)
