@@ -32,8 +32,13 @@ import (
 //	E[publications among n rows] ≤ α·n/h,  for every n, at any number of looks
 //
 // (Shin, Ramdas, Rinaldo, E-detectors; docs/math.md, Theorem 1). Where the calibrator in force is wrong, this says
-// nothing: a temperature then takes force only after its forecasts had log(1/α) nats less loss in total. There is no
-// bound on its regret to the identity at any time. The rollback monitor tests it, but a rollback needs an outlook.
+// nothing: a temperature then takes force only after its forecasts had log(1/α) nats less loss in total.
+//
+// There is no bound on its regret to the identity at any time. The rollback monitor tests it, but a rollback needs an
+// outlook, and a stream that turns after each publication costs the same again and again. A bound needs the identity
+// back in force, without an outlook, once what is served has lost c nats more than it since its last return, and after
+// its j-th return no answer for h·2^j rows: then the regret among N rows is at most log2(2 + N/h)·(c + n·B) on any
+// stream, for panes of n rows and losses of at most B. On streams that turn often it would give up most of the answers.
 
 const (
 	// trackers is the number of temperatures, of trackedRows[i] rows.
