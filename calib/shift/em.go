@@ -11,6 +11,8 @@ const (
 	emSteps     = 2000
 	emTolerance = 1e-7
 	emTurn      = 1 << 17 // entries of A: less than a millisecond
+	emSlack     = 1e-12   // rounding of a likelihood
+	emLeast     = 0.1     // of its share after two steps, which a class keeps in a leap
 )
 
 // EM returns the maximum likelihood estimate from the table: the rows now are independent draws of symbols from A q,
@@ -21,44 +23,47 @@ const (
 // climbs to the maximum of a concave likelihood. That is Saerens' EM on histograms: with P(j | symbol i) of the
 // reference in the place of a row's probabilities, counted, or with Soft the mean of the calibrator's. Standard errors,
 // intervals and test are those of BBSE at this q. Errors as of BBSE.
-// Reference: Saerens, Latinne, Decaestecker, Adjusting the Outputs of a Classifier to New a Priori Probabilities,
-// Neural Computation 14, 2002, section 2.2.
+//
+// After every two steps, from q to q1 and q2, it leaps to q - 2αr + α²v and steps from there, r = q1 - q,
+// v = q2 - 2 q1 + q, α = -|r|/|v|: that takes about a tenth of the steps. If the leap has lowered the likelihood, it
+// goes on from q2.
+// References: Saerens, Latinne, Decaestecker, Adjusting the Outputs of a Classifier to New a Priori Probabilities,
+// Neural Computation 14, 2002, section 2.2. Varadhan, Roland, Simple and Globally Convergent Methods for Accelerating
+// the Convergence of Any EM Algorithm, Scandinavian Journal of Statistics 35, 2008 (SqS3).
 func EM(t Table) (Estimate, error) {
 	d, err := newModel(&t)
 	if err != nil {
 		return Estimate{}, err
 	}
-	c := len(d.classes)
-	q, next := d.prior(), make([]float64, c)
-	fitted, done := make([]float64, len(d.mu)), 0
-	for range emSteps {
-		clear(next)
-		d.times(fitted, q)
-		if done += len(d.a); done > emTurn { // others may be waiting for the processor
+	q := d.prior()
+	first, second, leap := make([]float64, len(q)), make([]float64, len(q)), make([]float64, len(q))
+	fitted := make([]float64, len(d.mu))
+	least, done := math.Inf(-1), 0
+	for range emSteps / 3 {
+		s, err := d.step(first, q, fitted)
+		if err != nil {
+			return Estimate{}, err
+		}
+		if s.likelihood < least { // the leap has led downwards
+			least = math.Inf(-1)
+			copy(q, second)
+			continue
+		}
+		if s.length < emTolerance {
+			copy(q, first)
+			break
+		}
+		if s, err = d.step(second, first, fitted); err != nil {
+			return Estimate{}, err
+		}
+		least = s.likelihood - emSlack*math.Abs(s.likelihood)
+		leapOf(leap, q, first, second)
+		if _, err = d.step(q, leap, fitted); err != nil {
+			return Estimate{}, err
+		}
+		if done += 3 * len(d.a); done > emTurn { // others may be waiting for the processor
 			done = 0
 			runtime.Gosched()
-		}
-		var known float64
-		for i, mu := range d.mu {
-			if mu == 0 || fitted[i] == 0 { // no class explains it: it says nothing of q
-				continue
-			}
-			known += mu
-			for x, v := range d.a[i*c : (i+1)*c] {
-				next[x] += mu * v / fitted[i]
-			}
-		}
-		if !(known > 0) {
-			return Estimate{}, fmt.Errorf("no row now has a symbol of the reference: %w", ErrInput)
-		}
-		var step float64
-		for x := range q {
-			v := q[x] * next[x] / known
-			step = max(step, math.Abs(v-q[x]))
-			q[x] = v
-		}
-		if step < emTolerance {
-			break
 		}
 	}
 	s, err := d.solve(d.noise(q))
@@ -66,4 +71,53 @@ func EM(t Table) (Estimate, error) {
 		return Estimate{}, err
 	}
 	return d.estimate(MethodEM, q, s)
+}
+
+// emStep is what a step of EM has seen: the likelihood where it began, and how far it moved the share of a class.
+type emStep struct{ likelihood, length float64 }
+
+// step makes next of q, by one step of EM, and fitted, A q.
+func (d *model) step(next, q, fitted []float64) (s emStep, err error) {
+	c := len(q)
+	clear(next)
+	d.times(fitted, q)
+	var known float64
+	for i, mu := range d.mu {
+		if mu == 0 || fitted[i] == 0 { // no class explains it: it says nothing of q
+			continue
+		}
+		known += mu
+		s.likelihood += mu * math.Log(fitted[i])
+		ratio, row := mu/fitted[i], d.a[i*c:(i+1)*c]
+		for x := range next {
+			next[x] += ratio * row[x]
+		}
+	}
+	if !(known > 0) {
+		return s, fmt.Errorf("no row now has a symbol of the reference: %w", ErrInput)
+	}
+	for x, v := range q {
+		next[x] *= v / known
+		s.length = max(s.length, math.Abs(next[x]-v))
+	}
+	return s, nil
+}
+
+// leapOf extrapolates two steps from q. No class that has a share is left without.
+func leapOf(leap, q, first, second []float64) {
+	var r2, v2 float64
+	for x := range q {
+		r := first[x] - q[x]
+		v := second[x] - first[x] - r
+		r2, v2 = r2+r*r, v2+v*v
+	}
+	alpha := -1.0 // leads to second
+	if v2 > 0 {
+		alpha = min(alpha, -math.Sqrt(r2/v2))
+	}
+	for x := range q {
+		r := first[x] - q[x]
+		v := second[x] - first[x] - r
+		leap[x] = max(q[x]-2*alpha*r+alpha*alpha*v, emLeast*second[x])
+	}
 }

@@ -112,6 +112,51 @@ func plainEM(p [][]float64, prior []float64) []float64 {
 	return q
 }
 
+// TestEMIsMaximum: at the maximum the likelihood rises towards no class, and is level in those that have a share. A
+// hundred classes that say little of their rows are where EM's steps are smallest.
+func TestEMIsMaximum(t *testing.T) {
+	const k, reference, now = 100, 8192, 60_000
+	for _, random := range []float64{.3, .8} { // share of rows that say any class
+		rng := rand.New(rand.NewPCG(3, uint64(100*random)))
+		table := Table{K: k, Says: make([]int, k), Joint: make([]float64, k*k), Now: make([]float64, k)}
+		for j := range k {
+			table.Says[j] = j
+		}
+		for row := range reference + now {
+			j := rng.IntN(k)
+			if row >= reference {
+				j = int(k * rng.Float64() * rng.Float64())
+			}
+			i := j
+			if rng.Float64() < random {
+				i = rng.IntN(k)
+			}
+			if row < reference {
+				table.Joint[i*k+j]++
+			} else {
+				table.Now[i]++
+			}
+		}
+		got, err := EM(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := newModel(&table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := make([]float64, k)
+		if _, err := d.step(next, got.Shares, make([]float64, len(d.mu))); err != nil {
+			t.Fatal(err)
+		}
+		for j, q := range got.Shares {
+			if slope := next[j] / q; slope > 1.001 || q > 1e-3 && slope < .999 {
+				t.Errorf("random %v, class %d, share %v: the likelihood has the slope %v, want 1", random, j, q, slope)
+			}
+		}
+	}
+}
+
 // TestEMIsPlain: EM on a table is the plain iteration over rows that have the posteriors of their symbols, and so is
 // EMRows.
 func TestEMIsPlain(t *testing.T) {
