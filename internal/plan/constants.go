@@ -5,8 +5,7 @@ package plan
 //
 //	make bench-e2e E2E="-set full -clients plumbline -rounds 1 -only '^K(2|10|100|1000)-.*-keys1(00)?-batch1'"
 //
-// The machine was shared by 35 processes on two cores of an Intel Xeon with AVX-512: an idle one takes about a quarter
-// less.
+// Two cores of an Intel Xeon with AVX-512, for the points without slices shared by 35 processes.
 const (
 	inlineRow   = 571.0  // a prediction with its label
 	firstClass  = 12.6   // for each of the first hundred classes, beside otherClass
@@ -15,15 +14,16 @@ const (
 	joinedClass = 4.52   // the same, for each class
 	pairTime    = 20.5e3 // a message of predictions and one of labels, however many rows they have
 
-	joinedPane      = 0.0 // labels apart: more of keyPane, as labels of earlier panes come with it
-	joinedPaneClass = 0.0054
+	keyPaneClass = 8.5e3 // for each class, where a key's pane has fullPane rows or more
+	fullPane     = 2000
 
 	// By: go test ./operators/join -run - -bench 'BenchmarkJoin/(memory|disk)$'.
 	diskRow = 1200.0 // a row that waits on disk, more than in memory
 )
 
-// keyPane is the processor time of evaluating a key's pane (windows, alarm, snapshots), by its rows.
-var keyPane = curve{{1, 1.4e6}, {100, 5e6}, {2000, 24.2e6}, {200_000, 24.2e6}}
+// keyPane is the processor time of evaluating a key's pane (windows, alarm, snapshots), by its rows: from 2,000 on by
+// the points with slices, below by replays (plumbline replay FILE --event-rate 100, 10 to 10,000 slices).
+var keyPane = curve{{1, 1.4e6}, {100, 5e6}, {fullPane, 15e6}, {100 * fullPane, 15e6}}
 
 // Bytes of a row in messages of 1,000 rows, from the volumes of the same points: 4 bytes a class, id, time.
 const (

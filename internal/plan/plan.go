@@ -125,11 +125,7 @@ func RowTime(l Load) float64 {
 
 // KeyTime is the processor time of a key's pane in ns, by the key's rows in it.
 func KeyTime(l Load, rows float64) float64 {
-	t := keyPane.at(rows)
-	if l.Inline {
-		return t
-	}
-	return t * (1 + joinedPane + joinedPaneClass*min(float64(l.Classes), 100))
+	return keyPane.at(rows) + keyPaneClass*float64(l.Classes)*min(1, rows/fullPane)
 }
 
 // expected is the mean of what a cell, a bucket or a pane takes where rows come to it by chance, mean of them: without
