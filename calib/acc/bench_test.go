@@ -242,3 +242,38 @@ func TestMemory(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkCodec is what a pane costs besides its rows: a set of so many labelled predictions is encoded by its shard
+// and decoded by its model's task.
+func BenchmarkCodec(b *testing.B) {
+	for _, n := range []int{512, 8192, 65536} {
+		f, s, block := newFreshRows(10, 40*n), must(New(Config{K: 10})), NewBlock(10)
+		s.CountClasses(true)
+		_, _, err := f.blocks(block, func(block *Block, at int) error {
+			if err := f.set(block, at); err != nil {
+				return err
+			}
+			return s.BothRows(block, f.all)
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		data := must(s.AppendBinary(nil))
+		b.Run(fmt.Sprintf("encode/rows=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				data = must(s.AppendBinary(data[:0]))
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/row")
+		})
+		b.Run(fmt.Sprintf("decode/rows=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := new(Set).UnmarshalBinary(data); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/row")
+		})
+	}
+}

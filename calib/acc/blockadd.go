@@ -104,17 +104,17 @@ func settle(s *Set) { s.Seen, s.owed = settledSeen(s), false }
 func (g *Grid) unlabelled() Grid {
 	out := Grid{n: g.n, w: g.w}
 	out.t.space = gridKeys
-	keys := g.t.sorted()
-	out.t.keys, out.t.ents = make([]uint16, 0, len(keys)), make([]entry, 0, len(keys))
-	for i, key := range keys {
-		e := g.t.nth(i, key)
+	o := g.t.sorted()
+	out.t.keys, out.t.ents = make([]uint16, 0, len(o.keys)), make([]entry, 0, len(o.keys))
+	for i, key := range o.keys {
+		e := o.nth(i)
 		if n := len(out.t.keys); n > 0 && out.t.keys[n-1] == key&^1 {
 			for f, v := range e {
 				out.t.ents[n-1][f] += v
 			}
 			continue
 		}
-		out.t.keys, out.t.ents = append(out.t.keys, key&^1), append(out.t.ents, e)
+		out.t.keys, out.t.ents = append(out.t.keys, key&^1), append(out.t.ents, *e)
 	}
 	return out
 }

@@ -168,8 +168,9 @@ func count(n, excess int64) Count { return Count{n, unfix(n<<fixBits + excess)} 
 func (c *ClassCounts) Cells() iter.Seq[ClassCell] {
 	return func(yield func(ClassCell) bool) {
 		c.fold()
-		for _, key := range c.cells.sorted() {
-			e := c.cells.get(key)
+		o := c.cells.sorted()
+		for i, key := range o.keys {
+			e := o.nth(i)
 			cell := ClassCell{int(key / Bands), int(key % Bands), count(e[ccSeen], e[ccSeenExcess]),
 				count(e[ccRight], e[ccRightExcess])}
 			if !yield(cell) {
@@ -264,8 +265,9 @@ func (c *ClassCounts) AppendBinary(b []byte) ([]byte, error) {
 	b = appendTotal(b, c.labelled, c.labelledW)
 	b = binenc.AppendUvarint(b, uint64(len(c.cells.keys)))
 	prev := uint32(0)
-	for _, key := range c.cells.sorted() {
-		e := c.cells.get(key)
+	o := c.cells.sorted()
+	for i, key := range o.keys {
+		e := o.nth(i)
 		b = binenc.AppendUvarint(b, uint64(key-prev))
 		b = binenc.AppendVarint(binenc.AppendUvarint(b, uint64(e[ccSeen])), e[ccSeenExcess])
 		b = binenc.AppendVarint(binenc.AppendUvarint(b, uint64(e[ccRight])), e[ccRightExcess])

@@ -29,8 +29,9 @@ func (c *ClassWise) AppendBinary(b []byte) ([]byte, error) {
 	}
 	b = binenc.AppendUvarint(b, uint64(len(c.t.keys)))
 	prev := uint32(0)
-	for i, k := range c.t.sorted() {
-		e := c.t.nth(i, k)
+	o := c.t.sorted()
+	for i, k := range o.keys {
+		e := o.nth(i)
 		b = binenc.AppendUvarint(b, uint64(k-prev))
 		b = appendTotal(b, e[cN], e[cW])
 		b = binenc.AppendVarint(b, e[cWP]-c.predictWP(k, e[cW]))

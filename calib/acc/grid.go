@@ -109,8 +109,9 @@ func (g *Grid) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, gridVersion)
 	b = binenc.AppendUvarint(b, uint64(len(g.t.keys)))
 	prev := uint16(0)
-	for i, k := range g.t.sorted() {
-		e := g.t.nth(i, k)
+	o := g.t.sorted()
+	for i, k := range o.keys {
+		e := o.nth(i)
 		b = binenc.AppendUvarint(b, uint64(k-prev))
 		b = binenc.AppendUvarint(b, uint64(e[gN]))
 		b = binenc.AppendVarint(b, e[gW]-e[gN]<<fixBits)

@@ -27,14 +27,15 @@ func cellSums(e entry) CellSums {
 // Cells yields the cells that have rows, or groups of them, in ascending order of confidence.
 func (g *Grid) Cells() iter.Seq[Cell] {
 	return func(yield func(Cell) bool) {
-		keys := g.t.sorted()
+		o := g.t.sorted()
+		keys := o.keys
 		for i := 0; i < len(keys); i++ {
 			cell := int(keys[i] / 2)
 			var sums [2]CellSums // by outcome
-			sums[keys[i]&1] = cellSums(g.t.nth(i, keys[i]))
+			sums[keys[i]&1] = cellSums(*o.nth(i))
 			if i+1 < len(keys) && int(keys[i+1]/2) == cell {
 				i++
-				sums[1] = cellSums(g.t.nth(i, keys[i]))
+				sums[1] = cellSums(*o.nth(i))
 			}
 			lo, hi := g.bounds(cell)
 			if !yield(Cell{lo, hi, sums[0], sums[1]}) {

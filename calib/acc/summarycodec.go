@@ -394,8 +394,9 @@ func (s *Summary) writeClasses(w *binenc.BitWriter) {
 	c := &s.columns
 	c.empty()
 	prev := -1
-	for _, key := range s.classes.cells.sorted() {
-		if e := s.classes.cells.get(key); e[ccSeen] != 0 {
+	o := s.classes.cells.sorted()
+	for i, key := range o.keys {
+		if e := o.nth(i); e[ccSeen] != 0 {
 			c.key = append(c.key, uint64(int(key)-prev-1))
 			c.rows(uint64(e[ccSeen]-1), e[ccSeenExcess])
 			prev = int(key)
@@ -466,8 +467,9 @@ func (s *Summary) writeClassWise(w *binenc.BitWriter) {
 	w.Column(c.sum)
 	c.empty()
 	prev := -1
-	for i, key := range t.t.sorted() {
-		e := t.t.nth(i, key)
+	o := t.t.sorted()
+	for i, key := range o.keys {
+		e := o.nth(i)
 		c.key = append(c.key, uint64(int(key)-prev-1))
 		c.w = append(c.w, bits.RotateLeft64(uint64(e[cW]), fixBits))
 		if !t.ofZeros(key) {

@@ -125,14 +125,6 @@ func (t *table[K]) get(k K) entry {
 	return t.ents[i-1]
 }
 
-// nth is get(k) where k is number i of sorted.
-func (t *table[K]) nth(i int, k K) entry {
-	if t.plain() {
-		return t.ents[i]
-	}
-	return t.get(k)
-}
-
 // slot returns where the hash table has the place of k, or the free slot where it belongs; -1 without a table.
 func (t *table[K]) slot(k K) int {
 	if len(t.hash) == 0 {
@@ -194,23 +186,53 @@ func (t *table[K]) merge(o *table[K]) {
 	}
 }
 
-// sorted returns the keys in ascending order; they must not be changed.
-func (t *table[K]) sorted() []K {
+// inOrder is a table's keys in ascending order, and its entries by them. It is valid until the table changes.
+type inOrder[K uint16 | uint32] struct {
+	keys []K
+	ents []entry
+	at   []K // place of each key's entry; nil where entries are in the order of keys
+}
+
+// nth returns the sums of keys[i].
+func (o *inOrder[K]) nth(i int) *entry {
+	if o.at != nil {
+		i = int(o.at[i])
+	}
+	return &o.ents[i]
+}
+
+// sorted returns the keys in ascending order, each with its place: to look it up again costs as much as all else.
+func (t *table[K]) sorted() inOrder[K] {
+	o := inOrder[K]{t.keys, t.ents, nil}
 	if t.plain() {
-		return t.keys
+		return o
 	}
-	if t.place == nil {
-		keys := slices.Clone(t.keys)
-		slices.Sort(keys)
-		return keys
-	}
-	keys := make([]K, 0, len(t.keys))
-	for k, i := range t.place {
-		if i != 0 {
-			keys = append(keys, K(k))
+	n := len(t.keys)
+	both := make([]K, 2*n)
+	o.keys, o.at = both[:0:n], both[n:n]
+	if t.place != nil {
+		o.keys, o.at = both[:n], both[n:]
+		x := 0
+		for k, i := range t.place {
+			if x == n {
+				break
+			}
+			o.keys[x], o.at[x] = K(k), i-1 // without a branch that nothing foretells: the next one overwrites
+			if i != 0 {
+				x++
+			}
 		}
+		return o
 	}
-	return keys
+	pairs := make([]uint64, n)
+	for i, k := range t.keys {
+		pairs[i] = uint64(k)<<32 | uint64(i)
+	}
+	slices.Sort(pairs)
+	for _, x := range pairs {
+		o.keys, o.at = append(o.keys, K(x>>32)), append(o.at, K(x))
+	}
+	return o
 }
 
 // reset empties the table and keeps its capacity.

@@ -36,7 +36,7 @@ func TestTableMerge(t *testing.T) {
 			}
 		}
 		a.add(b)
-		if keys := a.sorted(); !slices.IsSorted(keys) || len(keys) != len(want) {
+		if keys := a.sorted().keys; !slices.IsSorted(keys) || len(keys) != len(want) {
 			t.Fatalf("keys %v, want %d in order", keys, len(want))
 		}
 		for k, e := range want {

@@ -3,6 +3,8 @@ package calibrator
 import (
 	"fmt"
 	"math"
+
+	"github.com/plumbline/plumbline/internal/vexp"
 )
 
 // Bounds of the temperature, for fitting and for decoding.
@@ -73,10 +75,13 @@ func softmax(p, z []float64, t float64) {
 	for _, v := range z {
 		top = max(top, v) // keeps a NaN
 	}
-	var sum float64
 	for k, v := range z {
-		p[k] = math.Exp((v - top) / t)
-		sum += p[k]
+		p[k] = (v - top) / t
+	}
+	vexp.Shifted(p, p, 0)
+	var sum float64
+	for _, e := range p {
+		sum += e
 	}
 	inv := 1 / sum
 	for k := range p {

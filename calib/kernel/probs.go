@@ -36,12 +36,9 @@ func Probs[T Float](q []T, p []float64) (Row, bool) {
 			arg, top = k, x
 		}
 	}
-	off := math.Abs(sum - 1)
-	if off > probSumSlack {
+	sum, ok := probSum(sum)
+	if !ok {
 		return Row{}, false
-	}
-	if off <= probSumExact {
-		sum = 1
 	}
 	r := Row{Arg: arg, Max: ln(top), LSE: ln(sum), Conf: top / sum, Scale: 1 / sum, OK: true}
 	rest := 0.0
@@ -57,4 +54,13 @@ func Probs[T Float](q []T, p []float64) (Row, bool) {
 	}
 	r.Entropy += float64(r.Conf * surprise(top, rest, sum))
 	return r, true
+}
+
+// probSum is what probabilities with a sum are divided by, and whether they are probabilities.
+func probSum(sum float64) (float64, bool) {
+	off := math.Abs(sum - 1)
+	if off <= probSumExact {
+		return 1, true
+	}
+	return sum, off <= probSumSlack
 }

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -31,7 +32,7 @@ func (s *Scorer) Add(set *acc.Set, f *InForce, row *acc.SampleRow) error {
 		kernel.LogitRows(s.one[:], s.e, row.Z, len(row.Z), 1)
 		r := s.one[0]
 		if !r.OK {
-			return fmt.Errorf("sampled logits are not finite")
+			return errNotFinite
 		}
 		truth.NLL = kernel.NLL(r, row.Z, truth.Class, false)
 		s.last = r
@@ -70,26 +71,44 @@ func (s *Scorer) Row(cal calibrator.Calibrator, row *acc.SampleRow, bound float6
 	for i, x := range row.Z {
 		s.z[i] = float64(x)
 	}
-	r, nll, err := Evaluate(cal, s.z, s.p, int(row.Y))
-	return RowScore{min(nll, bound), r.Conf, r.Arg == int(row.Y)}, err
+	y := int(row.Y)
+	if cal == nil {
+		r, ok := kernel.LogitTop(s.z, s.p)
+		if !ok {
+			return RowScore{}, errNotFinite
+		}
+		return RowScore{min(r.LSE-s.z[y], bound), r.Conf, r.Arg == y}, nil
+	}
+	cal.Apply(s.p, s.z)
+	r, ok := kernel.ProbTop(s.p)
+	if !ok {
+		return RowScore{}, noProbabilities(cal)
+	}
+	return RowScore{min(r.LSE-kernel.LogProb(s.p[y]), bound), r.Conf, r.Arg == y}, nil
 }
 
-// Evaluate applies cal (nil = identity) to logits z and writes the probabilities to p.
+var errNotFinite = errors.New("sampled logits are not finite")
+
+func noProbabilities(cal calibrator.Calibrator) error {
+	return fmt.Errorf("calibrator %s gives no probabilities", cal.Method())
+}
+
+// Evaluate applies cal (nil = identity) to logits z and writes the probabilities to p, which is not z.
 func Evaluate(cal calibrator.Calibrator, z, p []float64, y int) (kernel.Row, float64, error) {
 	if cal == nil {
 		r, ok := kernel.Logits(z, p)
 		if !ok {
-			return r, 0, fmt.Errorf("sampled logits are not finite")
+			return r, 0, errNotFinite
 		}
 		return r, kernel.NLL(r, z, y, false), nil
 	}
-	q := make([]float64, len(z))
-	cal.Apply(q, z)
-	r, ok := kernel.Probs(q, p)
+	cal.Apply(p, z)
+	q := p[y] // before p is normalised
+	r, ok := kernel.Probs(p, p)
 	if !ok {
-		return r, 0, fmt.Errorf("calibrator %s gives no probabilities", cal.Method())
+		return r, 0, noProbabilities(cal)
 	}
-	return r, kernel.NLL(r, q, y, true), nil
+	return r, r.LSE - kernel.LogProb(q), nil
 }
 
 // AddRow adds a row to sums, calibrated by f. It returns the NLL of the row, and 1 if the top class is correct, else 0.
