@@ -108,6 +108,7 @@ type blockResult struct {
 	least           float64 // change of accuracy after a publication
 	raw, ours, ts   float64 // NLL
 	acc, rawAcc     float64
+	lost            toRaw
 }
 
 func measureBlocks(o options, unseen bool) ([]blockResult, error) {
@@ -135,6 +136,7 @@ func measureBlock(r recipe, kind string, verbose bool) (blockResult, error) {
 		return blockResult{}, err
 	}
 	out := blockResult{kind: kind, published: len(changes)}
+	out.lost = lost(s, changes)
 	out.raw, out.rawAcc = served(s, nil)
 	out.ours, out.acc = served(s, changes)
 	out.ts, _ = served(s, often)
@@ -174,7 +176,7 @@ func everyThousand(s *stream) (out []change, err error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, change{end, c, "temperature", "schedule"})
+		out = append(out, change{end, c, "temperature", "schedule", false})
 	}
 	return out, nil
 }
@@ -185,7 +187,7 @@ func renderBlocks(title string, all []blockResult) string {
 	fmt.Fprintf(&b, "\n| streams in blocks of classes, %s: mean of %d nets | published | lower accuracy | most "+
 		"| NLL of the day after worse | NLL raw | served | a temperature every 1,000 rows | accuracy raw | served |\n"+
 		"|---|---|---|---|---|---|---|---|---|---|\n", title, blockNetsOfSet)
-	published, hurt, worse, worst := 0, 0, 0, math.Inf(-1)
+	published, hurt, worse, worst, most := 0, 0, 0, math.Inf(-1), toRaw{}
 	var kinds []string
 	byKind := map[string][]blockResult{}
 	for _, r := range all {
@@ -195,6 +197,7 @@ func renderBlocks(title string, all []blockResult) string {
 		byKind[r.kind] = append(byKind[r.kind], r)
 		published, hurt, worse = published+r.published, hurt+r.hurt, worse+r.worse
 		worst = max(worst, r.ours-r.raw)
+		most.add(r.lost)
 	}
 	for _, kind := range kinds {
 		var m blockResult
@@ -210,8 +213,8 @@ func renderBlocks(title string, all []blockResult) string {
 	}
 	fmt.Fprintf(&b, "\nBars, %s: publications that lower accuracy by more than %g beyond noise on the %d rows after "+
 		"them: %d of %d (%s); that raise the NLL of the day after: %d (%s); served NLL of a stream "+
-		"at most raw + %g: %+.4f at most (%s).\n", title, accuracyFalls, accuracyRows, hurt, published,
-		few(hurt, published), worse, few(worse, published), nllRises, worst, met(worst <= nllRises))
+		"at most raw + %g: %+.4f at most (%s); %v.\n", title, accuracyFalls, accuracyRows, hurt, published,
+		few(hurt, published), worse, few(worse, published), nllRises, worst, met(worst <= nllRises), most)
 	return b.String()
 }
 

@@ -16,6 +16,7 @@ import (
 type healed struct {
 	fault    string
 	raw, ece float64 // on the rows from healWithin after the fault to 2,000 later
+	lost     toRaw
 }
 
 func (h healed) met() bool { return h.ece < healedECE }
@@ -36,9 +37,11 @@ func measureHealing(o options, unseen bool) ([]healed, error) {
 			return healed{}, err
 		}
 		from := healBefore + h.rows + healWithin
-		out := healed{h.fault, eceOf(s, nil, from, from+2*healWithin), eceOf(s, changes, from, from+2*healWithin)}
+		out := healed{h.fault, eceOf(s, nil, from, from+2*healWithin), eceOf(s, changes, from, from+2*healWithin),
+			lost(s, changes)}
 		if o.verbose {
-			fmt.Fprintf(os.Stderr, "%s: raw %.4f, served %.4f %s\n", h.name, out.raw, out.ece, met(out.met()))
+			fmt.Fprintf(os.Stderr, "%s: raw %.4f, served %.4f %s; %v\n", h.name, out.raw, out.ece,
+				met(out.met()), out.lost)
 			for _, c := range changes {
 				fmt.Fprintf(os.Stderr, "  row %d (%+d) %s %s\n", c.row, c.row-healBefore-h.rows, c.reason, c.method)
 			}
@@ -111,6 +114,11 @@ func renderHealing(title string, all []healed) string {
 		count(f.name, of)
 	}
 	count("all", all)
+	var most toRaw
+	for _, h := range all {
+		most.add(h.lost)
+	}
+	fmt.Fprintf(&b, "\nFaults that heal, %s: %v.\n", title, most)
 	return b.String()
 }
 
@@ -134,6 +142,7 @@ var (
 type firstResult struct {
 	kind   string
 	scores []kindScore
+	lost   toRaw
 }
 
 // windowOfFirst is the length of the windows of the mean ECE.
@@ -165,6 +174,7 @@ func (f *first) measure(s *stream, verbose bool) (firstResult, error) {
 		out.scores = append(out.scores, kindScore{windowedECE(conf, hit), mean1(nll), f.half(s, changes)})
 	}
 	add(ours)
+	out.lost = lost(s, ours)
 	for _, every := range []int{1000, 2000, weekRows} {
 		c, err := everyRows(s, every)
 		if err != nil {
@@ -188,7 +198,7 @@ func (f *first) measure(s *stream, verbose bool) (firstResult, error) {
 	add(best)
 	add(nil)
 	if verbose {
-		fmt.Fprintf(os.Stderr, "%s: %.4f\n", s.name, out.scores)
+		fmt.Fprintf(os.Stderr, "%s: %.4f; %v\n", s.name, out.scores, out.lost)
 		for _, c := range ours {
 			fmt.Fprintf(os.Stderr, "  row %d %s %s\n", c.row, c.reason, c.cal.Describe())
 		}
@@ -221,7 +231,7 @@ func everyRows(s *stream, rows int) (out []change, err error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, change{end, c, "temperature", "schedule"})
+		out = append(out, change{end, c, "temperature", "schedule", false})
 	}
 	return out, nil
 }
@@ -233,7 +243,7 @@ func hindsightTemperatures(s *stream) (out []change, err error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, change{from, c, "temperature", "hindsight"})
+		out = append(out, change{from, c, "temperature", "hindsight", false})
 	}
 	return out, nil
 }
@@ -330,7 +340,10 @@ func renderFirst(title string, all []firstResult) string {
 	table("", "%.4f", func(s kindScore) float64 { return s.ece }, mean1)
 	table(": NLL", "%.4f", func(s kindScore) float64 { return s.nll }, mean1)
 	table(": median rows to half of the raw ECE", "%.0f", func(s kindScore) float64 { return s.half }, median)
-	best, kept, near := 0, 0, 0
+	best, kept, near, most := 0, 0, 0, toRaw{}
+	for _, r := range all {
+		most.add(r.lost)
+	}
 	for _, k := range kinds {
 		m := make([]float64, len(firstPolicies))
 		for i := range m {
@@ -344,8 +357,8 @@ func renderFirst(title string, all []firstResult) string {
 	}
 	fmt.Fprintf(&b, "\nBars, %s: windowed ECE at most that of the best rival in all kinds: %d of %d (%s), %d where "+
 		"the map of online Platt is kept for %d rows, as the map of plumbline is; at most .006 above the best "+
-		"temperature in hindsight in five: %d (%s).\n", title, best, len(kinds), met(best == len(kinds)), kept,
-		paneRows, near, met(near >= 5))
+		"temperature in hindsight in five: %d (%s); %v.\n", title, best, len(kinds), met(best == len(kinds)), kept,
+		paneRows, near, met(near >= 5), most)
 	return b.String()
 }
 

@@ -163,6 +163,7 @@ type result struct {
 	day      []verdict // of the rows of the day after each publication
 	whole    []verdict // until the next publication
 	policies []policy
+	lost     toRaw
 	raw, top regret // of online Platt scaling on the scores as they are, and on what was published
 }
 
@@ -181,6 +182,7 @@ func measure(r recipe, o options) (result, error) {
 		return out, err
 	}
 	out.day, out.whole = judge(s, out.ours, dayRows, byNLL), judge(s, out.ours, s.rows(), byNLL)
+	out.lost = lost(s, out.ours)
 	if out.top, err = online(s, out.ours); err != nil {
 		return out, err
 	}
@@ -229,7 +231,7 @@ func (r *result) lines() string {
 	for _, p := range r.policies[:min(4, len(r.policies))] {
 		fmt.Fprintf(&b, " %s %.4f", p.Name, p.Excess)
 	}
-	b.WriteString("\n")
+	fmt.Fprintf(&b, "; %v\n", r.lost)
 	for i, c := range r.ours {
 		v, w := r.day[i], r.whole[i]
 		mark := ""

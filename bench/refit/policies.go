@@ -31,6 +31,7 @@ type change struct {
 	cal    calibrator.Calibrator
 	method string
 	reason string
+	back   bool // the identity returned, because too much was lost to the raw scores
 }
 
 // product is the default configuration of plumbline run, but with first answers, and for the period, which is a day of
@@ -109,7 +110,8 @@ func published(m pipeline.Message) (*change, error) {
 		return nil, err
 	}
 	cal, err := calibrator.Decode(c.Calibrator)
-	return &change{cal: cal, method: c.Method, reason: c.Reason}, err
+	return &change{cal: cal, method: c.Method, reason: c.Reason,
+		back: strings.Contains(c.Outcome, "nats more than the raw scores")}, err
 }
 
 // paneSet is what a shard sends of some rows, all predicted and labelled in one pane.
@@ -152,7 +154,7 @@ func schedule(s *stream) ([]change, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, change{end, c, "temperature", "schedule"})
+		out = append(out, change{end, c, "temperature", "schedule", false})
 	}
 	return out, nil
 }
@@ -172,7 +174,7 @@ func fixed(method string, s *stream) ([]change, error) {
 		return nil, nil
 	}
 	c, err := fitted(method, s, weekRows-maxRows, weekRows)
-	return []change{{weekRows, c, method, "once"}}, err
+	return []change{{weekRows, c, method, "once", false}}, err
 }
 
 func fitted(method string, s *stream, from, to int) (calibrator.Calibrator, error) {

@@ -32,6 +32,13 @@ func render(sets []*setOf) string {
 		"%.3f standard errors. *Worse at all*: it is above 0. *Hurt until the next*: the same of all rows until the "+
 		"next publication, however long that takes and whatever the stream does meanwhile. "+
 		"A publication with no effect on the mean would count as hurt in 5 %% of cases, by chance.\n\n", z95)
+	for _, s := range sets {
+		var all toRaw
+		for _, r := range s.results {
+			all.add(r.lost)
+		}
+		fmt.Fprintf(&b, "Streams %s: %v.\n\n", s.name, all)
+	}
 	policies(&b, sets)
 	onlineTable(&b, sets)
 	for _, s := range sets {

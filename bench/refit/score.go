@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -60,6 +61,37 @@ func score(s *stream, changes []change) scored {
 	out.ECE /= windows
 	out.Excess /= windows
 	return out
+}
+
+// toRaw is what a policy lost to the raw scores.
+type toRaw struct {
+	most    float64 // nats, in total, at the row at which that is largest
+	returns int     // of the identity, for that
+}
+
+func lost(s *stream, changes []change) (out toRaw) {
+	z, p, sum := make([]float64, s.k), make([]float64, s.k), 0.0
+	var cal calibrator.Calibrator
+	for i := range s.rows() {
+		for len(changes) > 0 && changes[0].row <= i {
+			out.returns += step(changes[0].back)
+			cal, changes = changes[0].cal, changes[1:]
+		}
+		if cal == nil || cal.Method() == "identity" {
+			continue
+		}
+		sum += scoreRow(s, i, cal, z, p).nll - scoreRow(s, i, nil, z, p).nll
+		out.most = max(out.most, sum)
+	}
+	return out
+}
+
+// add takes in another stream: the most that one lost, and all returns.
+func (t *toRaw) add(u toRaw) { t.most, t.returns = max(t.most, u.most), t.returns+u.returns }
+
+func (t toRaw) String() string {
+	return fmt.Sprintf("at most %.1f nats lost to the raw scores in total, at any row of a stream; %d returns of the "+
+		"identity for that", t.most, t.returns)
 }
 
 // verdict is what one publication did on the rows that followed: their mean NLL less that which the calibrator before

@@ -37,6 +37,7 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 	if s.monitor != nil {
 		dst = s.monitor.append(dst)
 	}
+	dst = s.account.append(dst)
 	dst = append(dst, binenc.Flags(s.run != nil))
 	if s.run != nil {
 		var err error
@@ -80,6 +81,7 @@ func (s *State) Restore(in *binenc.Reader) error {
 			return err
 		}
 	}
+	s.account.restore(in)
 	if in.Byte() == 1 {
 		s.run = &run{}
 		if err := s.run.restore(in); err != nil {
@@ -156,6 +158,21 @@ func (q *quick) restore(in *binenc.Reader) {
 			in.Failf("log R is %v, its gain %v", t.logR, t.gain)
 		}
 		t.due, t.from, t.rows = int(in.Varint()), in.Varint(), in.Varint()
+	}
+}
+
+func (a *account) append(dst []byte) []byte {
+	dst = binenc.AppendVarint(binenc.AppendFloat64(dst, a.lost), a.since)
+	return binenc.AppendVarint(binenc.AppendUvarint(dst, uint64(a.returns)), a.rest)
+}
+
+func (a *account) restore(in *binenc.Reader) {
+	if a.lost = in.Float64(); math.IsNaN(a.lost) {
+		in.Failf("what was lost to the raw scores is not a number")
+	}
+	a.since, a.returns = in.Varint(), int(in.Int("returns", 0, mostReturns))
+	if a.rest = in.Varint(); a.rest < 0 {
+		in.Failf("%d rows until something may take force", a.rest)
 	}
 }
 

@@ -176,6 +176,9 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	if err := m.take(p.version.K, f, in); err != nil {
 		return false, err
 	}
+	if p.account.resting() {
+		return false, nil
+	}
 	need := math.Log(float64(m.tests()) / cfg.rollbackAlpha())
 	if b := m.best(p.whole(), need, (*baseline).onAccuracy); b != nil {
 		return true, p.rollBack(b, b.acc.mean(), need, in.End)

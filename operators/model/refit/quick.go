@@ -34,11 +34,8 @@ import (
 // (Shin, Ramdas, Rinaldo, E-detectors; docs/math.md, Theorem 1). Where the calibrator in force is wrong, this says
 // nothing: a temperature then takes force only after its forecasts had log(1/α) nats less loss in total.
 //
-// There is no bound on its regret to the identity at any time. The rollback monitor tests it, but a rollback needs an
-// outlook, and a stream that turns after each publication costs the same again and again. A bound needs the identity
-// back in force, without an outlook, once what is served has lost c nats more than it since its last return, and after
-// its j-th return no answer for h·2^j rows: then the regret among N rows is at most log2(2 + N/h)·(c + n·B) on any
-// stream, for panes of n rows and losses of at most B. On streams that turn often it would give up most of the answers.
+// A stream that turns after each publication would cost the same again and again. What it can cost in all, account
+// bounds.
 
 const (
 	// trackers is the number of temperatures, of trackedRows[i] rows.
@@ -226,7 +223,7 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 		return false, err
 	}
 	q.weight, q.rows = max(q.weight, maxWeight(in.Rows)), q.rows+int64(len(in.Rows))
-	if err := q.learn(s.whole(), len(in.Rows)); err != nil {
+	if err := q.learn(s.whole(), len(in.Rows)); err != nil || s.account.resting() {
 		return false, err
 	}
 	now := q.convinced(inForce(s.version), cfg.Alpha)

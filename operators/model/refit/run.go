@@ -110,7 +110,7 @@ func (s *State) stepRun(in *stage.Pane) error {
 // decide publishes a candidate, ends the validation, or waits for more rows.
 func (s *State) decide(in *stage.Pane) error {
 	r, cfg := s.run, &s.stage.cfg
-	if r.best(cfg) >= 0 && in.End-r.started >= int64(cfg.ShadowFor) {
+	if r.best(cfg) >= 0 && !s.account.resting() && in.End-r.started >= int64(cfg.ShadowFor) {
 		c, err := s.steadiest()
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ func (s *State) StepShift(in *stage.Pane) error {
 		return err
 	}
 	last := c.Corrected()
-	if s.pin != nil || s.run != nil || last != 0 && in.End-last < int64(cfg.Cooldown) {
+	if s.pin != nil || s.run != nil || s.account.resting() || last != 0 && in.End-last < int64(cfg.Cooldown) {
 		return nil
 	}
 	found, why := c.Correct(now, cfg.Alpha, in.End)

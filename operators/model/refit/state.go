@@ -35,6 +35,7 @@ type publisher struct {
 	unit     float64                          // largest row weight at the latest publication by a refit
 	pin      *pin                             // while set, only a person changes the calibrator in force
 	monitor  *monitor                         // of the calibrator in force
+	account  account                          // what was lost to the raw scores
 	losses   map[*stage.InForce]*sampleLosses // losses of the sample by calibrator; nil key = the identity; not saved
 }
 
@@ -84,6 +85,9 @@ func (s *State) Online() *record.Online {
 // current run, and decides whether to begin one.
 func (s *State) Step(in *stage.Pane) error {
 	if err := s.stepOnline(in); err != nil {
+		return err
+	}
+	if returned, err := stepAccount(s, in); err != nil || returned {
 		return err
 	}
 	if rolled, err := s.stepMonitor(in); err != nil || rolled {

@@ -1,0 +1,107 @@
+package refit
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// account counts what the rows of a version lost by being calibrated: the sum of NLL(as served) - NLL(raw scores), in
+// nats, each in [-B, B]. It is negative where calibration helps, so what helped for long is not given up for a bad
+// hour. When more than accountLimit nats are lost, the identity takes force and a new sum begins: the j-th return.
+// After it nothing else takes force for h·2^j rows, h = fresh_rows. So among any N rows, on any stream, what is
+// served loses at most
+//
+//	log2(2 + N/h)·(c + n·B)
+//
+// nats more than the raw scores, with c = accountLimit and n rows in flight (docs/math.md, The gate of a refit).
+// Orders of people are not held back, and what a pin keeps in force is not counted.
+type account struct {
+	lost    float64 // nats, of rows predicted since the last return
+	since   int64   // event time of the last return
+	returns int     // j
+	rest    int64   // rows until something may take force again
+}
+
+// accountLimit is c, in nats: what may be lost before the identity returns. Chosen on the streams tuned on, where at
+// most 29 were lost.
+const accountLimit = 40.
+
+// mostReturns keeps h·2^j in range.
+const mostReturns = 40
+
+// resting reports whether nothing may take force but the identity.
+func (a *account) resting() bool { return a.rest > 0 }
+
+// stepAccount counts a pane's rows and reports whether the identity took force.
+func stepAccount(s *State, in *stage.Pane) (returned bool, err error) {
+	a, cfg := &s.account, &s.stage.cfg
+	if cfg.RollbackPanes <= 0 || s.pin != nil {
+		return false, nil
+	}
+	a.rest = max(0, a.rest-int64(len(in.Rows)))
+	lost, err := lostBy(&s.publisher, in.Rows)
+	if err != nil {
+		return false, err
+	}
+	if a.lost += lost; a.lost <= accountLimit {
+		return false, nil
+	}
+	return giveBack(s, in)
+}
+
+// lostBy returns what rows lost that were predicted since the last return.
+func lostBy(p *publisher, rows []acc.SampleRow) (lost float64, err error) {
+	v := p.version
+	sc, bound := stage.NewScorer(v.K), nllBound(v.K)
+	for i := range rows {
+		row := &rows[i]
+		f := v.At(row.TS, row.ID)
+		if f == nil || isIdentity(f.Cal) || row.TS < p.account.since {
+			continue
+		}
+		served, err := sc.Row(f.Cal, row, bound)
+		if err != nil {
+			return 0, err
+		}
+		raw, err := sc.Row(nil, row, bound)
+		if err != nil {
+			return 0, err
+		}
+		unit := float64(row.W)
+		if p.unit > 0 {
+			unit /= p.unit
+		}
+		lost += min(unit, 1) * (served.NLL - raw.NLL)
+	}
+	return lost, nil
+}
+
+// giveBack begins a new sum, and puts the identity into force if something else is.
+func giveBack(s *State, in *stage.Pane) (returned bool, err error) {
+	a := &s.account
+	lost := a.lost
+	*a = account{since: in.End, returns: min(a.returns+1, mostReturns)}
+	a.rest = int64(max(s.stage.cfg.FreshRows, leastTracked)) << a.returns
+	why := fmt.Sprintf("what was served lost %.1f nats more than the raw scores", lost)
+	if s.run.busy() {
+		if err := s.end(why, in.End); err != nil {
+			return false, err
+		}
+	}
+	if f := s.version.Newest(); f == nil || isIdentity(f.Cal) {
+		return false, nil
+	}
+	encoded, err := calibrator.Encode(calibrator.Identity{})
+	if err != nil {
+		return false, err
+	}
+	identity := 0
+	d := record.Calibrator{Reason: reasonRollback, Restores: &identity, Method: "identity",
+		Outcome: fmt.Sprintf("published: rollback to the identity: %s; nothing else takes force for %d rows", why,
+			a.rest)}
+	return true, s.putInForce(&d, calibrator.Identity{}, encoded, in.End)
+}
