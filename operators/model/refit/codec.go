@@ -177,7 +177,7 @@ func (a *account) restore(in *binenc.Reader) {
 }
 
 func (m *monitor) append(dst []byte) []byte {
-	dst = binenc.AppendFloat64(dst, m.weight)
+	dst = appendFloats(binenc.AppendFloat64(dst, m.weight), m.fell[:]...)
 	dst = binenc.AppendUvarint(dst, uint64(len(m.baselines)))
 	for _, b := range m.baselines {
 		dst = binenc.AppendBytes(binenc.AppendUvarint(dst, uint64(b.revision)), b.encoded)
@@ -189,8 +189,17 @@ func (m *monitor) append(dst []byte) []byte {
 	return dst
 }
 
+func (w *wealth) restore(in *binenc.Reader) {
+	for k := range w {
+		if w[k] = in.Float64(); math.IsNaN(w[k]) {
+			in.Failf("log R is not a number")
+		}
+	}
+}
+
 func (m *monitor) restore(in *binenc.Reader) error {
 	m.weight = in.Float64()
+	m.fell.restore(in)
 	for range in.Count(100, keptBaselines+2) {
 		b := &baseline{revision: int(in.Int("revision", 0, 1<<40)), encoded: slices.Clone(in.Bytes(binenc.MaxBytes))}
 		if n := in.Count(8, 1<<24); n > 0 {
@@ -202,11 +211,7 @@ func (m *monitor) restore(in *binenc.Reader) error {
 			}
 		}
 		for _, w := range []*wealth{&b.nll, &b.acc} {
-			for k := range w {
-				if w[k] = in.Float64(); math.IsNaN(w[k]) {
-					in.Failf("log R is not a number")
-				}
-			}
+			w.restore(in)
 		}
 		b.rows, b.from = in.Varint(), in.Varint()
 		readFloats(in, &b.w, &b.inForce, &b.itself, &b.hits, &b.itsHits)
