@@ -37,14 +37,13 @@ func drawnAs(r *rand.Rand, z []float32, t float64) int32 {
 
 // hostile are streams that make calibration lose.
 func hostile(t *testing.T) map[string]stream {
-	sc := stage.NewScorer(4)
 	// against is the label that what is served loses most with; it lures another answer while nothing is served.
 	against := func(lure float64) stream {
 		return func(r *rand.Rand, _ int, row *acc.SampleRow, served *stage.InForce) int32 {
 			if served == nil || isIdentity(served.Cal) {
 				return drawnAs(r, row.Z, lure)
 			}
-			worst, most := int32(0), math.Inf(-1)
+			sc, worst, most := stage.NewScorer(4), int32(0), math.Inf(-1)
 			for y := range int32(4) {
 				row.Y = y
 				now, err := sc.Row(served.Cal, row, nllBound(4))

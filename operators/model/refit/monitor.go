@@ -18,6 +18,11 @@ const stakes = 12
 // return to an earlier regime.
 const keptBaselines = 3
 
+// beyondDoubt times the logarithm of the evidence that a rollback needs is enough without an outlook: the square of
+// that evidence, which comes by mistake once in the square of rollback_panes. The outlook of a stream that returns to
+// earlier regimes is bad for as long as it does, and what is in force is wrong meanwhile.
+const beyondDoubt = 2
+
 // monitor is the rollback monitor. It tests the calibrator in force, at every pane, against its baselines: the
 // calibrator before it, the calibrators replaced at the latest changes, and the identity. A change is an alarm, a
 // rollback or an order. A refit by period is not a change, so it leaves no baseline.
@@ -201,6 +206,9 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	best := m.best(p.whole(), need, (*baseline).onNLL)
 	if best == nil {
 		return false, nil
+	}
+	if best.nll.mean() >= beyondDoubt*need {
+		return true, p.rollBack(best, best.nll.mean(), need, in.End)
 	}
 	if !weighsClasses(inForce(p.version)) && !weighsClasses(best.cal) {
 		gains, err := gainsByClass(p.version, best.cal, rowsAt(p.whole(), newestOfClasses(p.whole(), recentOfClasses)))

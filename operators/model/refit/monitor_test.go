@@ -1,9 +1,11 @@
 package refit
 
 import (
+	"math"
 	"slices"
 	"testing"
 
+	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
@@ -117,5 +119,39 @@ func TestChangeAmidValidation(t *testing.T) {
 		if r := x.run; !c.want && (r == nil || r.best(&x.stage.cfg) < 0) {
 			t.Errorf("%s: the candidate has not the evidence that it is held back with: %+v", c.name, r)
 		}
+	}
+}
+
+// TestBeyondDoubt: while the classes come in runs and the next run may lose, evidence for the identity brings no
+// rollback until it is the square of what is needed.
+func TestBeyondDoubt(t *testing.T) {
+	t.Parallel()
+	const k = 8
+	cfg := testConfig()
+	x := newFixture(t, cfg, k)
+	x.key.Sample = inRuns(1, sampleRows, k, 500)
+	f := inForceAs(t, 0, 6, reasonAlarm)
+	x.must(x.putInForce(&record.Calibrator{Reason: reasonAlarm}, f.Cal, f.Encoded, batchtest.Start-second))
+	var rows []acc.SampleRow
+	for _, row := range inRuns(2, 20_000, k, 500) {
+		if row.Y%4 > 0 { // classes that the identity is right about
+			rows = append(rows, row)
+		}
+	}
+	doubted, rolled := 0, false
+	for i := 0; i+20 <= len(rows) && !rolled; i += 20 {
+		need := math.Log(float64(x.monitor.tests()) / cfg.rollbackAlpha())
+		b, err := x.monitor.baselines[0], error(nil)
+		rolled, err = x.stepMonitor(&stage.Pane{Rows: rows[i : i+20], Labelled: 20, End: rows[i+19].TS + 1})
+		x.must(err)
+		if e := b.onNLL(); e >= need && !rolled {
+			doubted++
+		}
+		if rolled && b.onNLL() < beyondDoubt*need {
+			t.Errorf("rolled back on %.1f nats of evidence, want %.1f", b.onNLL(), beyondDoubt*need)
+		}
+	}
+	if doubted == 0 || !rolled {
+		t.Errorf("%d panes with evidence and no outlook, then rolled back %t", doubted, rolled)
 	}
 }
