@@ -6,7 +6,7 @@ import (
 )
 
 // DictionaryVersion changes whenever an expert or the encoded state does: state of another one is refused.
-const DictionaryVersion = 4
+const DictionaryVersion = 5
 
 // Kind says what an expert bets on.
 type Kind uint8
@@ -123,33 +123,58 @@ func keep(e []expert, x expert) []expert {
 // The alternatives that fixed experts bet on.
 var (
 	signs = [...]float64{1, -1}
-	// temperatures are slopes k of the logit: below 1 the model is overconfident.
-	temperatures = [...]float64{.2, .33, .5, .65, .8, 1.25, 1.5, 2}
+	// temperatures are slopes k of the logit, below 1 where the model is overconfident. Severe errors have larger
+	// shares, here and in falls: they are found within a few panes, of which the weight takes the most.
+	temperatures = [...]shared{{.25, 6}, {.5, 2}, {.65, 1}, {.8, 1}, {1.25, 1}, {1.5, 1}, {2, 1}}
+	// falls are f where the rate of right rows is f times the confidence.
+	falls = [...]shared{{.3, 2}, {.5, 2}}
 	// globalExcess, unsureExcess and localExcess are what an error exceeds ε by.
 	globalExcess = [...]float64{.02, .04, .08, .18}
 	unsureExcess = [...]float64{.02, .04, .08}
 	localExcess  = [...]float64{.08, .18, .38}
 	// localShares are those of the sizes among the local experts: most errors of one bin are of middling size.
 	localShares = [...]float64{1, 2, 1}
-	eceStakes   = [...]float64{.05, .1, .2, .4, .8}
+	// eceStakes are the fixed experts of NullECE, by sign.
+	eceStakes = [len(signs)][]eceStake{
+		{{.05, 0, 1}, {.1, 0, 1}, {.2, 0, 1}, {.4, 2, 1}, {.57, 2, 1}, {.8, 2, 1}},
+		{{.05, 0, 1}, {.1, 0, 1.5}, {.2, 0, 1.5}, {.3, 2, 1.5}, {.4, 2, 1.5}, {.57, 1.5, 1.5}, {.8, 1.5, 1.5}},
+	}
 	// classStakes are signed by direction. A stake of .8 is best where a class is off by about .35, .4 by .2.
 	classStakes = [...]float64{-.8, -.4, .4}
 )
+
+// shared is a parameter of an expert with its share among the experts of its group.
+type shared struct{ at, share float64 }
+
+// eceStake is a fixed expert of NullECE: its stake, and its direction s·min(1, ramp·m), s where ramp is 0. Rows of low
+// confidence m are off by less in a large error, as a rate cannot fall far below them: with a ramp a bet loses less
+// there.
+type eceStake struct{ theta, ramp, share float64 }
 
 // sure is the confidence above which unsure experts do not bet: they leave out the bins that reach beyond it. Rows that
 // go wrong are mostly not the surest ones, so that an error of a part of the rows hardly shows among these, which are
 // often half of all: a bet on them would lose what the other bins win.
 const sure = .94
 
-// binWeights are the shares of the global, unsure, local and adaptive experts of NullBin.
-var binWeights = []float64{4, 1, 3, 1}
+// binWeights are the shares of the global, unsure, local and adaptive experts of NullBin, eceWeights those of the fixed
+// and the adaptive ones of NullECE.
+var (
+	binWeights = []float64{6.25, 1, 3, 1}
+	eceWeights = []float64{3, 2}
+)
 
 // binExperts returns the dictionary of NullBin.
 func binExperts(bins []bin, eps float64) []expert {
 	var global, unsure, local, adaptive []expert
 	for _, k := range temperatures {
-		s := math.Copysign(1, k-1)
-		global = keep(global, globalExpert(bins, s, func(m float64) float64 { return atTemperature(m, k) }))
+		x := globalExpert(bins, math.Copysign(1, k.at-1), func(m float64) float64 { return atTemperature(m, k.at) })
+		x.share = k.share
+		global = keep(global, x)
+	}
+	for _, f := range falls {
+		x := globalExpert(bins, -1, func(m float64) float64 { return f.at * m })
+		x.share = f.share
+		global = keep(global, x)
 	}
 	for _, s := range signs {
 		for _, d := range globalExcess {
@@ -262,14 +287,18 @@ func atTemperature(c, k float64) float64 {
 	return 1 / (1 + rivals*math.Exp(-k*gap))
 }
 
-// eceExperts returns the dictionary of NullECE: fixed stakes of both signs ½, adaptive ½.
+// eceExperts returns the dictionary of NullECE: fixed stakes of both signs, and adaptive ones.
 func (d *dictionary) eceExperts() []expert {
 	var fixed, adaptive []expert
-	for _, s := range signs {
-		for _, theta := range eceStakes {
-			x := expert{kind: Global, dir: s, bin: -1, theta: min(theta, d.eceStake)}
-			for j := range d.bins {
-				x.chords = append(x.chords, d.eceChord(j, x.theta, s))
+	for i, s := range signs {
+		for _, e := range eceStakes[i] {
+			x := expert{kind: Global, dir: s, bin: -1, theta: min(e.theta, d.eceStake), share: e.share}
+			for j, b := range d.bins {
+				g := s
+				if e.ramp > 0 {
+					g *= min(1, e.ramp*b.mid)
+				}
+				x.chords = append(x.chords, d.eceChord(j, x.theta, g))
 			}
 			fixed = keep(fixed, x)
 		}
@@ -279,5 +308,5 @@ func (d *dictionary) eceExperts() []expert {
 			adaptive = append(adaptive, expert{kind: Adaptive, bin: -1, half: h, shy: shy})
 		}
 	}
-	return joinGroups([]float64{1, 1}, fixed, adaptive)
+	return joinGroups(eceWeights, fixed, adaptive)
 }

@@ -101,21 +101,34 @@ func newSlow(spec Spec) *slow {
 			s.global, s.dirs = append(s.global, th), append(s.dirs, dir)
 		}
 	}
-	for _, k := range []float64{.2, .33, .5, .65, .8, 1.25, 1.5, 2} {
+	weighted := func(weight, dir float64, p func(j int) float64) {
+		before := len(s.global)
+		if add(dir, p); len(s.global) > before {
+			s.w = append(s.w, weight)
+		}
+	}
+	for i, k := range []float64{.25, .5, .65, .8, 1.25, 1.5, 2} {
+		weight := 1.0
+		if i < 2 {
+			weight = []float64{6, 2}[i]
+		}
 		dir := 1.0
 		if k < 1 {
 			dir = -1
 		}
-		add(dir, func(j int) float64 {
+		weighted(weight, dir, func(j int) float64 {
 			m := math.Min(math.Max(s.mid(j), .005), .995)
 			// Softmax of (Δ, 0, 0, 0) is m for Δ = log(3m/(1-m)); the rate is that of (kΔ, 0, 0, 0).
 			top := math.Pow(3*m/(1-m), k)
 			return top / (top + 3)
 		})
 	}
+	for _, f := range []float64{.3, .5} {
+		weighted(2, -1, func(j int) float64 { return f * s.mid(j) })
+	}
 	for _, dir := range []float64{1, -1} {
 		for _, d := range []float64{.02, .04, .08, .18} {
-			add(dir, func(j int) float64 { return s.mid(j) + dir*(spec.Epsilon+d) })
+			weighted(1, dir, func(j int) float64 { return s.mid(j) + dir*(spec.Epsilon+d) })
 		}
 		for j := range spec.Bins {
 			for _, d := range []float64{.08, .18, .38} {
@@ -130,8 +143,13 @@ func newSlow(spec Spec) *slow {
 			}
 		}
 	}
-	for range s.global {
-		s.w = append(s.w, 4./9/float64(len(s.global)))
+	const groups = 6.25 + 1 + 3 + 1
+	var global float64
+	for _, w := range s.w {
+		global += w
+	}
+	for k := range s.w {
+		s.w[k] *= 6.25 / groups / global
 	}
 	all := len(s.global)
 	betting = int(.94 * float64(spec.Bins)) // the bins whose upper ends are at most .94
@@ -141,12 +159,12 @@ func newSlow(spec Spec) *slow {
 		}
 	}
 	for range s.global[all:] {
-		s.w = append(s.w, 1./9/float64(len(s.global)-all))
+		s.w = append(s.w, 1/groups/float64(len(s.global)-all))
 	}
 	for _, l := range s.local {
-		s.w = append(s.w, 3./9*l.weight/shares)
+		s.w = append(s.w, 3/groups*l.weight/shares)
 	}
-	s.w = append(s.w, .5/9, .5/9)
+	s.w = append(s.w, .5/groups, .5/groups)
 	s.r = make([]float64, len(s.w))
 	return s
 }
@@ -304,15 +322,15 @@ func TestAgainstRows(t *testing.T) {
 	}
 }
 
-// TestDictionarySize keeps the dictionary that docs/math.md describes: 94 experts before those that never bet are
+// TestDictionarySize keeps the dictionary that docs/math.md describes: 95 experts before those that never bet are
 // dropped.
 func TestDictionarySize(t *testing.T) {
 	d, err := New(Spec{Null: NullBin, Epsilon: .001})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(d.dict.experts); got != 94 {
-		t.Errorf("NullBin has %d experts, want 94", got)
+	if got := len(d.dict.experts); got != 95 {
+		t.Errorf("NullBin has %d experts, want 95", got)
 	}
 	for _, s := range nullSpecs {
 		d, err := New(s)
@@ -333,7 +351,7 @@ func TestDictionarySize(t *testing.T) {
 func TestAgainstRowsECE(t *testing.T) {
 	const tolerance = 1e-5
 	s, fast, ref := fastAndSlow(t, Spec{Null: NullECE, Alpha: 1e-4})
-	r := make([]float64, 14)
+	r := make([]float64, 17)
 	rng := rand.New(rand.NewPCG(7, 8))
 	alarms := 0
 	for pane := range 150 {
@@ -379,14 +397,27 @@ func TestAgainstRowsECE(t *testing.T) {
 	}
 }
 
-// slowECE returns stake, direction by bin and weight of expert k: ten fixed ones, then half-life by shyness.
+// slowECE returns stake, direction by bin and weight of expert k: 13 fixed ones, then half-life by shyness.
 func slowECE(s *slow, k int) (theta float64, g func(j int) float64, w float64) {
 	most := .9 / (1 + s.s.Epsilon + margin)
-	if k < 10 {
-		dir := 1 - 2*float64(k/5)
-		return math.Min([]float64{.05, .1, .2, .4, .8}[k%5], most), func(int) float64 { return dir }, .05
+	if k < 13 {
+		ramp := []float64{0, 0, 0, 2, 2, 2, 0, 0, 0, 2, 2, 1.5, 1.5}[k]
+		dir, weight := 1.0, 1.0
+		if k >= 6 {
+			dir = -1
+		}
+		if k >= 7 {
+			weight = 1.5
+		}
+		theta = math.Min([]float64{.05, .1, .2, .4, .57, .8, .05, .1, .2, .3, .4, .57, .8}[k], most)
+		return theta, func(j int) float64 {
+			if ramp == 0 {
+				return dir
+			}
+			return dir * math.Min(1, ramp*s.mid(j))
+		}, .6 * weight / 16
 	}
-	past, shy := s.past[(k-10)/2], []float64{0, .4}[(k-10)%2]
+	past, shy := s.past[(k-13)/2], []float64{0, .4}[(k-13)%2]
 	var n, growth, variance float64
 	gs := make([]float64, len(past))
 	for _, p := range past {
@@ -407,5 +438,5 @@ func slowECE(s *slow, k int) (theta float64, g func(j int) float64, w float64) {
 	if variance > 0 {
 		theta = math.Min(math.Max(0, (growth-s.s.Epsilon-margin)/variance), most)
 	}
-	return theta, func(j int) float64 { return gs[j] }, .125
+	return theta, func(j int) float64 { return gs[j] }, .1
 }
