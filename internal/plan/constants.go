@@ -43,7 +43,7 @@ const (
 	taskBytes     = 3.7e6    // of a model task
 	keyBytes      = 0.04e6
 	keyClass      = 100.0
-	recentBytes   = 50.0 // of a label pane of the latest recentRows
+	recentBytes   = 25.0 // of a label pane of the latest recentRows
 	recentRows    = 5000
 	squareBytes   = 45.0 // of a version, for each pair of classes
 	squareClasses = 128

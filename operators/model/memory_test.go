@@ -361,7 +361,7 @@ func (l load) liveBytes(tb testing.TB, panes int, whole bool) float64 {
 		bucketBytes(tb, rows, l.k) + // day
 		math.Ceil(min(rows, 5000)/block)*(bucketBytes(tb, block, l.k)+overhead) + // last5000
 		bucketBytes(tb, rows, l.k) // since the calibrator took force
-	key := windows + 50*last + fixed + perClass*float64(l.k)
+	key := windows + 25*last + fixed + perClass*float64(l.k)
 	if !whole {
 		return key
 	}

@@ -2,8 +2,6 @@ package stage
 
 import (
 	"cmp"
-	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -153,7 +151,8 @@ func (r *Recent) latest(yield func(*paneBins) bool) {
 }
 
 // all returns the panes, the oldest first.
-func (r *Recent) all() (panes []paneBins) {
+func (r *Recent) all() []paneBins {
+	panes := make([]paneBins, 0, panesOfBlock*len(r.blocks)+len(r.panes))
 	for i := range r.blocks {
 		panes = append(panes, r.blocks[i].panes()...)
 	}
@@ -232,10 +231,14 @@ func (r *Recent) Merge(o *Recent, keep int64) {
 func (r *Recent) Append(dst []byte) []byte {
 	panes := r.all()
 	dst = binenc.AppendUvarint(dst, uint64(len(panes)))
+	var bins []byte
 	for i := range panes {
 		p := &panes[i]
 		dst = binenc.AppendVarint(binenc.AppendVarint(binenc.AppendVarint(dst, p.end), p.rawN), p.calN)
-		dst = binenc.AppendBytes(binenc.AppendBytes(dst, p.raw), p.cal)
+		for _, packed := range [...][]byte{p.raw, p.cal} {
+			bins = appendBins(bins[:0], packed)
+			dst = binenc.AppendBytes(dst, bins)
+		}
 	}
 	return dst
 }
@@ -246,65 +249,12 @@ func (r *Recent) Restore(in *binenc.Reader) {
 		p := paneBins{end: in.Varint(), rawN: in.Varint(), calN: in.Varint()}
 		var sums [2][]metric.Bin
 		for i := range sums {
-			packed := binenc.NewReader(in.Bytes(binenc.MaxBytes))
-			if sums[i] = readBins(nil, &packed); packed.Close() != nil {
-				in.Failf("bins of a pane: %v", packed.Err())
+			bins := binenc.NewReader(in.Bytes(binenc.MaxBytes))
+			if sums[i] = readBins(&bins); bins.Close() != nil {
+				in.Failf("bins of a pane: %v", bins.Err())
 			}
 		}
 		p.pack(sums[0], sums[1])
 		r.push(p)
 	}
-}
-
-// packBins appends the bins that have rows; nothing for no bins.
-func packBins(dst []byte, bins []metric.Bin) []byte {
-	if bins == nil {
-		return dst
-	}
-	dst = binenc.AppendUvarint(dst, uint64(len(bins)))
-	next := 0
-	for i, b := range bins {
-		if b == (metric.Bin{}) {
-			continue
-		}
-		dst = binenc.AppendVarint(binenc.AppendUvarint(dst, uint64(i-next)), b.N)
-		for _, x := range []float64{b.W, b.SumC, b.SumA} { // the last bytes of most are 0
-			dst = binenc.AppendUvarint(dst, bits.ReverseBytes64(math.Float64bits(x)))
-		}
-		next = i + 1
-	}
-	return dst
-}
-
-// plusPacked adds packed bins to dst and returns dst. It allocates dst if that is nil and there are bins.
-func plusPacked(dst []metric.Bin, packed []byte) []metric.Bin {
-	r := binenc.NewReader(packed)
-	return readBins(dst, &r)
-}
-
-// readBins is plusPacked of all that r has; errors are those of r.
-func readBins(dst []metric.Bin, r *binenc.Reader) []metric.Bin {
-	if r.Len() == 0 {
-		return dst
-	}
-	n := r.Int("bins", 1, acc.GridCells)
-	if dst == nil && r.Err() == nil {
-		dst = make([]metric.Bin, n)
-	}
-	for i := int64(0); r.Len() > 0; i++ {
-		if i += r.Int("bins without rows", 0, n); i >= int64(len(dst)) {
-			r.Failf("bin is %d, allowed below %d", i, len(dst))
-		}
-		rows, w, c, a := r.Varint(), packedFloat(r), packedFloat(r), packedFloat(r)
-		if r.Err() != nil {
-			return nil
-		}
-		b := &dst[i]
-		b.N, b.W, b.SumC, b.SumA = b.N+rows, b.W+w, b.SumC+c, b.SumA+a
-	}
-	return dst
-}
-
-func packedFloat(r *binenc.Reader) float64 {
-	return math.Float64frombits(bits.ReverseBytes64(r.Uvarint()))
 }

@@ -3,6 +3,7 @@ package stage
 import (
 	"bytes"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -106,7 +107,56 @@ func TestRecentInBlocks(t *testing.T) {
 	}
 }
 
-// TestRecentIsSmall: a pane of a row has 60 bytes at most.
+// TestBinsOfCheckpoints compares what checkpoints have of packed bins with a plain encoding, and what is read back, of
+// weights and sums of every kind.
+func TestBinsOfCheckpoints(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	odd := []float64{0, math.Copysign(0, -1), .5, 1, 3, math.Pi, 1 << 32, 1 << 53, 1e300, -1, 1.0 / (1 << 32),
+		1.0 / (1 << 33)}
+	for range 20_000 {
+		bins, plain := make([]metric.Bin, 1+rng.IntN(20)), []byte(nil)
+		plain = binenc.AppendUvarint(plain, uint64(len(bins)))
+		skip := uint64(0)
+		for i := range bins {
+			if skip++; rng.IntN(3) > 0 {
+				continue
+			}
+			b := &bins[i]
+			b.N = []int64{0, 1, 1, 2, 1000, -1, math.MaxInt64}[rng.IntN(7)]
+			if b.W = float64(b.N); rng.IntN(4) == 0 {
+				b.W = odd[rng.IntN(len(odd))]
+			}
+			if b.SumA = float64(rng.IntN(3)); rng.IntN(8) == 0 {
+				b.SumA = odd[rng.IntN(len(odd))]
+			}
+			if b.SumC = float64(rng.Uint64N(1<<32+1)) / (1 << 32); rng.IntN(3) == 0 {
+				b.SumC = odd[rng.IntN(len(odd))]
+			}
+			if *b == (metric.Bin{}) {
+				*b = metric.Bin{} // a negative zero is not kept there
+				continue
+			}
+			plain = binenc.AppendVarint(binenc.AppendUvarint(plain, skip-1), b.N)
+			for _, x := range []float64{b.W, b.SumC, b.SumA} {
+				plain = binenc.AppendUvarint(plain, bits.ReverseBytes64(math.Float64bits(x)))
+			}
+			skip = 0
+		}
+		data := packBins(nil, bins)
+		if got := appendBins(nil, data); !bytes.Equal(got, plain) {
+			t.Fatalf("%v: % x in a checkpoint, want % x", bins, got, plain)
+		}
+		if got := plusPacked(nil, data); !reflect.DeepEqual(got, bins) {
+			t.Fatalf("%v, want %v", got, bins)
+		}
+		r := binenc.NewReader(plain)
+		if got := readBins(&r); r.Close() != nil || !bytes.Equal(packBins(nil, got), data) {
+			t.Fatalf("%v from a checkpoint, want %v (%v)", got, bins, r.Err())
+		}
+	}
+}
+
+// TestRecentIsSmall: a pane of a row has 20 bytes at most.
 func TestRecentIsSmall(t *testing.T) {
 	rng, r := rand.New(rand.NewPCG(1, 1)), Recent{}
 	const panes = 1600
@@ -125,7 +175,7 @@ func TestRecentIsSmall(t *testing.T) {
 	for _, b := range r.blocks {
 		n += cap(b.data)
 	}
-	if each := n / panes; each > 60 {
+	if each := n / panes; each > 20 {
 		t.Errorf("%d bytes a pane", each)
 	} else {
 		t.Logf("%d bytes a pane", each)
