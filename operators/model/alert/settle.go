@@ -163,6 +163,6 @@ func (s *Stage) send(k *stage.Key, a *stage.Alert, out *record.Alert, end int64)
 	if err != nil {
 		panic("alert: an alert does not marshal: " + err.Error())
 	}
-	a.Last = stage.Published[record.Alert]{Record: out, Encoded: m.Value}
+	a.Last = stage.NewLastAlert(out, m.Value)
 	s.env.Emit(k, m)
 }

@@ -233,6 +233,6 @@ func FuzzState(f *testing.F) {
 	}
 	s := fresh()
 	s.entries[0].alert.AlertState = stage.AlertState{State: stage.Firing, Since: 5, Notified: true,
-		Last: stage.Published[record.Alert]{Record: &record.Alert{}, Encoded: []byte("{}")}}
+		Last: stage.NewLastAlert(&record.Alert{}, []byte("{}"))}
 	stagetest.FuzzState(f, s, func() stage.KeyState { return fresh() })
 }

@@ -14,7 +14,7 @@ type AlertState struct {
 	OverFrom   int64  // end of the pane at Since; the For of a rule counts from here
 	ClearFrom  int64  // while firing: end of the first pane back within the bound; 0 = still beyond it
 	LastChange int64
-	Last       Published[record.Alert]
+	Last       LastAlert
 
 	InhibitedBy string // the alert that inhibits this one, as in the latest record
 	Notified    bool   // receivers were notified since the alert was last inactive

@@ -74,6 +74,7 @@ func (p *Packer) Unpack(b []byte) []byte { return p.bySize[b[0]].decode(b[1:]) }
 // sixth of their memory between the panes.
 type Snapshots map[string][]byte
 
+// texts packs snapshots and alerts.
 var texts dictionary
 
 // Put takes the snapshot of a window, as published.

@@ -30,3 +30,33 @@ func (p *Published[T]) Restore(in *binenc.Reader) {
 	}
 	*p = Published[T]{rec, slices.Clone(b)}
 }
+
+// LastAlert is the latest record of an alert. Its published bytes are packed: many keys have had one, and only
+// checkpoints read them.
+type LastAlert struct {
+	Record *record.Alert // nil = none was published; read-only
+	packed []byte
+}
+
+// NewLastAlert returns a record and its published bytes, which it does not keep.
+func NewLastAlert(a *record.Alert, text []byte) LastAlert {
+	return LastAlert{a, texts.encode(text, nil)}
+}
+
+// Append appends the published bytes to a checkpoint.
+func (l *LastAlert) Append(dst []byte) []byte {
+	if l.Record == nil {
+		return binenc.AppendBytes(dst, nil)
+	}
+	return binenc.AppendBytes(dst, texts.decode(l.packed))
+}
+
+// Restore reads what Append wrote.
+func (l *LastAlert) Restore(in *binenc.Reader) {
+	var p Published[record.Alert]
+	if p.Restore(in); p.Record == nil {
+		*l = LastAlert{}
+		return
+	}
+	*l = NewLastAlert(p.Record, p.Encoded)
+}
