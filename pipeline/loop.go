@@ -43,6 +43,7 @@ type loop struct {
 	failed   chan struct{} // closed when one has failed
 	journal  *takeLog      // since the last checkpoint begun; nil where the order of taking is of no account
 	prompt   *promptly
+	deadline deadline // of the wait for the next record
 }
 
 // copied is a task at one moment.
@@ -81,6 +82,7 @@ func (l *loop) run(ctx context.Context) (err error) {
 		case <-reading.Done():
 		}
 	}()
+	defer l.deadline.stop()
 	due := time.Now().Add(firstDue(l.Interval))
 	for {
 		until := due
@@ -124,9 +126,8 @@ func firstDue(interval time.Duration) time.Duration {
 
 // read waits for the next record until a time; came is false where none came. io.EOF is the end of the input.
 func (l *loop) read(ctx, reading context.Context, until time.Time) (r Record, came bool, err error) {
-	wait, cancel := context.WithDeadline(reading, until)
-	defer cancel()
-	if err := l.resume(wait, cancel); err != nil {
+	wait, err := l.resume(l.deadline.of(reading, until))
+	if err != nil {
 		return r, false, err
 	}
 	r, err = l.src.Next(wait)
@@ -145,24 +146,50 @@ func (l *loop) read(ctx, reading context.Context, until time.Time) (r Record, ca
 
 // resume lets a task continue with what it waited for. It ends the wait for the next record when there is a notice
 // about what else the task waits for.
-func (l *loop) resume(wait context.Context, wake context.CancelFunc) error {
+func (l *loop) resume(wait context.Context) (context.Context, error) {
 	w := l.task.Waiter
 	if w == nil {
-		return nil
+		return wait, nil
 	}
 	if err := w.Resume(); err != nil {
-		return fmt.Errorf("%s: %w", l.task.Name(), err)
+		return wait, fmt.Errorf("%s: %w", l.task.Name(), err)
 	}
-	if news := w.Wake(); news != nil {
-		go func() {
-			select {
-			case <-news:
-				wake()
-			case <-wait.Done():
-			}
-		}()
+	news := w.Wake()
+	if news == nil {
+		return wait, nil
 	}
-	return nil
+	wait, wake := context.WithCancel(wait)
+	go func() {
+		defer wake()
+		select {
+		case <-news:
+		case <-wait.Done():
+		}
+	}()
+	return wait, nil
+}
+
+// deadline is a context that ends at a time. It is made anew only where the time is another: one for each record would
+// cost as much as reading it.
+type deadline struct {
+	context.Context
+	at  time.Time
+	end context.CancelFunc
+}
+
+func (d *deadline) of(parent context.Context, at time.Time) context.Context {
+	if d.Context == nil || !d.at.Equal(at) {
+		d.stop()
+		d.at = at
+		d.Context, d.end = context.WithDeadline(parent, at)
+	}
+	return d.Context
+}
+
+func (d *deadline) stop() {
+	if d.end != nil {
+		d.end()
+	}
 }
 
 // settled waits, at the end of the input, until the task has nothing more to wait for.

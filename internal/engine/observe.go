@@ -117,7 +117,7 @@ func startTracing(rt *Engine) (stop func(), err error) {
 // laneOf follows the records of a task of a group.
 func laneOf(r *KafkaRun, task, group string) *tracing.Lane {
 	topics := outputTopics(r.Config)
-	return tracing.NewLane(tracing.Settings{Tracer: r.tracer, Observe: r.latencies.Observe, Task: task, Group: group,
+	return tracing.NewLane(tracing.Settings{Tracer: r.tracer, Observe: r.latencies.Of, Task: task, Group: group,
 		Topic: func(stream string) string { return topics[pipeline.Stream(stream)] }})
 }
 

@@ -84,6 +84,8 @@ func BenchmarkShard(b *testing.B) {
 		{10, 1000, false, "memory", memory},
 		{10, 1000, false, "forget", forget},
 		{10, 1000, true, "inline", byDefault},
+		{10, 1, false, "default", byDefault},
+		{10, 1, true, "inline", byDefault},
 		{100, 1000, false, "default", byDefault},
 		{100, 1000, false, "memory", memory},
 		{100, 1000, false, "forget", forget},
@@ -91,7 +93,11 @@ func BenchmarkShard(b *testing.B) {
 		{1000, 256, false, "default", byDefault},
 		{1000, 256, false, "memory", memory},
 	} {
-		b.Run(fmt.Sprintf("K=%d/join=%s", c.k, c.join), func(b *testing.B) { benchShard(b, c) })
+		name := fmt.Sprintf("K=%d/join=%s", c.k, c.join)
+		if c.batch == 1 {
+			name += "/one"
+		}
+		b.Run(name, func(b *testing.B) { benchShard(b, c) })
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -23,9 +23,13 @@ type Guard struct {
 	tasks *Tasks
 	id    ID
 
-	mu   sync.Mutex
-	file *os.File // nil: nothing is noted
-	note note
+	mu     sync.Mutex
+	file   *os.File // nil: nothing is noted
+	note   note
+	buf    []byte
+	taking position
+	stale  bool // the file says that a record is being taken, and none is
+	rests  bool // rest will be called
 }
 
 // position is where a task met a record.
@@ -54,7 +58,10 @@ type note struct {
 // maxNote is the size of the file: a note is padded, so that one write replaces all of it.
 const maxNote = 2048
 
-var blanks = strings.Repeat(" ", maxNote)
+// restAfter is how long the file may name a record that was taken. Where one record follows another there is one write
+// for each. A process that is killed so soon after a record blames it, and does no harm unless that happens again and
+// again at the same one.
+const restAfter = 5 * time.Millisecond
 
 // maxCause is how much of a cause is noted.
 const maxCause = 512
@@ -117,7 +124,14 @@ func (g *Guard) write() {
 	if err != nil || len(b) > maxNote {
 		return
 	}
-	_, _ = g.file.WriteAt(append(b, blanks[len(b):]...), 0)
+	if g.buf == nil {
+		g.buf = make([]byte, maxNote)
+	}
+	for i := copy(g.buf, b); i < maxNote; i++ {
+		g.buf[i] = ' '
+	}
+	g.stale = false
+	_, _ = g.file.WriteAt(g.buf, 0)
 }
 
 // Pass implements pipeline.Guard.
@@ -142,8 +156,8 @@ func (g *Guard) Taking(r pipeline.Record) {
 	if g.file == nil {
 		return
 	}
-	at := positionOf(r)
-	g.note.Taking = &at
+	g.taking = positionOf(r)
+	g.note.Taking = &g.taking
 	g.write()
 }
 
@@ -154,8 +168,21 @@ func (g *Guard) Taken() {
 	if g.file == nil {
 		return
 	}
-	g.note.Taking = nil
-	g.write()
+	g.note.Taking, g.stale = nil, true
+	if !g.rests {
+		g.rests = true
+		time.AfterFunc(restAfter, g.rest)
+	}
+}
+
+// rest has the file say that no record is being taken, if that is so.
+func (g *Guard) rest() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.rests = false
+	if g.stale {
+		g.write()
+	}
 }
 
 // Saved implements pipeline.Guard. The task has survived a record when a checkpoint holds a later one.

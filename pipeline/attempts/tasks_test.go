@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -141,6 +142,26 @@ func TestKilledElsewhere(t *testing.T) {
 	}
 }
 
+// TestKilledWhileWaiting: a process that is killed again and again while it waits after one and the same record does
+// not blame it.
+func TestKilledWhileWaiting(t *testing.T) {
+	dir := t.TempDir()
+	for n := range 5 {
+		synctest.Test(t, func(t *testing.T) {
+			g := New(Config{SkipAfter: 2, Dir: dir, Log: quiet}).guard(shard)
+			for o := range int64(3) {
+				if g.Pass(record(o), func(string) bool { return true }) {
+					t.Fatalf("start %d: record %d was skipped", n, o)
+				}
+				g.Taking(record(o))
+				g.Taken()
+			}
+			time.Sleep(2 * restAfter)
+			_ = g.file.Close()
+		})
+	}
+}
+
 // TestPauses: pauses double up to a minute and begin anew after progress; what only a person can mend waits a minute at
 // once. The log has the first failure and then one a minute with the count of the others.
 func TestPauses(t *testing.T) {
@@ -191,11 +212,11 @@ func TestNeighboursGoOn(t *testing.T) {
 				panic("a defect")
 			})
 		}()
-		ran := 0
+		var ran atomic.Int32
 		go func() {
 			_ = tasks.Run(ctx, ID{"shard", 4}, func(ctx context.Context, _ *Guard) error {
 				for ctx.Err() == nil {
-					ran++
+					ran.Add(1)
 					select {
 					case <-ctx.Done():
 					case <-time.After(time.Second):
@@ -206,8 +227,8 @@ func TestNeighboursGoOn(t *testing.T) {
 		}()
 		time.Sleep(10500 * time.Millisecond)
 		f := tasks.Failing()
-		if len(f) != 1 || ran != 11 {
-			t.Fatalf("failing %v, the neighbour ran %d times", f, ran)
+		if len(f) != 1 || ran.Load() != 11 {
+			t.Fatalf("failing %v, the neighbour ran %d times", f, ran.Load())
 		}
 		if got := f[0].String(); !strings.HasPrefix(got, "shard 3 has failed 4 times since 2000-01-01T00:00:00Z: "+
 			"panic: a defect; the next try is at") {

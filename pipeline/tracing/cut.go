@@ -67,9 +67,9 @@ func (c *Cut) Saved(number uint64, err error) {
 	}
 	now := time.Now()
 	if err == nil {
-		c.lane.observe(StepSave, now.Sub(c.at), c.trace)
+		c.lane.save(max(0, now.Sub(c.at)), c.trace)
 		if c.oldest > 0 {
-			c.lane.observe(StepTotal, time.Duration(now.UnixNano()-c.oldest), c.trace)
+			c.lane.total(max(0, time.Duration(now.UnixNano()-c.oldest)), c.trace)
 		}
 	}
 	for _, e := range c.ended {

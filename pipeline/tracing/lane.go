@@ -13,14 +13,14 @@ const (
 )
 
 // Observe takes a latency, with the trace of a record that had it; "" = none is followed.
-type Observe func(task, step string, d time.Duration, trace string)
+type Observe = func(d time.Duration, trace string)
 
 // Settings are those of a lane.
 type Settings struct {
-	Tracer  *Tracer // nil: no record is followed
-	Observe Observe // nil: nobody wants latencies
-	Task    string  // kind of the task
-	Group   string  // its consumer group
+	Tracer  *Tracer                         // nil: no record is followed
+	Observe func(task, step string) Observe // nil: nobody wants latencies
+	Task    string                          // kind of the task
+	Group   string                          // its consumer group
 	// Topic is where a stream goes; "" = nowhere.
 	Topic func(stream string) string
 }
@@ -35,6 +35,8 @@ type Lane struct {
 	sends   []*send  // outputs made since the last cut
 	panes   waiting[Pane]
 	waiters waiting[[16]byte]
+
+	wait, process, save, total Observe
 }
 
 // Message is a record as the lane sees it.
@@ -76,7 +78,13 @@ type send struct {
 }
 
 // NewLane returns a lane.
-func NewLane(s Settings) *Lane { return &Lane{Settings: s} }
+func NewLane(s Settings) *Lane {
+	if s.Observe == nil {
+		s.Observe = func(string, string) Observe { return func(time.Duration, string) {} }
+	}
+	of := func(step string) Observe { return s.Observe(s.Task, step) }
+	return &Lane{Settings: s, wait: of(StepWait), process: of(StepProcess), save: of(StepSave), total: of(StepTotal)}
+}
 
 // On reports whether the record or pane at hand is followed.
 func (l *Lane) On() bool { return l != nil && len(l.active) > 0 }
@@ -95,7 +103,7 @@ func (l *Lane) Begin(m *Message) {
 		l.follow(m, at)
 	}
 	if m.Time > 0 {
-		l.observe(StepWait, time.Duration(l.began.UnixNano()-m.Time), l.trace())
+		l.wait(max(0, time.Duration(l.began.UnixNano()-m.Time)), l.trace())
 	}
 }
 
@@ -128,7 +136,7 @@ func (l *Lane) End(m *Message, err error) {
 		return
 	}
 	now := time.Now()
-	l.observe(StepProcess, now.Sub(l.began), l.trace())
+	l.process(max(0, now.Sub(l.began)), l.trace())
 	for _, b := range l.active {
 		l.ended = append(l.ended, ending{b, now})
 		s := Span{Context: b.at(b.process), Parent: b.parent, Name: "process " + m.Topic, Kind: Consumer,
@@ -201,10 +209,4 @@ func (l *Lane) trace() string {
 		return ""
 	}
 	return l.active[0].trace.String()
-}
-
-func (l *Lane) observe(step string, d time.Duration, trace string) {
-	if l.Observe != nil {
-		l.Observe(l.Task, step, max(d, 0), trace)
-	}
 }

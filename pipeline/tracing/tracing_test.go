@@ -212,7 +212,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 func BenchmarkLane(b *testing.B) {
 	for name, l := range map[string]*Lane{
 		"none": nil,
-		"off":  NewLane(Settings{Observe: func(string, string, time.Duration, string) {}}),
+		"off":  NewLane(Settings{}),
 		"0.01": NewLane(Settings{Tracer: &Tracer{Ratio: .01, Export: func(Span) {}}}),
 	} {
 		b.Run(name, func(b *testing.B) {

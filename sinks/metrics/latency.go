@@ -21,12 +21,15 @@ func NewLatencies() Latencies {
 	}, []string{"task", "step"})}
 }
 
-// Observe adds a latency; with a trace, it becomes the exemplar of its bucket.
-func (l Latencies) Observe(task, step string, d time.Duration, trace string) {
+// Of returns what adds latencies of a task's step; with a trace, one becomes the exemplar of its bucket.
+func (l Latencies) Of(task, step string) func(d time.Duration, trace string) {
 	o := l.WithLabelValues(task, step)
-	if x, ok := o.(prometheus.ExemplarObserver); ok && trace != "" {
-		x.ObserveWithExemplar(d.Seconds(), prometheus.Labels{"trace_id": trace})
-		return
+	x, takes := o.(prometheus.ExemplarObserver)
+	return func(d time.Duration, trace string) {
+		if takes && trace != "" {
+			x.ObserveWithExemplar(d.Seconds(), prometheus.Labels{"trace_id": trace})
+			return
+		}
+		o.Observe(d.Seconds())
 	}
-	o.Observe(d.Seconds())
 }

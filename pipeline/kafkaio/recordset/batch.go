@@ -131,7 +131,8 @@ func (w *walk) eachRecord(h head, body []byte) (next int64, err error) {
 	return next, nil
 }
 
-// record reads one record; io.EOF where there is none. One that takes too much comes as a refusal.
+// record reads one record, valid until the next; io.EOF where there is none. One that takes too much comes as a
+// refusal.
 func (w *walk) record(h head, src *source) (*pipeline.Record, error) {
 	size, err := src.varint()
 	if err != nil {
@@ -150,10 +151,11 @@ func (w *walk) record(h head, src *source) (*pipeline.Record, error) {
 	f := fields{b: body}
 	f.skip(1) // attributes, which no version uses
 	stamp, offset := f.varint(), f.varint()
-	r := &pipeline.Record{Offset: h.base + offset, Time: nanoseconds(h.first + stamp)}
+	r := &w.at
+	*r = pipeline.Record{Offset: h.base + offset, Time: nanoseconds(h.first + stamp)}
 	r.Key = f.bytes()
 	if value := f.bytes(); len(value) < leastMoved {
-		r.Value = bytes.Clone(value)
+		r.Value = w.copied(value)
 	} else {
 		r.Key, r.Value = bytes.Clone(r.Key), moved(body, len(body)-len(f.b)-len(value), len(value))
 	}
@@ -180,6 +182,26 @@ func (w *walk) record(h head, src *source) (*pipeline.Record, error) {
 // the response out of memory. A large one moves to the next aligned place before it, which is in the same cache lines:
 // the fields before it, of 7 bytes at least, have been read.
 const leastMoved = 8 << 10
+
+// together is how many bytes small values are copied to at a time: who keeps one keeps so many.
+const together = 16 << 10
+
+// copied returns a copy of a small value, aligned; nil of nil.
+func (w *walk) copied(value []byte) []byte {
+	if len(value) == 0 {
+		return value
+	}
+	const word = 8
+	n := len(value)
+	whole := (n + word - 1) &^ (word - 1)
+	if whole > len(w.room) {
+		w.room = make([]byte, together)
+	}
+	out := w.room[:n:n]
+	copy(out, value)
+	w.room = w.room[whole:]
+	return out
+}
 
 // moved returns the n bytes of b from an offset on, aligned. What is before them is lost.
 func moved(b []byte, at, n int) []byte {

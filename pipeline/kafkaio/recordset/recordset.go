@@ -54,12 +54,13 @@ type Transaction struct {
 	First    int64
 }
 
-// Taker takes one record; Unread says that there is none, and why. cost is about how much memory it holds.
+// Taker takes one record, which is valid until it returns, but for its bytes: they stay. Unread says that there is
+// none, and why. cost is about how much memory it holds.
 type Taker func(r *pipeline.Record, cost int) error
 
 // Each calls take for the records from an offset on, in order; their values may lie in Data, which is of no use
-// afterwards. It returns the offset after everything that was read,
-// records that were left out included; -1 where nothing was.
+// afterwards. It returns the offset after everything that was read, records that were left out included; -1 where
+// nothing was.
 func (s *Set) Each(from int64, limits Limits, take Taker) (after int64, err error) {
 	w := &walk{from: from, limits: limits, take: take, aborted: newAborted(s.Aborted), after: -1}
 	for rest := s.Data; len(rest) > magicAt; {
@@ -96,6 +97,8 @@ type walk struct {
 	take    Taker
 	aborted *aborted
 	after   int64
+	at      pipeline.Record
+	room    []byte // for the next small values
 }
 
 func (w *walk) batch(b []byte) error {
