@@ -12,7 +12,11 @@ import (
 // times each.
 type ahead struct {
 	looked  int      // rows of the batch at hand that were looked at
-	refs    []uint32 // hashes of the rows looked at last; of labels, the entries that have them
+	hashes  []uint32 // of the rows looked at last
+	refs    []uint32 // of labels: the entries that have them, as numbers in the index
+	places  []uint32 // of labels: where those are in the index
+	run     []int32  // entries of the rows that are taken at once
+	dicts   []dict   // of their slice columns
 	waits   bool     // a label has begun to wait since
 	touched int64
 }
@@ -27,12 +31,12 @@ func look(w *buffer, b *arrowio.Batch, i int) {
 	}
 	w.looked = min(i+atOnce, b.N)
 	rows := w.looked - i
-	w.refs = slices.Grow(w.refs[:0], atOnce)[:rows]
-	for r := range w.refs {
-		w.refs[r] = w.index.Hash((*store.ID)(&b.IDs[i+r]))
+	w.hashes = slices.Grow(w.hashes[:0], atOnce)[:rows]
+	for r := range w.hashes {
+		w.hashes[r] = w.index.Hash((*store.ID)(&b.IDs[i+r]))
 	}
 	w.waits = false
-	w.index.Touch(w.refs)
+	w.index.Touch(w.hashes)
 	if b.Kind == arrowio.Labels {
 		w.touch()
 	}
@@ -41,13 +45,13 @@ func look(w *buffer, b *arrowio.Batch, i int) {
 	}
 }
 
-// hash is that of the id of row i of a batch of predictions, which was looked at.
-func (a *ahead) hash(i int) uint32 { return a.refs[len(a.refs)-(a.looked-i)] }
+// at is the place of row i, which was looked at, among those.
+func (a *ahead) at(i int) int { return len(a.hashes) - (a.looked - i) }
 
 // foundAhead is the prediction that waits in memory for label i and was found when it was looked at; -1 where it must
 // be looked for.
 func foundAhead(w *memory, b *arrowio.Batch, i int) int32 {
-	ref := w.hash(i)
+	ref := w.refs[w.at(i)]
 	if w.waits || store.IsJoined(ref) {
 		return -1
 	}
@@ -57,17 +61,11 @@ func foundAhead(w *memory, b *arrowio.Batch, i int) int32 {
 	return -1
 }
 
-// touch reads the entries of the hashes in refs, and then their scores.
+// touch finds the entries of the hashes, reads them, and then their scores.
 func (w *memory) touch() {
-	const none = 1 // as of a joined row
-	for r, h := range w.refs {
-		w.refs[r] = none
-		for _, ref := range w.index.Lookup(h) {
-			if !store.IsJoined(ref) {
-				w.refs[r] = ref
-			}
-		}
-	}
+	w.refs = slices.Grow(w.refs[:0], atOnce)[:len(w.hashes)]
+	w.places = slices.Grow(w.places[:0], atOnce)[:len(w.hashes)]
+	w.index.Waiting(w.hashes, w.refs, w.places)
 	sum := int64(0)
 	for _, ref := range w.refs {
 		if !store.IsJoined(ref) {

@@ -111,12 +111,20 @@ func (j *Operator) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 		return fmt.Errorf("labels batch without id or label column passed the decoder")
 	}
 	n := int64(0)
-	for i := range b.N {
+	for i := 0; i < b.N; i++ {
 		if !b.Good(i) {
 			continue
 		}
-		n++
 		look(&j.w, b, i)
+		if met, err := meetRun(j, b, i); err != nil {
+			return err
+		} else if met > 0 {
+			j.w.forget()
+			n += int64(met)
+			i += met - 1
+			continue
+		}
+		n++
 		if err := j.w.recall(b.IDs[i]); err != nil {
 			return err
 		}
@@ -221,10 +229,18 @@ func (j *Operator) inTime(prediction, label pipeline.Time) bool {
 func (j *Operator) pair(e int32, labelTS pipeline.Time, label int32) error {
 	p := &j.w.entries[e]
 	gk := groupKey{p.model, int(p.k), p.probs, int(p.d)}
+	groupOf(j, gk).add(&j.w, e, labelTS, label)
+	j.features += 4 * gk.d
+	j.joined++
+	return j.w.join(e)
+}
+
+// groupOf is the batch of a model version, to which rows are added now.
+func groupOf(j *Operator, gk groupKey) *builder {
 	g := j.recent
 	if g == nil || g.key != gk {
 		if g = j.build[gk]; g == nil {
-			g = newBuilder(j.w.models[p.model], gk, j.cfg.Slices)
+			g = newBuilder(j.w.models[gk.model], gk, j.cfg.Slices)
 			j.build[gk] = g
 		}
 		j.recent = g
@@ -232,10 +248,7 @@ func (j *Operator) pair(e int32, labelTS pipeline.Time, label int32) error {
 	if g.b.N == 0 {
 		j.order = append(j.order, g)
 	}
-	g.add(&j.w, e, labelTS, label)
-	j.features += 4 * gk.d
-	j.joined++
-	return j.w.join(e)
+	return g
 }
 
 func (j *Operator) flush(emit pipeline.Emit) error {

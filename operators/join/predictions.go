@@ -35,6 +35,10 @@ func (j *Operator) predictions(b *arrowio.Batch) (*arrowio.Batch, error) {
 				i += added - 1
 				continue
 			}
+		} else if added := awaitRun(j, b, i); added > 0 {
+			n += int64(added)
+			i += added - 1
+			continue
 		}
 		repeat, err := j.prediction(b, i, labelled)
 		if err == nil {
@@ -69,7 +73,7 @@ func (j *Operator) predictions(b *arrowio.Batch) (*arrowio.Batch, error) {
 func (j *Operator) prediction(b *arrowio.Batch, i int, labelled bool) (repeat bool, err error) {
 	key, _ := b.ModelOf(i)
 	if !labelled && j.w.onDisk() == 0 { // nearly all are of a new id
-		if e := addFirst(&j.w.memory, b.IDs[i], j.w.hash(i)); e >= 0 {
+		if e := addFirst(&j.w.memory, b.IDs[i], j.w.hashes[j.w.at(i)]); e >= 0 {
 			j.w.setPrediction(e, b, i, &key, j.cfg.Slices)
 			return false, nil
 		}

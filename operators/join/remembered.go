@@ -71,7 +71,7 @@ func rememberInline(w *buffer, b *arrowio.Batch, i int) (n int, err error) {
 		end++
 	}
 	key, _ := b.ModelOf(i)
-	hashes := w.refs[len(w.refs)-(w.looked-i):]
+	hashes := w.hashes[w.at(i):]
 	return store.AddNew(w.joined(), &store.Arrivals[arrowio.ID]{IDs: b.IDs[i:end], TS: b.TS[i:end], Hashes: hashes,
 		Key: store.Key(key)}, w.cfg.Remember)
 }

@@ -64,3 +64,58 @@ func (x *Index) AddNew(h, row uint32) bool {
 	t.n++
 	return true
 }
+
+// NextRef is the number in the index of the row that is added next; those of the rows after it are 2 more each.
+func (j *Joined) NextRef() uint32 { return refOf(j.next) }
+
+// AddMoved is Add of rows that are in the index already, from NextRef on.
+func AddMoved[I ~[16]byte](j *Joined, r *Arrivals[I]) error {
+	for n := 0; n < len(r.IDs); {
+		if j.Len()+len(r.IDs)-n > maxJoined {
+			return fmt.Errorf("joined rows: more than %d", maxJoined)
+		}
+		b := j.room()
+		key, end, rows := b.numberOf(r.Key), min(len(r.IDs), n+j.o.BlockRows-b.n()), b.rows
+		j.next += uint64(end - n)
+		for ; n < end; n++ {
+			id := [16]byte(r.IDs[n])
+			rows = append(rows, id[:]...)
+			rows = binary.LittleEndian.AppendUint64(rows, uint64(r.TS[n]))
+			rows = binary.LittleEndian.AppendUint16(rows, key)
+		}
+		if b.rows = rows; b.n() >= j.o.BlockRows {
+			if err := j.fill(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Waiting finds for each hash a row that has not joined, and its place for ReplaceAt; 1 where there is none.
+func (x *Index) Waiting(hashes, rows, places []uint32) {
+	for r, h := range hashes {
+		rows[r] = 1
+		slots := x.tables[h>>24].slots
+		if len(slots) == 0 {
+			continue
+		}
+		mask := uint32(len(slots) - 1)
+		for i := h & mask; slots[i] != 0; i = (i + 1) & mask {
+			if uint32(slots[i]>>32) == h && !IsJoined(uint32(slots[i])) {
+				rows[r], places[r] = uint32(slots[i]), i
+				break
+			}
+		}
+	}
+}
+
+// ReplaceAt is Replace of a row that was at a place of its table and is there still, unless rows have been removed.
+func (x *Index) ReplaceAt(h, place, row, by uint32) bool {
+	slots := x.tables[h>>24].slots
+	if int(place) < len(slots) && slots[place] == uint64(h)<<32|uint64(row) {
+		slots[place] = uint64(h)<<32 | uint64(by)
+		return true
+	}
+	return x.Replace(h, row, by)
+}

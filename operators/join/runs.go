@@ -1,0 +1,261 @@
+package join
+
+import (
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/operators/join/store"
+)
+
+// Nearly all rows are alone with their id: a prediction is the first row of it, a label finds one prediction. Runs of
+// such rows are taken many at a time, each step for all rows of the run before the next, so that the waits for memory
+// overlap and nothing is decided anew for each row. What follows is what one row after the other would do.
+
+// runOf is the end of the rows from i on that were looked at, are good and name the same model version as row i.
+func runOf(w *buffer, b *arrowio.Batch, i int) (end int) {
+	end = i + 1
+	for end < w.looked && b.Good(end) && (b.Model == nil || b.Model[end] == b.Model[i]) {
+		end++
+	}
+	return end
+}
+
+// awaitRun lets predictions of a batch wait, from i on, which was looked at, for as long as they have no label and are
+// the first rows of their ids. It returns how many.
+func awaitRun(j *Operator, b *arrowio.Batch, i int) int {
+	w := &j.w
+	room := j.cfg.MaxRows - w.n.bounded()
+	if w.onDisk() > 0 || room <= 0 || j.cfg.FeatureBytes > 0 && b.D > 0 {
+		return 0
+	}
+	end := min(runOf(w, b, i), i+room)
+	if b.Label != nil {
+		for at := i; at < end; at++ {
+			if b.Label[at] >= 0 {
+				end = at
+			}
+		}
+	}
+	placeRun(&w.memory, w.hashes[w.at(i):][:end-i])
+	n := len(w.run)
+	if n == 0 {
+		return 0
+	}
+	key, _ := b.ModelOf(i)
+	writeRun(&w.memory, b, i, w.model(key))
+	if w.columns > 0 {
+		sliceRun(w, b, i)
+	}
+	w.live += n
+	w.bytes += n * (entryBytes + 4*b.K)
+	w.n.predictions += n
+	return n
+}
+
+// placeRun puts ids of the hashes into the index, up to the first that a row may have; run is the entries they get.
+func placeRun(w *memory, hashes []uint32) {
+	w.run = w.run[:0]
+	free, next := len(w.free), len(w.entries)
+	for _, h := range hashes {
+		e := int32(next)
+		if free > 0 {
+			e = w.free[free-1]
+		}
+		if !w.index.AddNew(h, refOf(e)) {
+			break
+		}
+		if w.run = append(w.run, e); free > 0 {
+			free--
+		} else {
+			next++
+		}
+	}
+	w.free = w.free[:free]
+	w.slices = slices.Grow(w.slices, (next-len(w.entries))*w.columns)[:next*w.columns]
+	w.entries = slices.Grow(w.entries, next-len(w.entries))[:next]
+}
+
+// writeRun fills the entries of the run with the rows of a batch from i on, each the newest in arrival.
+func writeRun(w *memory, b *arrowio.Batch, i int, model int32) {
+	pool, last := w.pools.of(b.K), w.newest
+	for r, e := range w.run {
+		at, slot := i+r, pool.take(e)
+		p := &w.entries[e]
+		p.id, p.ts, p.number = b.IDs[at], b.TS[at], 0
+		p.label, p.model, p.k, p.d, p.slot = -1, model, int32(b.K), 0, slot
+		p.served, p.weight = float32(math.NaN()), 1
+		if b.Served != nil {
+			p.served = b.Served[at]
+		}
+		if b.Weight != nil {
+			p.weight = b.Weight[at]
+		}
+		p.chain, p.prev, p.next = -1, last, -1
+		p.named, p.used, p.probs, p.onDisk = false, false, b.Probs, false
+		if last >= 0 {
+			w.entries[last].next = e
+		} else {
+			w.oldest = e
+		}
+		last = e
+		copy(pool.row(slot), b.Scores[at*b.K:(at+1)*b.K])
+	}
+	w.newest = last
+}
+
+// sliceRun gives the entries of the run the slice values of the rows of a batch from i on. Values get their numbers in
+// the order of rows and then of columns.
+func sliceRun(w *buffer, b *arrowio.Batch, i int) {
+	w.dicts = slices.Grow(w.dicts[:0], w.columns)[:w.columns]
+	for c, column := range w.memory.cfg.Slices {
+		d := &w.dicts[c]
+		if d.of = slices.IndexFunc(b.Slices, func(s arrowio.SliceColumn) bool { return s.Name == column }); d.of < 0 {
+			continue
+		}
+		d.numbers = slices.Grow(d.numbers[:0], min(len(b.Slices[d.of].Values), atOnce))
+		d.numbers = d.numbers[:min(len(b.Slices[d.of].Values), atOnce)]
+		for v := range d.numbers {
+			d.numbers[v] = -1
+		}
+	}
+	for r, e := range w.run {
+		values := w.slicesOf(e)
+		for c := range values {
+			values[c] = w.dicts[c].value(w, b, i+r)
+		}
+	}
+}
+
+// dict is a slice column of a batch: its place there, -1 where there is none, and the numbers of its first values in
+// names.values, -1 where they have not been looked up.
+type dict struct {
+	of      int
+	numbers []int32
+}
+
+func (d *dict) value(w *buffer, b *arrowio.Batch, i int) int32 {
+	if d.of < 0 {
+		return -1
+	}
+	column := &b.Slices[d.of]
+	v := column.Index[i]
+	if v < 0 {
+		return -1
+	}
+	if int(v) >= len(d.numbers) {
+		return w.value(column.Values[v])
+	}
+	if d.numbers[v] < 0 {
+		d.numbers[v] = w.value(column.Values[v])
+	}
+	return d.numbers[v]
+}
+
+// meetRun joins labels of a batch from i on, which was looked at, with the predictions that wait for them in memory,
+// for as long as each has one that is alone with its id, and these are of one model version. It returns how many.
+func meetRun(j *Operator, b *arrowio.Batch, i int) (n int, err error) {
+	w := &j.w
+	first := foundAhead(&w.memory, b, i)
+	if first < 0 || w.onDisk() > 0 || w.entries[first].d > 0 {
+		return 0, nil
+	}
+	p := &w.entries[first]
+	key, named := b.ModelOf(i)
+	if named && !labelFits(key, w.models[p.model]) {
+		return 0, nil
+	}
+	gk := groupKey{model: p.model, k: int(p.k), probs: p.probs}
+	findRun(j, b, i, runOf(w, b, i), gk)
+	if n = len(w.run); n == 0 {
+		return 0, nil
+	}
+	g := groupOf(j, gk)
+	from := g.b.N
+	g.addRun(&w.memory, b, i)
+	leaveRun(&w.memory, gk.k)
+	j.joined += int64(n)
+	j.met += int64(n)
+	w.n.predictions -= n
+	if j.cfg.Remember == 0 {
+		return n, nil
+	}
+	return n, store.AddMoved(w.joined(), &store.Arrivals[arrowio.ID]{IDs: g.b.IDs[from:], TS: g.b.TS[from:],
+		Key: store.Key(w.models[gk.model])})
+}
+
+// findRun lets the rows that have joined take the places of predictions in the index, where they are to be remembered;
+// run is the predictions.
+func findRun(j *Operator, b *arrowio.Batch, i, end int, gk groupKey) {
+	w := &j.w
+	w.run = w.run[:0]
+	by, keep := w.joined().NextRef(), j.cfg.Remember > 0
+	for at := w.at(i); i < end; i, at = i+1, at+1 {
+		ref := w.refs[at]
+		if store.IsJoined(ref) {
+			return
+		}
+		e := int32(ref >> 1)
+		p := &w.entries[e]
+		switch {
+		case p.slot < 0 || p.chain >= 0 || p.model != gk.model || int(p.k) != gk.k || p.probs != gk.probs || p.d > 0,
+			p.id != b.IDs[i], uint32(b.Label[i]) >= uint32(p.k), !j.inTime(p.ts, b.TS[i]),
+			keep && !w.index.ReplaceAt(w.hashes[at], w.places[at], ref, by),
+			!keep && !w.index.Remove(w.hashes[at], ref):
+			return
+		}
+		by += 2
+		w.run = append(w.run, e)
+	}
+}
+
+// leaveRun takes the entries of the run, with k scores each, out of memory.
+func leaveRun(w *memory, k int) {
+	pool := w.pools.of(k)
+	for _, e := range w.run {
+		p := &w.entries[e]
+		if p.prev >= 0 {
+			w.entries[p.prev].next = p.next
+		} else {
+			w.oldest = p.next
+		}
+		if p.next >= 0 {
+			w.entries[p.next].prev = p.prev
+		} else {
+			w.newest = p.prev
+		}
+		pool.drop(p.slot)
+		p.slot = -1
+	}
+	w.free = append(w.free, w.run...)
+	w.live -= len(w.run)
+	w.bytes -= len(w.run) * (entryBytes + 4*k)
+}
+
+// addRun adds the entries of the run, with the labels of a batch from i on.
+func (g *builder) addRun(w *memory, labels *arrowio.Batch, i int) {
+	b, n, rows, k := &g.b, g.b.N, len(w.run), g.key.k
+	b.N += rows
+	b.LabelTS = append(b.LabelTS, labels.TS[i:i+rows]...)
+	b.Label = append(b.Label, labels.Label[i:i+rows]...)
+	b.IDs, b.TS = longer(b.IDs, rows), longer(b.TS, rows)
+	b.Served, b.Weight = longer(b.Served, rows), longer(b.Weight, rows)
+	b.Scores = longer(b.Scores, rows*k)
+	pool := w.pools.of(k)
+	for r, e := range w.run {
+		p := &w.entries[e]
+		b.IDs[n+r], b.TS[n+r], b.Served[n+r], b.Weight[n+r] = p.id, p.ts, p.served, p.weight
+		copy(b.Scores[(n+r)*k:(n+r+1)*k], pool.row(p.slot))
+	}
+	for c := range b.Slices {
+		s := &b.Slices[c]
+		s.Values = w.values
+		s.Index = longer(s.Index, rows)
+		for r, e := range w.run {
+			s.Index[n+r] = w.slices[int(e)*w.columns+c]
+		}
+	}
+}
+
+// longer is s with n elements more.
+func longer[T any](s []T, n int) []T { return slices.Grow(s, n)[:len(s)+n] }
