@@ -77,7 +77,11 @@ func (w *memory) touch() {
 			continue
 		}
 		if p := &w.entries[ref>>1]; p.slot >= 0 {
-			sum += int64(math.Float32bits(w.row(p)[0]))
+			row := w.row(p) // a short one may lie in two lines of the cache
+			sum += int64(math.Float32bits(row[0])) + int64(math.Float32bits(row[len(row)-1]))
+			if w.columns > 0 {
+				sum += int64(w.slices[int(ref>>1)*w.columns])
+			}
 		}
 	}
 	w.touched = sum // so that the reads are not left out

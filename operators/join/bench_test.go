@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -11,20 +12,23 @@ import (
 )
 
 // BenchmarkJoin is one prediction of ten classes and its label through the join where others wait: all in memory, and
-// a million ids remembered too; all on disk but the latest; and with joined ids remembered, so that every row gets to
-// disk.
+// a million ids remembered too, with labels in the order of predictions and in none; all on disk but the latest; and
+// with joined ids remembered, so that every row gets to disk.
 func BenchmarkJoin(b *testing.B) {
 	const rows = 1000
+	random := rand.New(rand.NewPCG(1, 1))
 	for _, c := range []struct {
 		name    string
 		waiting int
+		random  bool
 		cfg     Options
 	}{
-		{"memory", 100_000, Options{}},
-		{"memory 1M", 1_000_000, Options{}},
-		{"memory 1M remembered 1M", 1_000_000, Options{Config: Config{Remember: 1_000_000}}},
-		{"disk", 100_000, Options{Config: Config{MemoryBytes: 1 << 20}}},
-		{"disk remembered", 100_000, Options{Config: Config{MemoryBytes: 1 << 20, Remember: 100_000}}},
+		{"memory", 100_000, false, Options{}},
+		{"memory 1M", 1_000_000, false, Options{}},
+		{"memory 1M remembered 1M", 1_000_000, false, Options{Config: Config{Remember: 1_000_000}}},
+		{"memory 1M remembered 1M random", 1_000_000, true, Options{Config: Config{Remember: 1_000_000}}},
+		{"disk", 100_000, false, Options{Config: Config{MemoryBytes: 1 << 20}}},
+		{"disk remembered", 100_000, false, Options{Config: Config{MemoryBytes: 1 << 20, Remember: 100_000}}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			cfg, waiting := c.cfg, c.waiting
@@ -33,21 +37,35 @@ func BenchmarkJoin(b *testing.B) {
 			counts := pipeline.NewCounts()
 			j := New(cfg, host(counts))
 			predictions, labels := predictionBatch(rows, 10), labelBatch(rows)
-			process := func(batch *arrowio.Batch, at int) {
-				fillBatch(batch, at)
+			process := func(batch *arrowio.Batch) {
 				if _, err := j.Process(context.Background(), batch, func(*arrowio.Batch) (pipeline.Rejects, error) {
 					return nil, nil
 				}); err != nil {
 					b.Fatal(err)
 				}
 			}
+			var waits []arrowio.ID // of random labels
+			predict := func(at int) {
+				if fillBatch(predictions, at); c.random {
+					waits = append(waits, predictions.IDs...)
+				}
+				process(predictions)
+			}
 			for at := 0; at < waiting; at += rows {
-				process(predictions, at)
+				predict(at)
 			}
 			at := waiting
 			step := func() {
-				process(predictions, at)
-				process(labels, at-waiting)
+				predict(at)
+				fillBatch(labels, at-waiting)
+				for i := range labels.IDs {
+					if c.random {
+						last := len(waits) - 1
+						from := random.IntN(len(waits))
+						labels.IDs[i], waits[from], waits = waits[from], waits[last], waits[:last]
+					}
+				}
+				process(labels)
 				at += rows
 			}
 			for range cfg.Remember / rows {

@@ -8,22 +8,22 @@ import (
 	"github.com/plumbline/plumbline/operators/join/store"
 )
 
-// entry is a waiting prediction (label < 0) or a waiting label. It holds no pointer.
+// entry is a waiting prediction (label < 0) or a waiting label. It holds no pointer, and is one line of the processor's
+// cache.
 type entry struct {
 	id             arrowio.ID
 	ts             int64 // the prediction's, or the label's
-	number         uint64
 	label          int32
 	model          int32 // index of names.models; -1 = a label that names none
 	k, d           int32 // scores, and features that are kept with them
 	slot           int32 // of the pool of its length
 	served, weight float32
-	chain          int32 // next entry of the same id
-	prev, next     int32 // arrival order
+	chain          int32  // next entry of the same id
+	at             uint32 // of arrivals; of a copy of a row on disk, of disk.rows
 	named          bool
 	used           bool // a label that has met a prediction, and stays for further ones of its id
 	probs          bool
-	onDisk         bool // a copy of row number on disk, for as long as the row at hand takes
+	onDisk         bool // a copy of a row on disk, for as long as the row at hand takes
 }
 
 // buffer holds the waiting rows of the join: a bounded queue of entries in order of arrival, found by id. The latest
@@ -41,16 +41,16 @@ type buffer struct {
 // memory is the latest entries. Their score rows are in one slab for each length, so that a row costs no allocation
 // once the buffer has grown to its working size.
 type memory struct {
-	cfg            *Options
-	columns        int
-	entries        []entry
-	slices         []int32 // by entry and configured column, index of values; -1 = null
-	free           []int32
-	index          *store.Index // the newest entry of each id, by refOf; and what has joined
-	oldest, newest int32
-	live           int // entries in memory
-	bytes          int // of them
-	pools          pools
+	cfg     *Options
+	columns int
+	entries []entry
+	slices  []int32 // by entry and configured column, index of values; -1 = null
+	free    []int32
+	index   *store.Index // the newest entry of each id, by refOf; and what has joined
+	arrivals
+	live  int // entries in memory
+	bytes int // of them
+	pools pools
 	ahead
 	names
 }
@@ -92,7 +92,7 @@ func (w *buffer) reset(cfg *Options) {
 	index := store.NewIndex()
 	*w = buffer{cfg: cfg, log: w.log, remembered: remembered{cfg: cfg, shared: index}, disk: disk{recalled: -1},
 		memory: memory{
-			cfg: cfg, columns: len(cfg.Slices), index: index, oldest: -1, newest: -1,
+			cfg: cfg, columns: len(cfg.Slices), index: index,
 			pools: pools{by: map[int]*pool{}},
 			names: names{modelIx: map[arrowio.ModelKey]int32{}, valueIx: map[string]int32{}},
 		}}
@@ -165,7 +165,7 @@ func (w *memory) place(id arrowio.ID) int32 {
 		e = int32(len(w.entries) - 1)
 		w.slices = append(w.slices, make([]int32, w.columns)...)
 	}
-	w.entries[e] = entry{id: id, label: -1, model: -1, slot: -1, chain: -1, prev: -1, next: -1}
+	w.entries[e] = entry{id: id, label: -1, model: -1, slot: -1, chain: -1}
 	return e
 }
 
@@ -213,18 +213,6 @@ func addFirst(w *memory, id arrowio.ID, h uint32) int32 {
 	return e
 }
 
-// arrive makes an entry the newest in arrival.
-func arrive(w *memory, e int32) {
-	p := &w.entries[e]
-	p.prev, p.next = w.newest, -1
-	if w.newest >= 0 {
-		w.entries[w.newest].next = e
-	} else {
-		w.oldest = e
-	}
-	w.newest = e
-}
-
 // remove removes an entry of either tier.
 func (w *buffer) remove(e int32) {
 	p := &w.entries[e]
@@ -256,16 +244,7 @@ func (w *memory) unlink(e int32) {
 // leave takes an entry out of the order of arrival, and frees it.
 func (w *memory) leave(e int32) {
 	p := &w.entries[e]
-	if p.prev >= 0 {
-		w.entries[p.prev].next = p.next
-	} else {
-		w.oldest = p.next
-	}
-	if p.next >= 0 {
-		w.entries[p.next].prev = p.prev
-	} else {
-		w.newest = p.prev
-	}
+	w.depart(p.at)
 	w.dropScores(p)
 	w.free = append(w.free, e)
 	w.live--
@@ -294,7 +273,7 @@ func (w *buffer) serve(e int32) {
 	w.n.labels--
 	w.n.served++
 	if p.onDisk {
-		w.store.SetState(p.number, stateServed)
+		w.store.SetState(w.rows[p.at], stateServed)
 	}
 }
 
@@ -364,7 +343,7 @@ func (w *memory) scores(e int32, k, d int) []float32 {
 	p := &w.entries[e]
 	p.k, p.d = int32(k), int32(d)
 	n := w.words(p)
-	p.slot = w.pools.of(n).take(e)
+	p.slot = w.pools.of(n).take()
 	if !p.onDisk {
 		w.bytes += 4 * n
 	}
@@ -389,7 +368,7 @@ func (w *memory) compact() bool {
 	w.models, w.modelIx = nil, map[arrowio.ModelKey]int32{}
 	w.values, w.valueIx = nil, map[string]int32{}
 	w.texts = nil // by the indices of before
-	for e := w.oldest; e >= 0; e = w.entries[e].next {
+	for e := range w.inOrder {
 		p := &w.entries[e]
 		if p.model >= 0 {
 			p.model = w.model(models[p.model])

@@ -53,9 +53,9 @@ func (w *disk) onDisk() int {
 
 // spill moves the oldest entries to disk while memory holds more than it may.
 func (w *buffer) spill() error {
-	for w.cfg.MemoryBytes > 0 && w.bytes > w.cfg.MemoryBytes && w.oldest >= 0 {
+	for w.cfg.MemoryBytes > 0 && w.bytes > w.cfg.MemoryBytes && w.live > 0 {
 		w.openStore()
-		e := w.oldest
+		e := w.oldest()
 		p := &w.entries[e]
 		w.encodeRow(e, &w.spilled)
 		n, err := w.store.Append(&w.spilled)
@@ -77,7 +77,7 @@ func (w *buffer) recall(id arrowio.ID) error {
 	}
 	last := int32(-1)
 	w.rows = w.store.Candidates(id, w.rows[:0])
-	for _, n := range w.rows {
+	for at, n := range w.rows {
 		row, err := w.store.Read(n)
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func (w *buffer) recall(id arrowio.ID) error {
 		}
 		e := w.place(id)
 		p := &w.entries[e]
-		p.onDisk, p.number, p.used = true, n, w.store.StateOf(n) != stateWaiting
+		p.onDisk, p.at, p.used = true, uint32(at), w.store.StateOf(n) != stateWaiting
 		if err := w.decodeRow(e, row); err != nil {
 			return fmt.Errorf("join store: row %d: %w", n, err)
 		}
@@ -124,8 +124,9 @@ func (w *buffer) removeRecalled(e int32) {
 		}
 		w.entries[before].chain = p.chain
 	}
-	w.store.Remove(p.id, p.number)
-	w.head.known = w.head.known && w.head.n != p.number
+	n := w.rows[p.at]
+	w.store.Remove(p.id, n)
+	w.head.known = w.head.known && w.head.n != n
 	w.dropScores(p)
 	w.free = append(w.free, e)
 }
@@ -166,10 +167,10 @@ func (w *buffer) oldestOf() (ts int64, label, used, ok bool, err error) {
 		}
 		return h.ts, h.label, w.store.StateOf(h.n) != stateWaiting, true, nil
 	}
-	if w.oldest < 0 {
+	if w.live == 0 {
 		return 0, false, false, false, nil
 	}
-	p := &w.entries[w.oldest]
+	p := &w.entries[w.oldest()]
 	return p.ts, p.label >= 0, p.used, true, nil
 }
 
@@ -181,7 +182,7 @@ func (w *buffer) removeOldest() {
 		h.known = false
 		return
 	}
-	w.remove(w.oldest)
+	w.remove(w.oldest())
 }
 
 // Flags of an entry in a checkpoint and on disk.

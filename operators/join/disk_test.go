@@ -366,7 +366,7 @@ func TestFeaturesCostNothingWithoutAnArchive(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		for e := j.w.oldest; e >= 0; e = j.w.entries[e].next {
+		for e := range j.w.inOrder {
 			kept[width] += len(j.w.kept(&j.w.entries[e])) * 4
 		}
 	}

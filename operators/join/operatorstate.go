@@ -88,7 +88,7 @@ func (w *buffer) take(old *buffer, mine func(arrowio.ID) bool) error {
 		}
 	}
 	var row store.Row
-	for e := old.oldest; e >= 0; e = old.entries[e].next {
+	for e := range old.inOrder {
 		if p := &old.entries[e]; mine(p.id) {
 			old.encodeRow(e, &row)
 			if err := w.takeRow(&row, p.used); err != nil {

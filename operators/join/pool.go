@@ -38,7 +38,7 @@ type pool struct {
 	words int
 	shift int // a slab has 1<<shift rows
 	slabs [][]float32
-	owner []int32 // by slot: its entry; -1 = free
+	made  int // slots, free ones included
 	free  []int32
 }
 
@@ -54,23 +54,18 @@ func (p *pool) row(slot int32) []float32 {
 	return p.slabs[slot>>p.shift][at : at+p.words]
 }
 
-// take gives an entry a slot.
-func (p *pool) take(e int32) int32 {
+// take gives a slot.
+func (p *pool) take() int32 {
 	if n := len(p.free); n > 0 {
 		s := p.free[n-1]
 		p.free = p.free[:n-1]
-		p.owner[s] = e
 		return s
 	}
-	p.owner = append(p.owner, e)
-	slot := int32(len(p.owner) - 1)
-	if int(slot)>>p.shift == len(p.slabs) {
+	if p.made>>p.shift == len(p.slabs) {
 		p.slabs = append(p.slabs, make([]float32, p.words<<p.shift))
 	}
-	return slot
+	p.made++
+	return int32(p.made - 1)
 }
 
-func (p *pool) drop(slot int32) {
-	p.owner[slot] = -1
-	p.free = append(p.free, slot)
-}
+func (p *pool) drop(slot int32) { p.free = append(p.free, slot) }

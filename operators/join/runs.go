@@ -78,11 +78,11 @@ func placeRun(w *memory, hashes []uint32) {
 
 // writeRun fills the entries of the run with the rows of a batch from i on, each the newest in arrival.
 func writeRun(w *memory, b *arrowio.Batch, i int, model int32) {
-	pool, last := w.pools.of(b.K), w.newest
+	pool := w.pools.of(b.K)
 	for r, e := range w.run {
-		at, slot := i+r, pool.take(e)
+		at, slot := i+r, pool.take()
 		p := &w.entries[e]
-		p.id, p.ts, p.number = b.IDs[at], b.TS[at], 0
+		p.id, p.ts, p.chain = b.IDs[at], b.TS[at], -1
 		p.label, p.model, p.k, p.d, p.slot = -1, model, int32(b.K), 0, slot
 		p.served, p.weight = float32(math.NaN()), 1
 		if b.Served != nil {
@@ -91,17 +91,10 @@ func writeRun(w *memory, b *arrowio.Batch, i int, model int32) {
 		if b.Weight != nil {
 			p.weight = b.Weight[at]
 		}
-		p.chain, p.prev, p.next = -1, last, -1
 		p.named, p.used, p.probs, p.onDisk = false, false, b.Probs, false
-		if last >= 0 {
-			w.entries[last].next = e
-		} else {
-			w.oldest = e
-		}
-		last = e
+		arrive(w, e)
 		copy(pool.row(slot), b.Scores[at*b.K:(at+1)*b.K])
 	}
-	w.newest = last
 }
 
 // sliceRun gives the entries of the run the slice values of the rows of a batch from i on. Values get their numbers in
@@ -214,16 +207,7 @@ func leaveRun(w *memory, k int) {
 	pool := w.pools.of(k)
 	for _, e := range w.run {
 		p := &w.entries[e]
-		if p.prev >= 0 {
-			w.entries[p.prev].next = p.next
-		} else {
-			w.oldest = p.next
-		}
-		if p.next >= 0 {
-			w.entries[p.next].prev = p.prev
-		} else {
-			w.newest = p.prev
-		}
+		w.depart(p.at)
 		pool.drop(p.slot)
 		p.slot = -1
 	}

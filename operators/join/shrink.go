@@ -20,10 +20,10 @@ func (w *memory) shrink() {
 		w.shrinkEntries()
 	}
 	for k, p := range w.pools.by {
-		switch used := len(p.owner) - len(p.free); {
+		switch used := p.made - len(p.free); {
 		case used == 0:
 			w.pools.put(k, nil)
-		case len(p.owner) > least && 2*used < len(p.owner):
+		case p.made > least && 2*used < p.made:
 			w.pools.put(k, w.shrunk(p))
 		}
 	}
@@ -31,35 +31,34 @@ func (w *memory) shrink() {
 
 // shrinkEntries puts the entries in order of arrival, which is also that of every id's chain, the other way round.
 func (w *memory) shrinkEntries() {
-	old, values, oldest := w.entries, w.slices, w.oldest
-	for e := oldest; e >= 0; e = old[e].next { // old and new numbers must not meet
+	old, values, order := w.entries, w.slices, w.order[w.front:]
+	for e := range w.inOrder { // old and new numbers must not meet
 		w.index.Remove(w.index.Hash((*store.ID)(&old[e].id)), refOf(e))
 	}
 	w.entries = make([]entry, 0, w.live+w.live/4)
 	w.slices = make([]int32, 0, cap(w.entries)*w.columns)
 	w.free = nil
-	w.oldest, w.newest = -1, -1
-	for from := oldest; from >= 0; from = old[from].next {
+	w.arrivals = arrivals{order: make([]int32, 0, cap(w.entries))}
+	for _, from := range order {
+		if from < 0 {
+			continue
+		}
 		e := int32(len(w.entries))
 		w.entries = append(w.entries, old[from])
 		w.slices = append(w.slices, values[int(from)*w.columns:(int(from)+1)*w.columns]...)
-		p := &w.entries[e]
-		p.chain = -1
+		w.entries[e].chain = -1
 		w.link(e, false)
-		if p.slot >= 0 {
-			w.pools.of(w.words(p)).owner[p.slot] = e
-		}
 	}
 }
 
 // shrunk is a pool with the used rows of another.
 func (w *memory) shrunk(p *pool) *pool {
 	out := newPool(p.words)
-	for slot, e := range p.owner {
-		if e >= 0 {
-			to := out.take(e)
-			w.entries[e].slot = to
-			copy(out.row(to), p.row(int32(slot)))
+	for e := range w.inOrder {
+		if q := &w.entries[e]; q.slot >= 0 && w.words(q) == p.words {
+			to := out.take()
+			copy(out.row(to), p.row(q.slot))
+			q.slot = to
 		}
 	}
 	return out

@@ -17,9 +17,9 @@ import (
 
 // retained is about how many bytes entries and score rows have taken, used or not; the index is not in it.
 func (w *buffer) retained() int {
-	n := cap(w.entries)*int(unsafe.Sizeof(entry{})) + 4*(cap(w.slices)+cap(w.free))
+	n := cap(w.entries)*int(unsafe.Sizeof(entry{})) + 4*(cap(w.slices)+cap(w.free)+cap(w.order))
 	for _, p := range w.pools.by {
-		n += 4 * (len(p.slabs)*p.words<<p.shift + cap(p.owner) + cap(p.free))
+		n += 4 * (len(p.slabs)*p.words<<p.shift + cap(p.free))
 	}
 	return n
 }

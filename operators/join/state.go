@@ -20,7 +20,7 @@ func (w *buffer) AppendState(dst []byte) ([]byte, error) {
 	}
 	dst = appendColumns(dst, w.cfg.Slices)
 	dst = binenc.AppendUvarint(dst, uint64(w.live))
-	for e := w.oldest; e >= 0; e = w.entries[e].next {
+	for e := range w.inOrder {
 		dst = w.appendEntry(dst, e)
 	}
 	dst = append(dst, binenc.Flags(w.store != nil))
