@@ -43,18 +43,24 @@ func stepAccount(s *State, in *stage.Pane) (returned bool, err error) {
 		return false, nil
 	}
 	a.rest = max(0, a.rest-int64(len(in.Rows)))
-	lost, err := lostBy(&s.publisher, in.Rows)
+	x, err := lostBy(&s.publisher, in.Rows)
 	if err != nil {
 		return false, err
 	}
-	if a.lost += lost; a.lost <= accountLimit {
+	if a.lost += x.lost; a.lost <= accountLimit {
 		return false, nil
 	}
-	return giveBack(s, in)
+	return giveBack(s, in, &x)
 }
 
-// lostBy returns what rows lost that were predicted since the last return.
-func lostBy(p *publisher, rows []acc.SampleRow) (lost float64, err error) {
+// losses are those of a pane's rows that were predicted since the last return and served calibrated.
+type losses struct {
+	rows              int
+	w, lost           float64 // lost is in units of weight, of which a row has 1 at most
+	inForce, identity float64 // Σ w·NLL
+}
+
+func lostBy(p *publisher, rows []acc.SampleRow) (x losses, err error) {
 	v := p.version
 	sc, bound := stage.NewScorer(v.K), nllBound(v.K)
 	for i := range rows {
@@ -65,23 +71,26 @@ func lostBy(p *publisher, rows []acc.SampleRow) (lost float64, err error) {
 		}
 		served, err := sc.Row(f.Cal, row, bound)
 		if err != nil {
-			return 0, err
+			return x, err
 		}
 		raw, err := sc.Row(nil, row, bound)
 		if err != nil {
-			return 0, err
+			return x, err
 		}
-		unit := float64(row.W)
+		w := float64(row.W)
+		x.rows, x.w = x.rows+1, x.w+w
+		x.inForce, x.identity = x.inForce+w*served.NLL, x.identity+w*raw.NLL
 		if p.unit > 0 {
-			unit /= p.unit
+			w /= p.unit
 		}
-		lost += min(unit, 1) * (served.NLL - raw.NLL)
+		x.lost += min(w, 1) * (served.NLL - raw.NLL)
 	}
-	return lost, nil
+	return x, nil
 }
 
 // giveBack begins a new sum, and puts the identity into force if something else is.
-func giveBack(s *State, in *stage.Pane) (returned bool, err error) {
+// The pane's losses are its evidence.
+func giveBack(s *State, in *stage.Pane, x *losses) (returned bool, err error) {
 	a := &s.account
 	lost := a.lost
 	*a = account{since: in.End, returns: min(a.returns+1, mostReturns)}
@@ -102,6 +111,9 @@ func giveBack(s *State, in *stage.Pane) (returned bool, err error) {
 	identity := 0
 	d := record.Calibrator{Reason: reasonRollback, Restores: &identity, Method: "identity",
 		Outcome: fmt.Sprintf("published: rollback to the identity: %s; nothing else takes force for %d rows", why,
-			a.rest)}
+			a.rest),
+		Evidence: record.Evidence{TestRows: x.rows, TestTo: record.At(in.End),
+			NLLInForce: stage.FiniteOrZero(x.inForce / x.w), NLLNew: stage.FiniteOrZero(x.identity / x.w),
+			NLLDiff: stage.FiniteOrZero((x.identity - x.inForce) / x.w)}}
 	return true, s.putInForce(&d, calibrator.Identity{}, encoded, in.End)
 }
