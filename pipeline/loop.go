@@ -126,10 +126,11 @@ func firstDue(interval time.Duration) time.Duration {
 
 // read waits for the next record until a time; came is false where none came. io.EOF is the end of the input.
 func (l *loop) read(ctx, reading context.Context, until time.Time) (r Record, came bool, err error) {
-	wait, err := l.resume(l.deadline.of(reading, until))
+	wait, stop, err := l.resume(l.deadline.of(reading, until))
 	if err != nil {
 		return r, false, err
 	}
+	defer stop()
 	r, err = l.src.Next(wait)
 	switch {
 	case isEOF(err):
@@ -144,29 +145,29 @@ func (l *loop) read(ctx, reading context.Context, until time.Time) (r Record, ca
 	return r, true, nil
 }
 
-// resume lets a task continue with what it waited for. It ends the wait for the next record when there is a notice
-// about what else the task waits for.
-func (l *loop) resume(wait context.Context) (context.Context, error) {
+// resume lets a task continue with what it waited for. The context that it returns ends the wait for the next record
+// when there is a notice about what else the task waits for; stop releases it.
+func (l *loop) resume(until context.Context) (wait context.Context, stop func(), err error) {
 	w := l.task.Waiter
 	if w == nil {
-		return wait, nil
+		return until, func() {}, nil
 	}
 	if err := w.Resume(); err != nil {
-		return wait, fmt.Errorf("%s: %w", l.task.Name(), err)
+		return until, nil, fmt.Errorf("%s: %w", l.task.Name(), err)
 	}
 	news := w.Wake()
 	if news == nil {
-		return wait, nil
+		return until, func() {}, nil
 	}
-	wait, wake := context.WithCancel(wait)
+	wait, stop = context.WithCancel(until)
 	go func() {
-		defer wake()
 		select {
 		case <-news:
+			stop()
 		case <-wait.Done():
 		}
 	}()
-	return wait, nil
+	return wait, stop, nil
 }
 
 // deadline is a context that ends at a time. It is made anew only where the time is another: one for each record would

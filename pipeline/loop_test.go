@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -188,6 +189,49 @@ func TestSourceIsToldWhatIsShown(t *testing.T) {
 		close(store.gate)
 		if err := <-done; err != nil || !slices.Equal(src.shown, []uint64{0, 3, 4}) || len(r.task.reports) != 2 {
 			t.Errorf("%v, reported %v, %d statuses", err, src.shown, len(r.task.reports))
+		}
+	})
+}
+
+// pendingWork is work beside a task that never ends, and how many goroutines there were at most while it ran.
+type pendingWork struct {
+	wake chan struct{}
+	most int
+}
+
+func (w *pendingWork) Resume() error {
+	w.most = max(w.most, runtime.NumGoroutine())
+	return nil
+}
+func (w *pendingWork) Wake() <-chan struct{}        { return w.wake }
+func (w *pendingWork) Settle(context.Context) error { return nil }
+
+// slowly hands out a record a millisecond.
+type slowly struct{ Source }
+
+func (s slowly) Next(ctx context.Context) (Record, error) {
+	time.Sleep(time.Millisecond)
+	return s.Source.Next(ctx)
+}
+
+// TestWaitsEndWithTheirRecord: what waits for news beside a record does not outlive the record, though the work beside
+// the task takes many records' time.
+func TestWaitsEndWithTheirRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(make([]int64, 5000)...)
+		work := &pendingWork{wake: make(chan struct{})}
+		before := runtime.NumGoroutine()
+		err := Run(t.Context(), r.runner, func() (Registered, error) {
+			task, err := r.build()
+			task.Waiter = work
+			task.Prompt = func() []Message { r.task.before = nil; return nil } // never full: one wait for all records
+			return task, err
+		}, func(map[Input]int64) (Opened, error) { return Opened{Source: slowly{r.source}}, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if work.most > before+30 {
+			t.Errorf("%d goroutines at once, %d before, with %d records", work.most, before, len(r.source.values))
 		}
 	})
 }

@@ -209,9 +209,8 @@ func (t *table[K]) sorted() inOrder[K] {
 	}
 	n := len(t.keys)
 	both := make([]K, 2*n)
-	o.keys, o.at = both[:0:n], both[n:n]
+	o.keys, o.at = both[:n], both[n:]
 	if t.place != nil {
-		o.keys, o.at = both[:n], both[n:]
 		x := 0
 		for k, i := range t.place {
 			if x == n {
@@ -229,8 +228,8 @@ func (t *table[K]) sorted() inOrder[K] {
 		pairs[i] = uint64(k)<<32 | uint64(i)
 	}
 	slices.Sort(pairs)
-	for _, x := range pairs {
-		o.keys, o.at = append(o.keys, K(x>>32)), append(o.at, K(x))
+	for i, x := range pairs {
+		o.keys[i], o.at[i] = K(x>>32), K(x)
 	}
 	return o
 }

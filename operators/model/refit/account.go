@@ -9,21 +9,22 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// account counts what the rows of a version lost by being calibrated: the sum of NLL(as served) - NLL(raw scores), in
-// nats, each in [-B, B]. It is negative where calibration helps, so what helped for long is not given up for a bad
-// hour. When more than accountLimit nats are lost, the identity takes force and a new sum begins: the j-th return.
-// After it nothing else takes force for h·2^j rows, h = fresh_rows. So among any N rows, on any stream, what is
-// served loses at most
+// account counts what the sampled rows of a version lost by being calibrated: the sum of NLL(as served) - NLL(raw
+// scores), in nats, each in [-B, B]. It is negative where calibration helps, so what helped for long is not given up
+// for a bad hour. When more than accountLimit nats are lost, the identity takes force and a new sum begins: the j-th
+// return. After it nothing else takes force for h·2^j sampled rows, h = fresh_rows. So among any N sampled rows, on any
+// stream, what is served loses at most
 //
 //	log2(2 + N/h)·(c + n·B)
 //
-// nats more than the raw scores, with c = accountLimit and n rows in flight (docs/math.md, The gate of a refit).
-// Orders of people are not held back, and what a pin keeps in force is not counted.
+// nats more than the raw scores, with c = accountLimit and n sampled rows in flight (docs/math.md, The gate of a
+// refit). Rows beyond a pane's sample (sample.rows_per_cell) are not counted. Orders of people are not held back, and
+// what a pin keeps in force is not counted. The returns of a version are never forgotten.
 type account struct {
 	lost    float64 // nats, of rows predicted since the last return
 	since   int64   // event time of the last return
 	returns int     // j
-	rest    int64   // rows until something may take force again
+	rest    int64   // sampled rows until something may take force again
 }
 
 // accountLimit is c, in nats: what may be lost before the identity returns. Chosen on the streams tuned on, where at
@@ -35,6 +36,15 @@ const mostReturns = 40
 
 // resting reports whether nothing may take force but the identity.
 func (a *account) resting() bool { return a.rest > 0 }
+
+// holds says why a calibrator that is proved better may not take force; "" = it may.
+func (a *account) holds() string {
+	if !a.resting() {
+		return ""
+	}
+	return fmt.Sprintf("it may take force after %d more sampled rows, because calibration had lost too much before",
+		a.rest)
+}
 
 // stepAccount counts a pane's rows and reports whether the identity took force.
 func stepAccount(s *State, in *stage.Pane) (returned bool, err error) {
@@ -95,7 +105,8 @@ func giveBack(s *State, in *stage.Pane, x *losses) (returned bool, err error) {
 	lost := a.lost
 	*a = account{since: in.End, returns: min(a.returns+1, mostReturns)}
 	a.rest = int64(max(s.stage.cfg.FreshRows, leastTracked)) << a.returns
-	why := fmt.Sprintf("what was served lost %.1f nats more than the raw scores", lost)
+	why := fmt.Sprintf("the log loss of the calibrated scores, summed over rows, is %.1f above that of the raw scores",
+		lost)
 	if s.run.busy() {
 		if err := s.end(why, in.End); err != nil {
 			return false, err
@@ -110,8 +121,8 @@ func giveBack(s *State, in *stage.Pane, x *losses) (returned bool, err error) {
 	}
 	identity := 0
 	d := record.Calibrator{Reason: reasonRollback, Restores: &identity, Method: "identity",
-		Outcome: fmt.Sprintf("published: rollback to the identity: %s; nothing else takes force for %d rows", why,
-			a.rest),
+		Outcome: fmt.Sprintf("published: rollback to the identity: %s; nothing else takes force for %d sampled rows",
+			why, a.rest),
 		Evidence: record.Evidence{TestRows: x.rows, TestTo: record.At(in.End),
 			NLLInForce: stage.FiniteOrZero(x.inForce / x.w), NLLNew: stage.FiniteOrZero(x.identity / x.w),
 			NLLDiff: stage.FiniteOrZero((x.identity - x.inForce) / x.w)}}

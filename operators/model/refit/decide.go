@@ -26,6 +26,9 @@ func (s *State) end(why string, now int64) error {
 				return err
 			}
 		}
+		if lacks == "" {
+			lacks = s.account.holds()
+		}
 		if lacks != "" {
 			d.Outcome += "; nearest was " + c.method + ": " + lacks
 		}

@@ -1,16 +1,18 @@
 // Package refit is the stage of the model task that refits the calibrators of model versions.
 //
-// At the end of each label pane State.Step does five things for all rows of a version, in this order:
+// At the end of each label pane State.Step does six things for all rows of a version, in this order:
 //
 //  1. Online Platt scaling takes the pane's rows. Snapshots show it; it calibrates nothing.
 //  2. The account adds up what the rows lost by being calibrated. Where that is too much, the identity takes force.
 //  3. The rollback monitor tests the calibrator in force against its baselines, which are earlier calibrators and the
 //     identity. If a baseline is significantly better, it comes back into force.
-//  4. The current refit run continues. Its fits run in a Pool beside the task and are due a fixed number of label panes
+//  4. The first answer: after a large change, or a fault that healed, a map of few parameters that keeps the top class
+//     takes force within some hundred rows.
+//  5. The current refit run continues. Its fits run in a Pool beside the task and are due a fixed number of label panes
 //     after the start. Then its candidates are scored against the calibrator in force, pane by pane, on rows that they
 //     were not fitted on. A candidate is published when its e-value and its outlook both show that it is better; if a
 //     canary is configured, it goes to a share of the ids first.
-//  5. A new run begins: by period, or on an alarm once there are enough rows from after the alarm's start.
+//  6. A new run begins: by period, or on an alarm once there are enough rows from after the alarm's start.
 //
 // Then State.StepShift proposes class weights if the class shares have moved. State.Obey carries out orders of people.
 //
