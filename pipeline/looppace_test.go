@@ -110,3 +110,55 @@ func TestCheckpointDueDuringASaveIsPutOff(t *testing.T) {
 		}
 	})
 }
+
+// copiedState is copied at once, and takes its time to be encoded.
+type copiedState struct{ slowState }
+
+func (s copiedState) CopyState() func(dst []byte) ([]byte, error) {
+	now := *s.adderState
+	return slowState{&now, s.takes}.AppendState
+}
+
+// copiedAdder is a largeAdder whose state is encoded beside it.
+type copiedAdder struct{ largeAdder }
+
+func (a copiedAdder) Sections() []Section {
+	return []Section{{Name: "sum", State: copiedState{slowState{&a.state, a.takes}}}}
+}
+
+// TestRowsGoOnWhileACopyIsEncoded: what a checkpoint holds is of the moment at which it began, however many records
+// come until it is encoded, and encoding has no more than its part of the time.
+func TestRowsGoOnWhileACopyIsEncoded(t *testing.T) {
+	const takes, length = 200 * time.Millisecond, 10 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.runner.Interval = 100 * time.Millisecond
+		for range 10_000 {
+			r.source.values = append(r.source.values, 1)
+		}
+		src := &tickSource{listSource: *r.source, end: time.Now().Add(length)}
+		err := Run(t.Context(), r.runner, func() (Registered, error) {
+			task, err := r.build()
+			task.Task = copiedAdder{largeAdder{r.task, takes}}
+			return task, err
+		}, func(map[Input]int64) (Opened, error) { return Opened{Source: src}, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if least := int64(length/tick) - 10; r.task.state.sum < least {
+			t.Errorf("%d records taken, want %d or more: encoding held them up", r.task.state.sum, least)
+		}
+		if n, most := len(r.store.saved), int(length/(restShare*takes))+2; n < 4 || n > most {
+			t.Errorf("%d checkpoints, want 4 to %d", n, most)
+		}
+		for i, c := range r.store.saved {
+			var at adderState
+			if err := RestoreCheckpoint(c, []Section{{Name: "sum", State: &at}}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if at.sum != at.next {
+				t.Errorf("checkpoint %d has %d rows and goes on at %d", i, at.sum, at.next)
+			}
+		}
+	})
+}

@@ -317,9 +317,9 @@ func (s *Set) Reset() {
 // Clone returns a deep copy.
 func (s *Set) Clone() *Set {
 	d := *s
-	d.pieced, d.owed = false, false
-	if seen := settledSeen(s); seen != nil {
-		d.Seen = seen.Clone()
+	d.pieced = false
+	if s.Seen != nil {
+		d.Seen = s.Seen.Clone()
 	}
 	if s.Labelled != nil {
 		d.Labelled = s.Labelled.Clone()

@@ -83,3 +83,31 @@ func BenchmarkJoin(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkState is the state of 100,000 waiting predictions of ten classes, by row.
+func BenchmarkState(b *testing.B) {
+	const rows, waiting = 1000, 100_000
+	var cfg Options
+	cfg.Wait, cfg.MaxRows, cfg.Slices, cfg.Dir, cfg.Name = time.Hour, 1<<21, []string{"region"}, b.TempDir(), "shard"
+	j := New(cfg, host(pipeline.NewCounts()))
+	batch := predictionBatch(rows, 10)
+	for at := 0; at < waiting; at += rows {
+		fillBatch(batch, at)
+		if _, err := j.Process(b.Context(), batch, func(*arrowio.Batch) (pipeline.Rejects, error) {
+			return nil, nil
+		}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var state []byte
+	for b.Loop() {
+		var err error
+		if state, err = j.AppendState(state[:0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/waiting, "ns/row")
+	if err := j.Close(); err != nil {
+		b.Fatal(err)
+	}
+}

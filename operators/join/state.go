@@ -45,10 +45,7 @@ func (w *buffer) appendEntry(dst []byte, e int32) []byte {
 		dst = binenc.AppendVarint(dst, int64(s))
 	}
 	dst = binenc.AppendUvarint(dst, uint64(p.k))
-	for _, z := range w.row(p) {
-		dst = binenc.AppendFixed32(dst, math.Float32bits(z))
-	}
-	return w.appendFeatures(dst, p)
+	return w.appendFeatures(binenc.AppendFloats(dst, w.row(p)), p)
 }
 
 // Files are those that the latest AppendState refers to.
