@@ -111,7 +111,7 @@ func published(m pipeline.Message) (*change, error) {
 	}
 	cal, err := calibrator.Decode(c.Calibrator)
 	return &change{cal: cal, method: c.Method, reason: c.Reason,
-		back: strings.Contains(c.Outcome, "nats more than the raw scores")}, err
+		back: c.Reason == "rollback" && c.Evidence.LogENeeded == 0}, err
 }
 
 // paneSet is what a shard sends of some rows, all predicted and labelled in one pane.
