@@ -30,6 +30,8 @@ type scratch struct {
 	served   []float32
 	weight   []float32
 	model    []int32
+	keys     keyColumns
+	cols     []*wire.Column
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -39,16 +41,18 @@ type keyColumns struct{ id, ts *wire.Column }
 
 // batch decodes a record batch message.
 func (r *reader) batch(m wire.Message) error {
-	cols := make([]*wire.Column, len(r.plan.schema.Fields))
+	mem := scratches.Get().(*scratch)
+	cols := wire.Take(&mem.cols, len(r.plan.schema.Fields))
+	clear(cols)
 	n, err := r.plan.schema.Batch(m, r.plan.want, r.left, r.d.inflater, func(i int, c *wire.Column) error {
 		cols[i] = c
 		return nil
 	})
 	if err != nil || n == 0 {
+		scratches.Put(mem)
 		return err
 	}
 	r.left -= n
-	mem := scratches.Get().(*scratch)
 	b := &mem.batch
 	*b = Batch{Origin: r.origin, Kind: r.kind, N: n, mem: mem}
 	if err := r.fill(b, cols); err != nil {
@@ -68,7 +72,8 @@ func (r *reader) fill(b *Batch, cols []*wire.Column) error {
 		}
 		return cols[i]
 	}
-	b.keys = &keyColumns{id: col(p.id), ts: col(p.ts)}
+	b.mem.keys = keyColumns{id: col(p.id), ts: col(p.ts)}
+	b.keys = &b.mem.keys
 	if err := r.ids(b, col(p.id)); err != nil {
 		return err
 	}

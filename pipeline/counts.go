@@ -13,8 +13,9 @@ import (
 // Counts counts what became of the rows and messages of a shard, by name. It is part of the checkpoint, so a
 // row is counted once whatever happens. Reads may come from another goroutine.
 type Counts struct {
-	mu sync.Mutex
-	n  map[string]int64
+	mu    sync.Mutex
+	n     map[string]int64
+	names map[[2]string]string // by name and reason: names are put together once, not for each message
 }
 
 // The names of the counts; those with a reason are "name:reason".
@@ -82,7 +83,7 @@ const (
 )
 
 // NewCounts returns counts that are all zero.
-func NewCounts() *Counts { return &Counts{n: map[string]int64{}} }
+func NewCounts() *Counts { return &Counts{n: map[string]int64{}, names: map[[2]string]string{}} }
 
 // Add adds d to a count.
 func (c *Counts) Add(name string, d int64) {
@@ -107,7 +108,16 @@ func (c *Counts) Set(name string, n int64) {
 }
 
 // AddReason adds d to a count by reason.
-func (c *Counts) AddReason(name, reason string, d int64) { c.Add(name+":"+reason, d) }
+func (c *Counts) AddReason(name, reason string, d int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key, ok := c.names[[2]string{name, reason}]
+	if !ok {
+		key = name + ":" + reason
+		c.names[[2]string{strings.Clone(name), strings.Clone(reason)}] = key
+	}
+	c.n[key] += d
+}
 
 // maxByModel bounds the model versions that a count names; the others are counted as slicing's pooled values are.
 const (
@@ -117,6 +127,9 @@ const (
 
 // AddModels adds to a count by model version.
 func (c *Counts) AddModels(name string, by map[arrowio.ModelKey]int64) {
+	if len(by) == 0 {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	named := -1

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -70,16 +71,22 @@ func Caught(err *error) {
 	}
 }
 
-// guardedTake calls take with a record, and tells the guard. A panic becomes an error.
-func guardedTake(g Guard, r Record, take func() error) error {
+// taker is what a guarded record goes to.
+type taker interface {
+	Take(ctx context.Context, r Record) error
+}
+
+type takerFunc func(r Record) error
+
+func (f takerFunc) Take(_ context.Context, r Record) error { return f(r) }
+
+// guardedTake hands a record to a task, and tells the guard. A panic becomes an error.
+func guardedTake(ctx context.Context, g Guard, t taker, r *Record) error {
 	if r.Idle || r.Paused { // a notice, which cannot be skipped
-		return take()
+		return t.Take(ctx, *r)
 	}
-	g.Taking(r)
-	err := func() (err error) {
-		defer Caught(&err)
-		return take()
-	}()
+	g.Taking(*r)
+	err := caughtTake(ctx, t, r)
 	if err == nil {
 		g.Taken()
 		return nil
@@ -88,4 +95,9 @@ func guardedTake(g Guard, r Record, take func() error) error {
 		err = fmt.Errorf("%s partition %d offset %d: %w", r.Topic, r.Partition, r.Offset, p)
 	}
 	return &TakeError{Input: r.Input, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Err: err}
+}
+
+func caughtTake(ctx context.Context, t taker, r *Record) (err error) {
+	defer Caught(&err)
+	return t.Take(ctx, *r)
 }

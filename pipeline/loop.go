@@ -47,7 +47,9 @@ type loop struct {
 	failed   chan struct{} // closed when one has failed
 	journal  *takeLog      // since the last checkpoint begun; nil where the order of taking is of no account
 	prompt   *promptly
-	deadline deadline // of the wait for the next record
+	deadline deadline              // of the wait for the next record
+	at       Record                // at hand
+	over     func(why string) bool // skips it
 }
 
 // copied is a task at one moment.
@@ -68,6 +70,7 @@ func newLoop(ctx context.Context, rn Runner, t Registered, src Opened, from rest
 	if t.Order != nil {
 		l.journal = &takeLog{base: from.base, idle: t.Order.IdleInputs()}
 	}
+	l.over = func(why string) bool { return l.skip(l.at, why) }
 	of, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(ctx, func() { time.AfterFunc(lastTime, cancel) })
 	l.ctx, l.cancel = of, func() { forget(); cancel() }
@@ -171,15 +174,21 @@ func (l *loop) resume(until context.Context) (wait context.Context, stop func(),
 	if news == nil {
 		return until, func() {}, nil
 	}
-	wait, stop = context.WithCancel(until)
+	wait, stop = endedBy(until, news)
+	return wait, stop, nil
+}
+
+// endedBy returns a context that ends with another, or when there are news.
+func endedBy(parent context.Context, news <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(parent)
 	go func() {
 		select {
 		case <-news:
 			stop()
-		case <-wait.Done():
+		case <-ctx.Done():
 		}
 	}()
-	return wait, stop, nil
+	return ctx, stop
 }
 
 // deadline is a context that ends at a time. It is made anew only where the time is another: one for each record would
@@ -217,14 +226,15 @@ func (l *loop) settled(ctx context.Context) error {
 
 // take hands a record to the task and notes that it did, unless the record is one to be skipped.
 func (l *loop) take(ctx context.Context, r Record) (passed bool, err error) {
-	if l.Guard.Pass(r, func(why string) bool { return l.skip(r, why) }) {
+	l.at = r
+	if l.Guard.Pass(r, l.over) {
 		return true, nil
 	}
 	m := followed(&r)
 	if !r.Idle && !r.Paused {
 		l.Trace.Begin(&m)
 	}
-	err = guardedTake(l.Guard, r, func() error { return l.task.Take(ctx, r) })
+	err = guardedTake(ctx, l.Guard, l.task, &r)
 	if err == nil && l.task.Prompt != nil {
 		err = l.prompt.put(l.task.Prompt())
 	}

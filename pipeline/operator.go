@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -99,25 +100,57 @@ func (st *Stage) section() (s Section, ok bool) {
 		state != nil
 }
 
-// chain pushes a batch through the stages.
-func chain(ctx context.Context, stages []Stage, b *arrowio.Batch) (Rejects, error) {
-	if len(stages) == 0 {
+// line is the stages of a shard in order. What each stage emits to is made once: anew for each batch it would be a
+// third of the memory that a message of one row takes.
+type line struct {
+	stages []Stage
+	emits  []Emit          // of each stage
+	ctx    context.Context // of the call at hand
+}
+
+func newLine(stages []Stage) *line {
+	l := &line{stages: stages, emits: make([]Emit, len(stages))}
+	for i := range stages {
+		l.emits[i] = func(b *arrowio.Batch) (Rejects, error) { return l.from(i+1, b) }
+	}
+	return l
+}
+
+// from pushes a batch through stage i and those after it.
+func (l *line) from(i int, b *arrowio.Batch) (Rejects, error) {
+	if i == len(l.stages) {
 		return b.Reject, nil
 	}
-	return stages[0].Operator.Process(ctx, b, func(out *arrowio.Batch) (Rejects, error) {
-		return chain(ctx, stages[1:], out)
-	})
+	return l.stages[i].Operator.Process(l.ctx, b, l.emits[i])
+}
+
+// chain pushes a batch through the stages.
+func (l *line) chain(ctx context.Context, b *arrowio.Batch) (Rejects, error) {
+	l.ctx = ctx
+	return l.from(0, b)
 }
 
 // advance tells every stage the watermark, in order, so that what one releases reaches the next first.
-func advance(ctx context.Context, stages []Stage, wm Time) error {
-	for i := range stages {
-		rest := stages[i+1:]
-		err := stages[i].Operator.Advance(ctx, wm, func(out *arrowio.Batch) (Rejects, error) {
-			return chain(ctx, rest, out)
-		})
-		if err != nil {
+func (l *line) advance(ctx context.Context, wm Time) error {
+	l.ctx = ctx
+	for i := range l.stages {
+		if err := l.stages[i].Operator.Advance(ctx, wm, l.emits[i]); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// release has the stages emit what they hold back. wm is what the watermark is about to be.
+func (l *line) release(ctx context.Context, wm func() Time) error {
+	l.ctx = ctx
+	for i := range l.stages {
+		st := &l.stages[i]
+		if st.Release == nil {
+			continue
+		}
+		if err := st.Release(ctx, wm, l.emits[i]); err != nil {
+			return fmt.Errorf("%s: %w", st.Name, err)
 		}
 	}
 	return nil
@@ -136,9 +169,9 @@ type way struct {
 }
 
 // through pushes a batch of the record at hand through the stages.
-func (w *way) through(ctx context.Context, stages []Stage, b *arrowio.Batch) (Rejects, error) {
+func (w *way) through(ctx context.Context, l *line, b *arrowio.Batch) (Rejects, error) {
 	if !w.trace.On() && !w.trace.Awaits() {
-		return chain(ctx, stages, b)
+		return l.chain(ctx, b)
 	}
 	kind := "predictions"
 	if b.Kind == arrowio.Labels {
@@ -153,10 +186,10 @@ func (w *way) through(ctx context.Context, stages []Stage, b *arrowio.Batch) (Re
 	if b.N > 0 && b.TS != nil {
 		w.trace.Set("plumbline.event_time", Format(b.TS[0]))
 	}
-	return w.chain(ctx, stages, b)
+	return w.chain(ctx, l.stages, b)
 }
 
-// chain is the function of that name, with a span for each stage.
+// chain is line.chain, with a span for each stage.
 func (w *way) chain(ctx context.Context, stages []Stage, b *arrowio.Batch) (Rejects, error) {
 	if len(stages) == 0 {
 		return b.Reject, nil

@@ -108,6 +108,8 @@ func (o *Outbox) CopyState() func(dst []byte) ([]byte, error) {
 // AppendState appends uvarint panes partitions, each uvarint seq of the last message; u8 whether the last punctuation
 // said idle; uvarint pending messages, each uvarint partition, bytes key, bytes pane message.
 func (o *Outbox) AppendState(dst []byte) ([]byte, error) {
+	const most = 64 // bytes of a message beside its value, mostly
+	dst = slices.Grow(dst, o.bytes()+most*(len(o.pending)+1))
 	dst = binenc.AppendUvarint(dst, uint64(len(o.seq)))
 	for _, s := range o.seq {
 		dst = binenc.AppendUvarint(dst, s)

@@ -180,10 +180,10 @@ func (y *Relay) made(r Record) (ms []Message, passed bool, err error) {
 	}
 	m := followed(&r)
 	y.Trace.Begin(&m)
-	err = guardedTake(y.Guard, r, func() error {
+	err = guardedTake(context.Background(), y.Guard, takerFunc(func(r Record) error {
 		ms = y.Convert.Take(r)
 		return nil
-	})
+	}), &r)
 	for i := range ms {
 		if ms[i].Stream == StreamLogits || ms[i].Stream == StreamLabels {
 			CarryTrace(y.Trace, &ms[i])

@@ -51,6 +51,8 @@ type Shard struct {
 	rows   int64 // since the last checkpoint
 	woke   bool  // it is not idle any more, which no message says yet
 	layout layout
+	line   *line
+	soon   func() Time // what the watermark is about to be, which makes late what stages hold back
 	status atomic.Pointer[TaskStatus]
 	trace  *tracing.Lane
 }
@@ -86,6 +88,8 @@ func NewShard(spec ShardSpec) *Shard {
 	for i := range s.next {
 		s.next[i] = -1
 	}
+	s.line = newLine(s.Stages)
+	s.soon = func() Time { return max(s.Watermark.Now(), s.Watermark.next(s.PaneLength)) }
 	s.Outbox.next = s.next
 	return s
 }
@@ -118,7 +122,7 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	}
 	if r.Idle {
 		s.Watermark.Idle(r.Input)
-		if err := release(ctx, s); err != nil {
+		if err := s.line.release(ctx, s.soon); err != nil {
 			return err
 		}
 		return s.advance(ctx)
@@ -131,7 +135,7 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	if err := s.take(ctx, r); err != nil {
 		return err
 	}
-	if err := release(ctx, s); err != nil {
+	if err := s.line.release(ctx, s.soon); err != nil {
 		return err
 	}
 	s.Out.End()
@@ -196,7 +200,7 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 		if err == nil {
 			var rejects Rejects
 			s.Out.NextBatch(b.N)
-			if rejects, err = (&way{s.trace, s.PaneLength}).through(ctx, s.Stages, b); err == nil {
+			if rejects, err = (&way{s.trace, s.PaneLength}).through(ctx, s.line, b); err == nil {
 				s.Watermark.observeBatch(r.Input, src, b, rejects)
 			}
 		}
@@ -245,22 +249,6 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 	return src, fresh
 }
 
-// release has the stages of a shard emit what they hold back, before the watermark makes it late.
-func release(ctx context.Context, s *Shard) error {
-	next := func() Time { return max(s.Watermark.Now(), s.Watermark.next(s.PaneLength)) }
-	for i := range s.Stages {
-		of, rest := s.Stages[i].Release, s.Stages[i+1:]
-		if of == nil {
-			continue
-		}
-		err := of(ctx, next, func(b *arrowio.Batch) (Rejects, error) { return chain(ctx, rest, b) })
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.Stages[i].Name, err)
-		}
-	}
-	return nil
-}
-
 func (s *Shard) advance(ctx context.Context) error {
 	before := s.closed()
 	if born := s.Watermark.Clocks.born; len(born) > 0 {
@@ -277,7 +265,7 @@ func (s *Shard) advance(ctx context.Context) error {
 	s.dirty = true
 	if closed != before || len(models) > 0 {
 		wm := s.Watermark.Clocks.Least(s.PaneLength)
-		if err := advance(ctx, s.Stages, wm); err != nil {
+		if err := s.line.advance(ctx, wm); err != nil {
 			return fmt.Errorf("advance to %s: %w", Format(wm), err)
 		}
 	}
