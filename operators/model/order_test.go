@@ -258,7 +258,8 @@ func TestRollbackOfWorseCalibrator(t *testing.T) {
 		}
 		for _, d := range back {
 			e := d.Evidence
-			proved := e.LogENeeded > 0 && e.LogE >= e.LogENeeded || strings.Contains(d.Outcome, "is above that of the raw scores")
+			proved := e.LogENeeded > 0 && e.LogE >= e.LogENeeded ||
+				strings.Contains(d.Outcome, "above that of the raw scores")
 			if !d.Published || d.Restores == nil || *d.Restores != 0 || d.Revision != d.Replaces+1 || e.NLLDiff >= 0 ||
 				!proved || e.TestRows < 100 || d.DecidedAt.UnixNano() < shift {
 				t.Errorf("rollback %+v: want the identity again after the change, with its evidence", d)
