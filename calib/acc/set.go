@@ -296,6 +296,15 @@ func (s *Set) Merge(o *Set) error {
 	return nil
 }
 
+// Freeze does at once what reading the set would do first. Until rows are added to it again, a frozen set is only read
+// by AppendBinary and Clone, which may then run beside each other.
+func (s *Set) Freeze() {
+	if s.Classes != nil {
+		s.Classes.fold()
+		s.Classes.wrong.trim()
+	}
+}
+
 // Pieced reports whether the set shares memory with others that the same Decoder has decoded: that memory is not free
 // until all of them are, so it is not to be kept for the sake of its memory.
 func (s *Set) Pieced() bool { return s.pieced }

@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// stateCopy is the state at one moment. Sets of cells are in it as they are: until it is encoded, the operator changes
-// clones of them in their place.
+// stateCopy is the state at one moment. Sets of cells are in it as they are, frozen: until it is encoded, the operator
+// changes clones of them in their place.
 type stateCopy struct {
 	closed  int64
 	keys    []byte
@@ -45,6 +45,7 @@ func (s *Operator) CopyState() func(dst []byte) ([]byte, error) {
 	c.sets = make(map[*acc.Set]struct{}, len(s.cells)+len(s.late))
 	for _, cells := range c.lists {
 		for i := range cells {
+			cells[i].set.Freeze()
 			c.sets[cells[i].set] = struct{}{}
 		}
 	}

@@ -24,9 +24,12 @@ type rig struct {
 	counts *pipeline.Counts
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T) *rig { return newRigCounting(t, stats.ClassesNone) }
+
+// newRigCounting counts rows by predicted class, those of stats.Options.Classes.
+func newRigCounting(t *testing.T, classes string) *rig {
 	r := &rig{t: t, outbox: pipeline.NewOutbox(0, 1, pane, 1), counts: pipeline.NewCounts()}
-	r.op = stats.New(stats.Options{Pane: pane, Slices: []string{"region"}, MaxKeys: 10,
+	r.op = stats.New(stats.Options{Pane: pane, Slices: []string{"region"}, MaxKeys: 10, Classes: classes,
 		Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 8, SampleBytes: 1 << 16}},
 		pipeline.Host{Outbox: r.outbox, Counts: r.counts})
 	return r
@@ -195,7 +198,12 @@ func sliced(at int64, values ...string) []*arrowio.Batch {
 // TestCopyIsOfItsMoment: a copy that is encoded while the operator takes rows, pools values and hands cells out is the
 // state of before, and the operator puts out what one does that nobody copied.
 func TestCopyIsOfItsMoment(t *testing.T) {
-	r, plain := newRig(t), newRig(t)
+	for _, classes := range []string{stats.ClassesNone, stats.ClassesSlices} {
+		t.Run(classes, func(t *testing.T) { testCopy(t, newRigCounting(t, classes), newRigCounting(t, classes)) })
+	}
+}
+
+func testCopy(t *testing.T, r, plain *rig) {
 	for round := range int64(30) {
 		at := round * pane / 3
 		var first, then []*arrowio.Batch
@@ -205,7 +213,7 @@ func TestCopyIsOfItsMoment(t *testing.T) {
 		}
 		r.take(first...)
 		plain.take(first...)
-		want, err := r.op.AppendState(nil)
+		want, err := plain.op.AppendState(nil) // not of the other: to encode a set may change it
 		if err != nil {
 			t.Fatal(err)
 		}
