@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -31,12 +32,18 @@ type Replay struct {
 	offset int64
 	Shards []*pipeline.Shard
 	skips  skips
+	made   []string // folders that are not there before it
 }
 
 // NewReplay is a replay that has read nothing.
 func NewReplay(cfg config.Config, log *slog.Logger) *Replay {
 	r := &Replay{Engine: New(cfg, log)}
 	r.replaying = true
+	for _, dir := range []string{r.workDir(), cfg.Checkpoints.Dir} {
+		if _, err := os.Stat(dir); os.IsNotExist(err) {
+			r.made = append(r.made, dir)
+		}
+	}
 	return r
 }
 
@@ -63,12 +70,15 @@ func (r *Replay) Open(shards int) error {
 	return nil
 }
 
-// Close removes what the shards keep on disk.
+// Close removes what the shards keep on disk, and the folders that were made for it.
 func (r *Replay) Close() {
 	for i, s := range r.Shards {
 		if err := s.Close(); err != nil {
 			r.Log.Warn("close", "task", taskName("shard", i), "err", err)
 		}
+	}
+	for _, dir := range r.made {
+		_ = os.Remove(dir) // a folder that has something in it stays
 	}
 }
 
