@@ -18,47 +18,6 @@ type binomial struct {
 	start   float64 // (1-p)^n, inversion only
 
 	a, b, c, vr, alpha, m, hm float64 // BTRS; hm is the log of the mode's probability, up to a constant
-
-	near *ratios // spares most logarithms of BTRS where one distribution is drawn from often; nil: none
-}
-
-// ratios are the probabilities of the numbers next to the mode, relative to that of the mode, as far as they were
-// asked for. With them the draws are the same: what they leave undecided is decided by logarithms.
-type ratios struct{ up, down []float64 }
-
-const (
-	// ratiosMost bounds the numbers on a side.
-	ratiosMost = 512
-	// ratiosError bounds the relative error of a ratio: rounding of its factors, and 3e-11 of the series in
-	// stirlingTail.
-	ratiosError = 1e-8
-)
-
-// with makes d use and overwrite t.
-func (d *binomial) with(t *ratios) {
-	t.up, t.down = append(t.up[:0], 1), append(t.down[:0], 1)
-	d.near = t
-}
-
-// ratio returns P(k)/P(m) of k in [0, n]; false where it is not at hand.
-func (d *binomial) ratio(k float64) (float64, bool) {
-	t := d.near
-	if t == nil || math.Abs(k-d.m) >= ratiosMost {
-		return 0, false
-	}
-	if i := int(k - d.m); i >= 0 {
-		for j := len(t.up); j <= i; j++ {
-			x := d.m + float64(j)
-			t.up = append(t.up, t.up[j-1]*(d.r*(d.n-x+1)/x))
-		}
-		return t.up[i], true
-	}
-	i := int(d.m - k)
-	for j := len(t.down); j <= i; j++ {
-		x := d.m - float64(j)
-		t.down = append(t.down, t.down[j-1]*((x+1)/(d.r*(d.n-x))))
-	}
-	return t.down[i], true
 }
 
 func newBinomial(n int64, p float64) binomial {
@@ -122,12 +81,6 @@ func (d *binomial) reject(rng *rand.PCG) float64 {
 			continue
 		}
 		x := v * d.alpha / (d.a/(us*us) + d.b)
-		if q, ok := d.ratio(k); ok && math.Abs(x-q) > q*ratiosError {
-			if x < q {
-				return k
-			}
-			continue
-		}
 		bound := d.hm + (d.n+1)*math.Log((d.n-d.m+1)/(d.n-k+1)) +
 			(k+0.5)*math.Log(d.r*(d.n-k+1)/(k+1)) - stirlingTail(k) - stirlingTail(d.n-k)
 		if math.Log(x) <= bound {

@@ -54,16 +54,19 @@ func (b Bin) hits(p float64) (d binomial, each float64) {
 // resampleECE returns the ECEs of the resamples.
 func resampleECE(bins []Bin, total float64, resamples int, rng *rand.PCG, p func(Bin) float64) []float64 {
 	eces := make([]float64, resamples)
-	var near ratios
+	var draws inversion
 	for _, b := range bins {
 		if b.N == 0 || !(b.W > 0) {
 			continue
 		}
 		dist, scale := b.hits(p(b))
-		dist.with(&near)
+		draws.of(&dist, resamples)
 		for r := range eces {
-			eces[r] += math.Abs(dist.draw(rng)*scale-b.SumC) / total
+			eces[r] += math.Abs(draws.draw(rng)*scale - b.SumC)
 		}
+	}
+	for r := range eces {
+		eces[r] /= total
 	}
 	return eces
 }

@@ -9,15 +9,19 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
+// seedOf returns the seed of the intervals of a pane. All signals and windows share it: those that hold the same rows
+// have the same intervals.
+func seedOf(k *stage.Key, in *stage.Pane) uint64 { return k.Seed("windows", in.Index) }
+
 // metrics computes the metrics of a set's labelled rows. A new statistic needs a field of record.Metrics, set here, and
 // a row on the page.
-func (t *Stage) metrics(k *stage.Key, signal string, set *acc.Set, pane int64) (record.Metrics, error) {
+func (t *Stage) metrics(set *acc.Set, seed uint64) (record.Metrics, error) {
 	l := set.Labelled
 	m := record.Metrics{N: set.LabelledRows()}
 	if m.N == 0 {
 		return m, nil
 	}
-	if err := t.topLabel(&m, &l.MSP, k.Seed(signal, pane)); err != nil {
+	if err := t.topLabel(&m, &l.MSP, seed); err != nil {
 		return m, err
 	}
 	m.Accuracy, m.MeanConfidence = stage.Number(l.MSP.Accuracy()), stage.Number(l.MSP.MeanConfidence())
@@ -86,7 +90,7 @@ func (t *Stage) cdf(m *record.Metrics, g *acc.Grid) error {
 }
 
 // served computes the metrics of the confidences that the model served, for rows that carry them.
-func (t *Stage) served(k *stage.Key, set *acc.Set, pane int64) (*record.Metrics, error) {
+func (t *Stage) served(set *acc.Set, seed uint64) (*record.Metrics, error) {
 	if set.Labelled == nil {
 		return nil, nil
 	}
@@ -97,7 +101,7 @@ func (t *Stage) served(k *stage.Key, set *acc.Set, pane int64) (*record.Metrics,
 	}
 	m := &record.Metrics{N: n, Accuracy: stage.Number(g.Accuracy()), MeanConfidence: stage.Number(g.MeanConfidence()),
 		AURC: stage.Number(g.AURC())}
-	return m, t.topLabel(m, g, k.Seed("served", pane))
+	return m, t.topLabel(m, g, seed)
 }
 
 func lagOf(s *acc.Set) record.Lag {

@@ -55,16 +55,19 @@ func (t *Stage) snapshot(st *State, w *window, view view, in *stage.Pane) (*reco
 	}
 	s.Lag = lagOf(raw)
 	s.Lost = t.env.Lost(view.start, view.end)
-	if s.Raw, err = t.metrics(k, "raw", raw, in.Index); err != nil {
+	seed := seedOf(k, in)
+	if s.Raw, err = t.metrics(raw, seed); err != nil {
 		return nil, err
+	}
+	if s.Calibrated = s.Raw; cal != raw {
+		if s.Calibrated, err = t.metrics(cal, seed); err != nil {
+			return nil, err
+		}
 	}
 	if err := t.detail(&s.Raw, raw); err != nil {
 		return nil, err
 	}
-	if s.Calibrated, err = t.metrics(k, "calibrated", cal, in.Index); err != nil {
-		return nil, err
-	}
-	if s.Served, err = t.served(k, raw, in.Index); err != nil {
+	if s.Served, err = t.served(raw, seed); err != nil {
 		return nil, err
 	}
 	shown := &stage.Window{Rows: w.spec.Kind == "rows", Start: view.start, End: view.end, Raw: raw}
@@ -133,9 +136,9 @@ func (t *Stage) inForce(k *stage.Key, in *stage.Pane) (*record.InForce, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out.Raw, err = t.metrics(k, "since-raw", raw.AsSet(), in.Index); err != nil {
+	if out.Raw, err = t.metrics(raw.AsSet(), seedOf(k, in)); err != nil {
 		return nil, err
 	}
-	out.Calibrated, err = t.metrics(k, "since-calibrated", cal.AsSet(), in.Index)
+	out.Calibrated, err = t.metrics(cal.AsSet(), seedOf(k, in))
 	return out, err
 }
