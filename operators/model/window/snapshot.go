@@ -3,6 +3,7 @@ package window
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -15,10 +16,14 @@ import (
 // snapshots publishes the windows that are due at a pane's end.
 func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 	k := st.key
+	inForce := sync.OnceValues(func() (*record.InForce, error) { return t.inForce(k, in) }) // of all windows
 	for _, w := range st.windows {
 		var latest []byte
 		for _, view := range w.due(t, in) {
 			s, err := t.snapshot(st, w, view, in)
+			if err == nil {
+				s.InForce, err = inForce()
+			}
 			if err != nil {
 				return err
 			}
@@ -76,8 +81,7 @@ func (t *Stage) snapshot(st *State, w *window, view view, in *stage.Pane) (*reco
 			return nil, err
 		}
 	}
-	s.InForce, err = t.inForce(k, in)
-	return s, err
+	return s, nil
 }
 
 // sum adds up the parts of a window at the end of a pane. The sets are valid until summaries are used again.
