@@ -2,7 +2,6 @@ package acc
 
 import (
 	"math"
-	"slices"
 
 	"github.com/plumbline/plumbline/calib/metric"
 )
@@ -16,22 +15,28 @@ import (
 // real w, as in metric.AURC. NaN without weight.
 // Reference: Zhou et al., the finite-sample form with weights H_n - H_{n-r} on ascending rank r.
 func (g *Grid) AURC() float64 {
-	cells := slices.Collect(g.Cells())
-	slices.Reverse(cells)
+	o := g.t.sorted()
 	var u, e, total float64 // weight and wrong weight of the cells above
-	for _, c := range cells {
-		w := c.Wrong.W + c.Correct.W
+	for i := len(o.keys) - 1; i >= 0; i-- {
+		var by [2]float64 // weight by outcome
+		key := o.keys[i]
+		by[key&1] = unfix(o.nth(i)[gW])
+		if i > 0 && o.keys[i-1] == key^1 {
+			i--
+			by[0] = unfix(o.nth(i)[gW])
+		}
+		w := by[0] + by[1]
 		if w == 0 {
 			continue
 		}
-		risk := c.Wrong.W / w
+		risk := by[0] / w
 		// Σ_{i=1..w} (e + i·risk)/(u + i), with the part that depends on i apart.
 		total += w * risk
 		if d := e - u*risk; d != 0 {
 			total += d * harmonic(u, w)
 		}
 		u += w
-		e += c.Wrong.W
+		e += by[0]
 	}
 	return total / u
 }
