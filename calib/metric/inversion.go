@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 )
 
 // inversion draws many times from one binomial, exactly: a random number is looked up in the table of the distribution,
@@ -24,6 +25,9 @@ const (
 	// drawsOfDeviation is how many draws make up for the entries of one standard deviation, about 18.
 	drawsOfDeviation = 6
 )
+
+// inversions spare the memory of tables, which takes longer to allocate than to fill.
+var inversions = sync.Pool{New: func() any { return new(inversion) }}
 
 // of makes t draw from d about so many times, in the memory that it has.
 func (t *inversion) of(d *binomial, draws int) {

@@ -54,7 +54,8 @@ func (b Bin) hits(p float64) (d binomial, each float64) {
 // resampleECE returns the ECEs of the resamples.
 func resampleECE(bins []Bin, total float64, resamples int, rng *rand.PCG, p func(Bin) float64) []float64 {
 	eces := make([]float64, resamples)
-	var draws inversion
+	draws := inversions.Get().(*inversion)
+	defer inversions.Put(draws)
 	for _, b := range bins {
 		if b.N == 0 || !(b.W > 0) {
 			continue

@@ -103,6 +103,7 @@ func (d *model) solve(noise []float64) (*solution, error) {
 	c := len(d.classes)
 	s := &solution{d: noise, g: mat.NewSymDense(c, nil), b: make([]float64, c)}
 	used := make([]int, 0, c)
+	g := s.g.RawSymmetric()
 	for i, dd := range noise {
 		row := d.a[i*c : (i+1)*c]
 		used = used[:0]
@@ -113,8 +114,9 @@ func (d *model) solve(noise []float64) (*solution, error) {
 		}
 		for at, x := range used {
 			s.b[x] += row[x] * d.mu[i] / dd
+			upper, v := g.Data[x*g.Stride:x*g.Stride+c], row[x]
 			for _, y := range used[at:] {
-				s.g.SetSym(x, y, s.g.At(x, y)+row[x]*row[y]/dd)
+				upper[y] += v * row[y] / dd
 			}
 		}
 	}

@@ -181,7 +181,11 @@ func (b *inbox) take(pane, length int64) (stage.Pane, error) {
 		b.open.release(cells[p])
 		in.Cells = append(in.Cells, stage.Cell{PredictionPane: p, Set: set})
 		in.Labelled += set.LabelledRows()
-		in.Rows = append(in.Rows, set.TakeSample()...)
+		if rows := set.TakeSample(); in.Rows == nil {
+			in.Rows = rows
+		} else {
+			in.Rows = append(in.Rows, rows...)
+		}
 	}
 	slices.SortFunc(in.Rows, stage.CompareRows)
 	delete(b.pending, pane)

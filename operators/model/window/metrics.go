@@ -24,7 +24,7 @@ func (t *Stage) metrics(set *acc.Set, seed uint64) (record.Metrics, error) {
 	if err := t.topLabel(&m, &l.MSP, seed); err != nil {
 		return m, err
 	}
-	m.Accuracy, m.MeanConfidence = stage.Number(l.MSP.Accuracy()), stage.Number(l.MSP.MeanConfidence())
+	m.Accuracy, m.MeanConfidence = stage.Number(l.Scores.Accuracy()), stage.Number(l.Scores.MeanConfidence())
 	m.NLL, m.Brier = stage.Number(l.Scores.NLL()), stage.Number(l.Scores.Brier())
 	cw, cwL2 := l.ClassWise.ECE()
 	m.CWECE, m.CWECEL2 = stage.Number(cw), stage.Number(cwL2)
