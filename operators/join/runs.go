@@ -194,7 +194,7 @@ func findRun(j *Operator, b *arrowio.Batch, i, end int, gk groupKey) {
 		case p.slot < 0 || p.chain >= 0 || p.model != gk.model || int(p.k) != gk.k || p.probs != gk.probs || p.d > 0,
 			p.id != b.IDs[i], uint32(b.Label[i]) >= uint32(p.k), !j.inTime(p.ts, b.TS[i]),
 			keep && !w.index.ReplaceAt(w.hashes[at], w.places[at], ref, by),
-			!keep && !w.index.Remove(w.hashes[at], ref):
+			!keep && !w.index.RemoveAt(w.hashes[at], w.places[at], ref):
 			return
 		}
 		by += 2

@@ -46,25 +46,6 @@ func AddNew[I ~[16]byte](j *Joined, r *Arrivals[I], most int) (n int, err error)
 	return n, nil
 }
 
-// AddNew is Add, unless a row in the index has the hash: then it does nothing, and returns false.
-func (x *Index) AddNew(h, row uint32) bool {
-	t := &x.tables[h>>24]
-	if 4*(t.n+1) > 3*len(t.slots) {
-		t.resize(max(2*len(t.slots), minSlots))
-	}
-	slots := t.slots
-	mask := uint32(len(slots) - 1)
-	i := h & mask
-	for ; slots[i] != 0; i = (i + 1) & mask {
-		if uint32(slots[i]>>32) == h {
-			return false
-		}
-	}
-	slots[i] = uint64(h)<<32 | uint64(row)
-	t.n++
-	return true
-}
-
 // NextRef is the number in the index of the row that is added next; those of the rows after it are 2 more each.
 func (j *Joined) NextRef() uint32 { return refOf(j.next) }
 
@@ -90,32 +71,4 @@ func AddMoved[I ~[16]byte](j *Joined, r *Arrivals[I]) error {
 		}
 	}
 	return nil
-}
-
-// Waiting finds for each hash a row that has not joined, and its place for ReplaceAt; 1 where there is none.
-func (x *Index) Waiting(hashes, rows, places []uint32) {
-	for r, h := range hashes {
-		rows[r] = 1
-		slots := x.tables[h>>24].slots
-		if len(slots) == 0 {
-			continue
-		}
-		mask := uint32(len(slots) - 1)
-		for i := h & mask; slots[i] != 0; i = (i + 1) & mask {
-			if uint32(slots[i]>>32) == h && !IsJoined(uint32(slots[i])) {
-				rows[r], places[r] = uint32(slots[i]), i
-				break
-			}
-		}
-	}
-}
-
-// ReplaceAt is Replace of a row that was at a place of its table and is there still, unless rows have been removed.
-func (x *Index) ReplaceAt(h, place, row, by uint32) bool {
-	slots := x.tables[h>>24].slots
-	if int(place) < len(slots) && slots[place] == uint64(h)<<32|uint64(row) {
-		slots[place] = uint64(h)<<32 | uint64(by)
-		return true
-	}
-	return x.Replace(h, row, by)
 }

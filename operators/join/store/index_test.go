@@ -41,16 +41,16 @@ func TestIndexAgainstMap(t *testing.T) {
 		for i := range x.tables {
 			tab := &x.tables[i]
 			rows += tab.n
-			slots += len(tab.slots)
-			if 4*tab.n > 3*len(tab.slots) {
-				t.Errorf("table %d has %d rows in %d slots", i, tab.n, len(tab.slots))
+			slots += 8 * len(tab.lines)
+			if tab.n > 7*len(tab.lines) {
+				t.Errorf("table %d has %d rows in %d slots", i, tab.n, 8*len(tab.lines))
 			}
 		}
 		n := 0
 		for _, rs := range want {
 			n += len(rs)
 		}
-		if rows != n || slots > 8*n+256*2*minSlots {
+		if rows != n || slots > 8*n+256*2*8*minLines {
 			t.Errorf("%d rows in %d slots, want %d rows", rows, slots, n)
 		}
 	}

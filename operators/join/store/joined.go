@@ -240,10 +240,7 @@ func (j *Joined) Forget() {
 
 // Bytes are about those that the rows take in memory, the index included.
 func (j *Joined) Bytes() int {
-	n := 0
-	for i := range j.index.tables {
-		n += 8 * len(j.index.tables[i].slots)
-	}
+	n := j.index.bytes()
 	for _, b := range j.blocks {
 		n += cap(b.rows)
 	}

@@ -148,7 +148,7 @@ func TestJoinedMemory(t *testing.T) {
 		j.Forget()
 	}
 	j.index.Shrink()
-	if got := j.Bytes(); got > 256*8*minSlots {
+	if got := j.Bytes(); got > 256*lineBytes*minLines {
 		t.Errorf("%d bytes for no rows", got)
 	}
 }
