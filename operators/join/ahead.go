@@ -40,9 +40,6 @@ func look(w *buffer, b *arrowio.Batch, i int) {
 	if b.Kind == arrowio.Labels {
 		w.touch()
 	}
-	if w.met != nil && w.met.Len()+rows > w.cfg.Remember {
-		w.met.Touch(w.met.Len() + rows - w.cfg.Remember)
-	}
 }
 
 // at is the place of row i, which was looked at, among those.

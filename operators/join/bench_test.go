@@ -84,6 +84,37 @@ func BenchmarkJoin(b *testing.B) {
 	}
 }
 
+// BenchmarkInline is one prediction that comes with its label, where a million such are remembered.
+func BenchmarkInline(b *testing.B) {
+	const rows, remember = 1000, 1_000_000
+	var cfg Options
+	cfg.Wait, cfg.MaxRows, cfg.Remember, cfg.Dir, cfg.Name = time.Hour, 1<<21, remember, b.TempDir(), "shard"
+	j := New(cfg, host(pipeline.NewCounts()))
+	batch, at := predictionBatch(rows, 10), 0
+	batch.Label = make([]int32, rows)
+	step := func() {
+		fillBatch(batch, at)
+		at += rows
+		if _, err := j.Process(b.Context(), batch, func(*arrowio.Batch) (pipeline.Rejects, error) {
+			return nil, nil
+		}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for at < remember {
+		step()
+	}
+	b.ReportAllocs()
+	before := testsize.Processor(b)
+	for b.Loop() {
+		step()
+	}
+	b.ReportMetric(float64(testsize.Processor(b)-before)/float64(b.N)/rows, "cpu-ns/row")
+	if err := j.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
 // BenchmarkState is the state of 100,000 waiting predictions of ten classes, by row.
 func BenchmarkState(b *testing.B) {
 	const rows, waiting = 1000, 100_000

@@ -78,8 +78,8 @@ func rememberInline(w *buffer, b *arrowio.Batch, i int) (n int, err error) {
 
 // forget drops the oldest remembered rows beyond the bound.
 func (w *remembered) forget() {
-	for w.met != nil && w.met.Len() > w.cfg.Remember {
-		w.met.Forget()
+	if w.met != nil && w.met.Len() > w.cfg.Remember {
+		w.met.Forget(w.met.Len() - w.cfg.Remember)
 	}
 }
 
@@ -90,7 +90,7 @@ func (w *remembered) forgetBefore(ts int64) {
 		if !ok || oldest >= ts {
 			return
 		}
-		w.met.Forget()
+		w.met.Forget(1)
 	}
 }
 

@@ -27,8 +27,8 @@ func AddNew[I ~[16]byte](j *Joined, r *Arrivals[I], most int) (n int, err error)
 			b.rows = append(b.rows, id[:]...)
 			b.rows = binary.LittleEndian.AppendUint64(b.rows, uint64(r.TS[n]))
 			b.rows = binary.LittleEndian.AppendUint16(b.rows, key)
-			for j.next++; j.Len() > most; {
-				j.Forget()
+			if j.next++; j.Len() > most {
+				j.Forget(j.Len() - most)
 			}
 			if n++; n == end {
 				break

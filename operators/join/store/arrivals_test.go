@@ -27,7 +27,7 @@ func TestAddNew(t *testing.T) {
 				t.Fatal(err)
 			}
 			for one.Len() > most {
-				one.Forget()
+				one.Forget(1)
 			}
 		}
 		for len(rows.IDs) > 0 {

@@ -12,9 +12,16 @@ import (
 //
 // With n rows a lookup of an id that is not there finds a row of the same hash with probability n/2³²: that costs
 // one look at it.
+//
+// Rows that are forgotten stay until their table is full: it takes them out all at once, with no wait for memory.
 type Index struct {
 	tables  [256]table
 	seed    [2]uint64
+	rows    int    // in the tables
+	gone    int    // of them, forgotten
+	oldest  uint32 // number of the first joined row that is not forgotten
+	due     int    // rows forgotten since a table was purged for it
+	purged  uint8  // the table that is next
 	found   []uint32
 	touched uint64
 }
@@ -49,31 +56,100 @@ func (x *Index) Touch(hashes []uint32) {
 func (x *Index) Add(h, row uint32) {
 	t := &x.tables[h>>24]
 	if t.n == t.most {
-		t.resize(larger(len(t.lines)))
+		x.makeRoom(t)
 	}
 	t.put(h, row)
 	t.n++
+	x.rows++
 }
 
 // AddNew is Add, unless a row in the index has the hash: then it does nothing, and returns false.
 func (x *Index) AddNew(h, row uint32) bool {
 	t := &x.tables[h>>24]
 	if t.n == t.most {
-		t.resize(larger(len(t.lines)))
+		x.makeRoom(t)
 	}
-	l := &t.lines[t.home(h)]
-	if l.alike(h) != 0 || l.goesOn(h) {
-		if t.has(h) {
-			return false
-		}
+	at := t.home(h)
+	l := &t.lines[at]
+	if (l.alike(h) != 0 || l.goesOn(h)) && x.has(t, h) {
+		return false
 	}
-	if free := l.free(); free != 0 {
+	free := l.free()
+	if free == 0 && x.gone > 0 {
+		x.purgeLine(t, at)
+		free = l.free()
+	}
+	if free != 0 {
 		l.set(slotOf(free), h, row)
 	} else {
 		t.put(h, row)
 	}
 	t.n++
+	x.rows++
 	return true
+}
+
+// has reports whether a row in a table has the hash.
+func (x *Index) has(t *table, h uint32) bool {
+	for at, left := t.home(h), len(t.lines); left > 0; at, left = t.after(at), left-1 {
+		l := &t.lines[at]
+		for m := l.alike(h); m != 0; m &= m - 1 {
+			if s := slotOf(m); l.mids[s] == midOf(h) && !x.isGone(l.rows[s]) {
+				return true
+			}
+		}
+		if !l.goesOn(h) {
+			return false
+		}
+	}
+	return false
+}
+
+// makeRoom is for a full table.
+func (x *Index) makeRoom(t *table) {
+	if 4*x.gone > x.rows {
+		x.purge(t)
+	}
+	if 8*t.n >= 7*t.most {
+		t.resize(larger(len(t.lines)))
+	}
+}
+
+// forget notes that n joined rows are forgotten, and the number of the first that is not.
+func (x *Index) forget(n int, oldest uint32) {
+	x.gone += n
+	x.oldest = oldest
+	for x.due += n; x.due >= purgeEach; x.due -= purgeEach {
+		x.purge(&x.tables[x.purged])
+		x.purged++
+	}
+}
+
+// purgeEach is after how many forgotten rows a table is purged even if it has room: each is before the numbers of
+// forgotten rows, which are modulo 2³¹, could be taken for those of others.
+const purgeEach = 1 << 20
+
+// isGone reports whether a number is that of a forgotten row.
+func (x *Index) isGone(row uint32) bool {
+	return x.gone > 0 && IsJoined(row) && int32(row-x.oldest) < 0
+}
+
+// purge takes the forgotten rows out of a table.
+func (x *Index) purge(t *table) {
+	for at := range t.lines {
+		x.purgeLine(t, at)
+	}
+}
+
+func (x *Index) purgeLine(t *table, at int) {
+	l := &t.lines[at]
+	for m := l.used(); m != 0; m &= m - 1 {
+		if s := slotOf(m); x.isGone(l.rows[s]) {
+			t.remove(l.hash(s), at, s)
+			x.gone--
+			x.rows--
+		}
+	}
 }
 
 // Lookup returns the rows that may have the id, in no order; valid until the next call.
@@ -83,7 +159,7 @@ func (x *Index) Lookup(h uint32) []uint32 {
 	for at, left := t.home(h), len(t.lines); left > 0; at, left = t.after(at), left-1 {
 		l := &t.lines[at]
 		for m := l.alike(h); m != 0; m &= m - 1 {
-			if s := slotOf(m); l.mids[s] == midOf(h) {
+			if s := slotOf(m); l.mids[s] == midOf(h) && !x.isGone(l.rows[s]) {
 				found = append(found, l.rows[s])
 			}
 		}
@@ -146,6 +222,7 @@ func (x *Index) Remove(h, row uint32) bool {
 		return false
 	}
 	t.remove(h, at, s)
+	x.rows--
 	return true
 }
 
@@ -154,6 +231,7 @@ func (x *Index) RemoveAt(h, place, row uint32) bool {
 	t := &x.tables[h>>24]
 	if at := int(place >> 3); at < len(t.lines) && t.lines[at].is(int(place&7), h, row) {
 		t.remove(h, at, int(place&7))
+		x.rows--
 		return true
 	}
 	return x.Remove(h, row)
@@ -161,6 +239,11 @@ func (x *Index) RemoveAt(h, place, row uint32) bool {
 
 // Shrink frees memory after a burst. Removals do not shrink, because rows that leave in bursts also come in bursts.
 func (x *Index) Shrink() {
+	if 2*x.gone > x.rows {
+		for i := range x.tables {
+			x.purge(&x.tables[i])
+		}
+	}
 	for i := range x.tables {
 		t := &x.tables[i]
 		n := len(t.lines)

@@ -3,7 +3,6 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"sort"
@@ -36,7 +35,8 @@ func IsJoined(ref uint32) bool { return ref&1 == 1 }
 
 func refOf(n uint64) uint32 { return uint32(n)<<1 | 1 }
 
-const maxJoined = math.MaxInt32 // rows at a time
+// maxJoined is how many rows there are at a time: half of the numbers, so that those of forgotten rows differ.
+const maxJoined = 1 << 30
 
 // Joined remembers the ids of rows that have joined, in a queue: rows come at the end, leave at the front and never
 // change. So a full block of rows is written once, to a file that checkpoints refer to, and is read only by a restore.
@@ -50,7 +50,6 @@ type Joined struct {
 	next     uint64
 	obsolete []string // as of Store
 	found    []Met
-	hashes   []uint32
 	spare    []byte // memory of a block that is gone
 }
 
@@ -164,29 +163,17 @@ func (j *Joined) Find(id *ID) []Met {
 	return j.found
 }
 
-// Match returns the row of a number in the index, where it is one that has joined and has the id.
+// Match returns the row of a number that Lookup has found, where it is one that has joined and has the id.
 func (j *Joined) Match(ref uint32, id *ID) (met Met, ok bool) {
 	if !IsJoined(ref) {
 		return met, false
 	}
-	b, i := j.find(j.oldest + uint64((ref>>1-uint32(j.oldest))&maxJoined))
+	b, i := j.find(j.oldest + uint64((ref-refOf(j.oldest))>>1))
 	if !b.has(i, id) {
 		return met, false
 	}
 	_, met = b.row(i)
 	return met, true
-}
-
-// Touch reads what forgetting the n rows at the front will look at, as Index.Touch does.
-func (j *Joined) Touch(n int) {
-	j.hashes = j.hashes[:0]
-	for at, end := j.oldest, min(j.oldest+uint64(n), j.next); at < end; {
-		b, i := j.find(at)
-		for ; i < b.n() && at < end; i, at = i+1, at+1 {
-			j.hashes = append(j.hashes, j.index.Hash((*ID)(b.rows[i*metBytes:])))
-		}
-	}
-	j.index.Touch(j.hashes)
 }
 
 // Each calls take for every row that is remembered, in order.
@@ -216,15 +203,18 @@ func (j *Joined) Oldest() (ts int64, ok bool) {
 	return int64(binary.LittleEndian.Uint64(b.rows[int(j.oldest-b.first)*metBytes+16:])), true
 }
 
-// Forget forgets the row at the front.
-func (j *Joined) Forget() {
-	b := j.blocks[0]
-	id := (*ID)(b.rows[int(j.oldest-b.first)*metBytes:])
-	j.index.Remove(j.index.Hash(id), refOf(j.oldest))
-	j.oldest++
-	if j.oldest < b.first+uint64(b.n()) {
-		return
+// Forget forgets n rows at the front.
+func (j *Joined) Forget(n int) {
+	j.oldest += uint64(n)
+	j.index.forget(n, refOf(j.oldest))
+	for len(j.blocks) > 0 && j.oldest >= j.blocks[0].first+uint64(j.blocks[0].n()) {
+		j.dropBlock()
 	}
+}
+
+// dropBlock drops the block at the front.
+func (j *Joined) dropBlock() {
+	b := j.blocks[0]
 	j.blocks = slices.Delete(j.blocks, 0, 1)
 	if cap(b.rows) >= j.o.BlockRows*metBytes {
 		j.spare = b.rows[:0]

@@ -94,7 +94,7 @@ func TestJoinedAgainstPlain(t *testing.T) {
 				j = againJoined(t, j, o)
 			}
 			for j.Len() > most {
-				j.Forget()
+				j.Forget(1)
 				p.ids, p.rows = p.ids[1:], p.rows[1:]
 			}
 			filed = max(filed, len(j.Files()))
@@ -138,14 +138,14 @@ func TestJoinedMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		if j.Len() > n {
-			j.Forget()
+			j.Forget(1)
 		}
 	}
 	if got, want := j.Bytes(), n*50+(1<<15)*26; got > want {
 		t.Errorf("%d bytes, %.1f a row, want at most %d", got, float64(got)/n, want)
 	}
 	for j.Len() > 0 {
-		j.Forget()
+		j.Forget(1)
 	}
 	j.index.Shrink()
 	if got := j.Bytes(); got > 256*lineBytes*minLines {
@@ -168,7 +168,7 @@ func TestJoinedFilesStay(t *testing.T) {
 		t.Fatalf("%d files", len(files))
 	}
 	for range 5 {
-		j.Forget()
+		j.Forget(1)
 	}
 	if _, err := os.Stat(files[0].Path); err != nil {
 		t.Errorf("a file of the last checkpoint: %v", err)
@@ -192,7 +192,7 @@ func TestJoinedRefusesDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	j.Forget()
+	j.Forget(1)
 	state := j.AppendState(nil)
 	file, err := os.ReadFile(j.Files()[0].Path)
 	if err != nil {
@@ -291,6 +291,47 @@ func BenchmarkJoined(b *testing.B) {
 			b.Fatal("found")
 		}
 		add()
-		j.Forget()
+		j.Forget(1)
+	}
+}
+
+// TestNumbersComeAgain: where the numbers of rows pass 2³¹, what is remembered is found, and what is forgotten is not.
+func TestNumbersComeAgain(t *testing.T) {
+	const most, rows = 100, 1000
+	j := NewJoined(JoinedOptions{InMemory: true, BlockRows: 64})
+	j.oldest = 1<<31 - rows/2
+	j.next = j.oldest
+	idOf := func(n int) ID { return ID{byte(n), byte(n >> 8), 15: 1} }
+	for n := range rows {
+		id := idOf(n)
+		if err := j.Add(&id, int64(n), Key{"m", "1"}); err != nil {
+			t.Fatal(err)
+		}
+		j.Forget(max(0, j.Len()-most))
+		for back := range min(n+1, 2*most) {
+			id := idOf(n - back)
+			got := j.Find(&id)
+			if back >= most && len(got) > 0 || back < most && (len(got) != 1 || got[0].TS != int64(n-back)) {
+				t.Fatalf("row %d: of the row %d before it %v", n, back, got)
+			}
+		}
+	}
+}
+
+// TestTablesArePurged: forgotten rows are out of all tables long before 2³⁰ more have been forgotten.
+func TestTablesArePurged(t *testing.T) {
+	const rows = 5000
+	x := NewIndex()
+	for n := range uint64(rows) {
+		x.Add(x.Hash(&ID{byte(n), byte(n >> 8)}), refOf(n))
+	}
+	x.forget(rows, refOf(rows))
+	if x.rows != rows || x.gone != rows {
+		t.Fatalf("%d rows, %d gone, want %d", x.rows, x.gone, rows)
+	}
+	const more = len(x.tables) * purgeEach
+	x.forget(more, refOf(rows+uint64(more)))
+	if x.rows != 0 || x.gone != more || more > maxJoined/2 {
+		t.Errorf("%d rows, %d gone after %d more", x.rows, x.gone, more)
 	}
 }

@@ -58,6 +58,9 @@ func (l *line) is(s int, h, row uint32) bool {
 	return l.rows[s&7] == row && l.mids[s&7] == midOf(h) && l.tags>>(8*s&63)&0xff == tagOf(h)
 }
 
+// hash is what a slot has of its hash: all but the number of the table.
+func (l *line) hash(s int) uint32 { return uint32(l.mids[s])<<8 | uint32(l.tags>>(8*s&63)&0xff) }
+
 // home is the first line that may have a hash: the tag has the bits that matter least here.
 func (t *table) home(h uint32) int { return int(uint64(h&0xffffff) * uint64(len(t.lines)) >> 24) }
 
@@ -67,22 +70,6 @@ func (t *table) after(at int) int {
 		return 0
 	}
 	return at
-}
-
-// has reports whether a row has the hash.
-func (t *table) has(h uint32) bool {
-	for at, left := t.home(h), len(t.lines); left > 0; at, left = t.after(at), left-1 {
-		l := &t.lines[at]
-		for m := l.alike(h); m != 0; m &= m - 1 {
-			if s := slotOf(m); l.mids[s] == midOf(h) {
-				return true
-			}
-		}
-		if !l.goesOn(h) {
-			return false
-		}
-	}
-	return false
 }
 
 // find returns the line of a row, its slot, and the number of the line; nil where it is not there.
@@ -147,7 +134,7 @@ func (t *table) resize(n int) {
 		l := &old[i]
 		for m := l.used(); m != 0; m &= m - 1 {
 			s := slotOf(m)
-			t.put(uint32(l.mids[s])<<8|uint32(l.tags>>(8*s)&0xff), l.rows[s])
+			t.put(l.hash(s), l.rows[s])
 		}
 	}
 }
