@@ -69,12 +69,16 @@ func (w *memory) touch() {
 			sum += w.entries[ref>>1].ts
 		}
 	}
+	var pool *pool
 	for _, ref := range w.refs {
 		if store.IsJoined(ref) {
 			continue
 		}
 		if p := &w.entries[ref>>1]; p.slot >= 0 {
-			row := w.row(p) // a short one may lie in two lines of the cache
+			if words := w.words(p); pool == nil || pool.words != words {
+				pool = w.pools.of(words)
+			}
+			row := pool.row(p.slot)[:p.k] // a short one may lie in two lines of the cache
 			sum += int64(math.Float32bits(row[0])) + int64(math.Float32bits(row[len(row)-1]))
 			if w.columns > 0 {
 				sum += int64(w.slices[int(ref>>1)*w.columns])

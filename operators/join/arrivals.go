@@ -16,6 +16,16 @@ func arrive(w *memory, e int32) {
 	w.order = append(w.order, e)
 }
 
+// arriveRun makes the entries of the run the newest, and returns entry.at of the first.
+func arriveRun(w *memory) uint32 {
+	if len(w.order)+len(w.run) > cap(w.order) {
+		closeGaps(w)
+	}
+	at := w.base + uint32(len(w.order))
+	w.order = append(w.order, w.run...)
+	return at
+}
+
 // depart leaves a gap for an entry, given its place.
 func (a *arrivals) depart(place uint32) {
 	at := int(place - a.base)

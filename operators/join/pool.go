@@ -49,9 +49,17 @@ func newPool(words int) *pool {
 	return &pool{words: words, shift: bits.Len(uint(slabWords/words)|1) - 1}
 }
 
-func (p *pool) row(slot int32) []float32 {
+func (p *pool) row(slot int32) []float32 { return p.rows(slot, 1) }
+
+// rows are n rows that are one after the other in a slab.
+func (p *pool) rows(slot int32, n int) []float32 {
 	at := int(slot) & (1<<p.shift - 1) * p.words
-	return p.slabs[slot>>p.shift][at : at+p.words]
+	return p.slabs[slot>>p.shift][at : at+n*p.words]
+}
+
+// follows reports whether a slot is the n-th after another in its slab.
+func (p *pool) follows(slot, first int32, n int) bool {
+	return int(slot) == int(first)+n && slot>>p.shift == first>>p.shift
 }
 
 // take gives a slot.
@@ -66,6 +74,22 @@ func (p *pool) take() int32 {
 	}
 	p.made++
 	return int32(p.made - 1)
+}
+
+// takeRun gives one slot, and as many as follow it and are to be had, but no more than most.
+func (p *pool) takeRun(most int) (first int32, n int) {
+	first = p.take()
+	for n = 1; n < most; n++ {
+		switch free := len(p.free); {
+		case free > 0 && p.follows(p.free[free-1], first, n):
+			p.free = p.free[:free-1]
+		case free == 0 && p.follows(int32(p.made), first, n):
+			p.made++
+		default:
+			return first, n
+		}
+	}
+	return first, n
 }
 
 func (p *pool) drop(slot int32) { p.free = append(p.free, slot) }

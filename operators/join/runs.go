@@ -78,11 +78,17 @@ func placeRun(w *memory, hashes []uint32) {
 
 // writeRun fills the entries of the run with the rows of a batch from i on, each the newest in arrival.
 func writeRun(w *memory, b *arrowio.Batch, i int, model int32) {
+	arrived := arriveRun(w)
 	pool := w.pools.of(b.K)
-	for r, e := range w.run {
-		at, slot := i+r, pool.take()
-		p := &w.entries[e]
-		p.id, p.ts, p.chain = b.IDs[at], b.TS[at], -1
+	var slot int32
+	for r, left := 0, 0; r < len(w.run); r, slot, left = r+1, slot+1, left-1 {
+		at := i + r
+		if left == 0 {
+			slot, left = pool.takeRun(len(w.run) - r)
+			copy(pool.rows(slot, left), b.Scores[at*b.K:])
+		}
+		p := &w.entries[w.run[r]]
+		p.id, p.ts, p.chain, p.at = b.IDs[at], b.TS[at], -1, arrived+uint32(r)
 		p.label, p.model, p.k, p.d, p.slot = -1, model, int32(b.K), 0, slot
 		p.served, p.weight = float32(math.NaN()), 1
 		if b.Served != nil {
@@ -92,8 +98,6 @@ func writeRun(w *memory, b *arrowio.Batch, i int, model int32) {
 			p.weight = b.Weight[at]
 		}
 		p.named, p.used, p.probs, p.onDisk = false, false, b.Probs, false
-		arrive(w, e)
-		copy(pool.row(slot), b.Scores[at*b.K:(at+1)*b.K])
 	}
 }
 
@@ -103,9 +107,11 @@ func sliceRun(w *buffer, b *arrowio.Batch, i int) {
 	w.dicts = slices.Grow(w.dicts[:0], w.columns)[:w.columns]
 	for c, column := range w.memory.cfg.Slices {
 		d := &w.dicts[c]
+		d.rows = nil
 		if d.of = slices.IndexFunc(b.Slices, func(s arrowio.SliceColumn) bool { return s.Name == column }); d.of < 0 {
 			continue
 		}
+		d.rows = b.Slices[d.of].Index[i:][:len(w.run)]
 		d.numbers = slices.Grow(d.numbers[:0], min(len(b.Slices[d.of].Values), atOnce))
 		d.numbers = d.numbers[:min(len(b.Slices[d.of].Values), atOnce)]
 		for v := range d.numbers {
@@ -115,15 +121,21 @@ func sliceRun(w *buffer, b *arrowio.Batch, i int) {
 	for r, e := range w.run {
 		values := w.slicesOf(e)
 		for c := range values {
-			values[c] = w.dicts[c].value(w, b, i+r)
+			d := &w.dicts[c]
+			if r < len(d.rows) && uint(d.rows[r]) < uint(len(d.numbers)) && d.numbers[d.rows[r]] >= 0 { // nearly all
+				values[c] = d.numbers[d.rows[r]]
+			} else {
+				values[c] = d.value(w, b, i+r)
+			}
 		}
 	}
 }
 
-// dict is a slice column of a batch: its place there, -1 where there is none, and the numbers of its first values in
-// names.values, -1 where they have not been looked up.
+// dict is a slice column of a batch: its place there, -1 where there is none, its values of the run, and the numbers of
+// the first of them in names.values, -1 where they have not been looked up.
 type dict struct {
 	of      int
+	rows    []int32
 	numbers []int32
 }
 
@@ -202,16 +214,17 @@ func findRun(j *Operator, b *arrowio.Batch, i, end int, gk groupKey) {
 	}
 }
 
-// leaveRun takes the entries of the run, with k scores each, out of memory.
+// leaveRun takes the entries of the run, with k scores each, out of memory. The last is freed first, so that those who
+// come next get them in this order, and what is together in memory stays so.
 func leaveRun(w *memory, k int) {
 	pool := w.pools.of(k)
-	for _, e := range w.run {
+	for _, e := range slices.Backward(w.run) {
 		p := &w.entries[e]
 		w.depart(p.at)
 		pool.drop(p.slot)
 		p.slot = -1
+		w.free = append(w.free, e)
 	}
-	w.free = append(w.free, w.run...)
 	w.live -= len(w.run)
 	w.bytes -= len(w.run) * (entryBytes + 4*k)
 }
@@ -226,11 +239,16 @@ func (g *builder) addRun(w *memory, labels *arrowio.Batch, i int) {
 	b.Served, b.Weight = longer(b.Served, rows), longer(b.Weight, rows)
 	b.Scores = longer(b.Scores, rows*k)
 	pool := w.pools.of(k)
+	first, from := w.entries[w.run[0]].slot, 0
 	for r, e := range w.run {
 		p := &w.entries[e]
 		b.IDs[n+r], b.TS[n+r], b.Served[n+r], b.Weight[n+r] = p.id, p.ts, p.served, p.weight
-		copy(b.Scores[(n+r)*k:(n+r+1)*k], pool.row(p.slot))
+		if !pool.follows(p.slot, first, r-from) {
+			copy(b.Scores[(n+from)*k:], pool.rows(first, r-from))
+			first, from = p.slot, r
+		}
 	}
+	copy(b.Scores[(n+from)*k:], pool.rows(first, rows-from))
 	for c := range b.Slices {
 		s := &b.Slices[c]
 		s.Values = w.values
