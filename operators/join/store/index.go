@@ -107,7 +107,7 @@ func (x *Index) has(t *table, h uint32) bool {
 
 // makeRoom is for a full table.
 func (x *Index) makeRoom(t *table) {
-	if 4*x.gone > x.rows {
+	if 5*x.gone > x.rows {
 		x.purge(t)
 	}
 	if 8*t.n >= 7*t.most {

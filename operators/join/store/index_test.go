@@ -42,7 +42,7 @@ func TestIndexAgainstMap(t *testing.T) {
 			tab := &x.tables[i]
 			rows += tab.n
 			slots += 8 * len(tab.lines)
-			if tab.n > 7*len(tab.lines) {
+			if tab.n > tab.most {
 				t.Errorf("table %d has %d rows in %d slots", i, tab.n, 8*len(tab.lines))
 			}
 		}

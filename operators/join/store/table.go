@@ -125,11 +125,12 @@ func larger(n int) int {
 	return n / 3 * 4
 }
 
-// resize moves the rows to another number of lines, of which an eighth stays free. Both are in the order of hashes, so
+// resize moves the rows to another number of lines, with room for five rows each: few of such lines are full, and a row
+// that finds its line full is one more wait for memory whenever it is looked for. Both are in the order of hashes, so
 // memory is read and written from one end to the other.
 func (t *table) resize(n int) {
 	old := t.lines
-	t.lines, t.most = make([]line, n), 7*n
+	t.lines, t.most = make([]line, n), 5*n
 	for i := range old {
 		l := &old[i]
 		for m := l.used(); m != 0; m &= m - 1 {
