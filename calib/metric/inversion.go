@@ -62,20 +62,25 @@ func (t *inversion) of(d *binomial, draws int) {
 	}
 }
 
-// draw returns one variate as a float64 integer in [0, n].
-func (t *inversion) draw(rng *rand.PCG) float64 {
-	last := len(t.upTo) - 1
-	if last < 0 {
-		return t.d.draw(rng)
+// draw fills dst with variates, float64 integers in [0, n].
+func (t *inversion) draw(dst []float64, rng *rand.PCG) {
+	if len(t.upTo) == 0 {
+		for r := range dst {
+			dst[r] = t.d.draw(rng)
+		}
+		return
 	}
-	u := uniform(rng)
-	i := int(t.guide[int(u*float64(len(t.guide)))])
-	for v := u * t.upTo[last]; i < last && t.upTo[i] <= v; {
-		i++
-	}
-	x := t.first + float64(i)
+	upTo := t.upTo[:len(t.upTo)-1]
+	all, entries, first, each := t.upTo[len(upTo)], float64(len(t.guide)), t.first, 1.
 	if t.d.mirror {
-		return t.d.n - x
+		first, each = t.d.n-t.first, -1
 	}
-	return x
+	for r := range dst {
+		u := uniform(rng)
+		i, v := int(t.guide[int(u*entries)]), u*all
+		for i < len(upTo) && upTo[i] <= v {
+			i++
+		}
+		dst[r] = first + each*float64(i)
+	}
 }

@@ -53,7 +53,7 @@ func (b Bin) hits(p float64) (d binomial, each float64) {
 
 // resampleECE returns the ECEs of the resamples.
 func resampleECE(bins []Bin, total float64, resamples int, rng *rand.PCG, p func(Bin) float64) []float64 {
-	eces := make([]float64, resamples)
+	eces, hits := make([]float64, resamples), make([]float64, resamples)
 	draws := inversions.Get().(*inversion)
 	defer inversions.Put(draws)
 	for _, b := range bins {
@@ -62,8 +62,9 @@ func resampleECE(bins []Bin, total float64, resamples int, rng *rand.PCG, p func
 		}
 		dist, scale := b.hits(p(b))
 		draws.of(&dist, resamples)
-		for r := range eces {
-			eces[r] += math.Abs(draws.draw(rng)*scale - b.SumC)
+		draws.draw(hits, rng)
+		for r, h := range hits {
+			eces[r] += math.Abs(h*scale - b.SumC)
 		}
 	}
 	for r := range eces {
