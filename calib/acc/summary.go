@@ -78,8 +78,8 @@ func (s *Summary) Reshape(cfg Config, fine bool) error {
 		return err
 	}
 	n.seen, n.scratch, n.columns, n.cells = s.seen, s.scratch, s.columns, s.cells
-	n.labelled.sums, n.labelled.used, n.labelled.shown = s.labelled.sums, s.labelled.used, s.labelled.shown
-	n.served.sums, n.served.used, n.served.shown = s.served.sums, s.served.used, s.served.shown
+	n.labelled.sums, n.labelled.used = s.labelled.sums, s.labelled.used
+	n.served.sums, n.served.used = s.served.sums, s.served.used
 	*s = *n
 	return nil
 }
@@ -297,8 +297,6 @@ type summaryGrid struct {
 	// Where cells have parts, Σ w·c is by part and outcome.
 	parts *[cellCount]uint16
 	conf  []int64
-
-	shown table[uint16] // of the grid that was asked for last
 }
 
 // divide divides the cells of an empty grid into parts.
@@ -375,9 +373,13 @@ func (g *summaryGrid) group() {
 	}
 }
 
-// grid returns the sums as a grid, Σ w·c of a part at its first cell. It is valid until the next.
+// grid returns the sums as a grid, Σ w·c of a part at its first cell.
 func (g *summaryGrid) grid() Grid {
-	t := table[uint16]{space: gridKeys, keys: g.shown.keys[:0], ents: g.shown.ents[:0]}
+	n := 0
+	for _, word := range g.used {
+		n += bits.OnesCount64(word)
+	}
+	t := table[uint16]{space: gridKeys, keys: make([]uint16, 0, n), ents: make([]entry, 0, n)}
 	last := noParts
 	for key := range g.keys {
 		e := g.sums[key]
@@ -389,7 +391,6 @@ func (g *summaryGrid) grid() Grid {
 		}
 		t.keys, t.ents = append(t.keys, key), append(t.ents, e)
 	}
-	g.shown = t
 	return Grid{t: t, n: g.n, w: g.w}
 }
 
