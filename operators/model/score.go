@@ -65,6 +65,10 @@ func (t *stepper) addSince(k *keyState, rows []*acc.SampleRow, scored stage.Scor
 	if f := t.version.Newest(); k.Since.Revision != f.Revision {
 		k.Since = stage.SinceInForce{Revision: f.Revision}
 	}
+	var calibrated []*acc.Set
+	for _, pane := range slices.Sorted(maps.Keys(scored)) { // full sums refuse the last ones
+		calibrated = append(calibrated, scored[pane])
+	}
 	raw, err := t.env.NewSums(k.K)
 	if err == nil {
 		err = t.env.AddRaw(raw, rows)
@@ -75,7 +79,7 @@ func (t *stepper) addSince(k *keyState, rows []*acc.SampleRow, scored stage.Scor
 	for _, to := range []struct {
 		sums *acc.Packed
 		sets []*acc.Set
-	}{{&k.Since.Raw, []*acc.Set{raw}}, {&k.Since.Calibrated, slices.Collect(maps.Values(scored))}} {
+	}{{&k.Since.Raw, []*acc.Set{raw}}, {&k.Since.Calibrated, calibrated}} {
 		sums, _, err := t.env.Summaries(k.K)
 		if err != nil {
 			return err
