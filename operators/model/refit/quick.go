@@ -463,7 +463,8 @@ type quickAnswer struct {
 
 // newAnswer fits a first answer to rows. It returns nil where that is not likely to gain on later rows: where it breaks
 // the bounds of the configuration on the rows since a change, gains less than so many nats on those of the fit, which
-// are of all classes, or may lose in the next run of a class.
+// are of all classes, or may lose in the next run of a class. A mixture takes force where the temperature alone gains
+// so much too, or where a mixture is in force: that is beyond any temperature, and must be refined by its like.
 func newAnswer(s *State, at []int, since int64, nats float64) (*quickAnswer, error) {
 	cfg, k := &s.stage.cfg, s.whole()
 	fit := rowsAt(k, at)
@@ -473,8 +474,11 @@ func newAnswer(s *State, at []int, since int64, nats float64) (*quickAnswer, err
 		return nil, err
 	}
 	s.quick.fits.add(len(fit))
-	if ok, err := gains(s, t, at, nats); err != nil || !ok {
-		return nil, err
+	_, mixed := inForce(s.version).(*calibrator.Ensemble)
+	if !mixed {
+		if ok, err := gains(s, t, at, nats); err != nil || !ok {
+			return nil, err
+		}
 	}
 	a := &quickAnswer{fit: fit, t: t}
 	cal, err := mapOf(t, fit, k.K, cfg)
@@ -487,7 +491,7 @@ func newAnswer(s *State, at []int, since int64, nats float64) (*quickAnswer, err
 	if a.cal, err = calibrator.Decode(a.encoded); err != nil {
 		return nil, err
 	}
-	if cal != calibrator.Calibrator(t) {
+	if mixed || cal != calibrator.Calibrator(t) {
 		if ok, err := gains(s, a.cal, at, nats); err != nil || !ok {
 			return nil, err
 		}

@@ -22,8 +22,13 @@ const quickPane = 50 // rows of a pane in the tests of the first answer
 // stepQuickly passes rows to stepQuick, pane by pane, and returns after how many of them it published; 0 = never.
 func (f *fixture) stepQuickly(seed uint64, n int, sharpness float64) int {
 	f.t.Helper()
-	start := batchtest.Start + f.key.Labelled*second
-	rows := sample(batchtest.Rows(seed, batchtest.Options{N: n, Sharpness: sharpness, Start: start}))
+	return f.stepWith(sample(batchtest.Rows(seed, batchtest.Options{N: n, Sharpness: sharpness})))
+}
+
+// stepWith is stepQuickly with given rows, which are predicted a second apart.
+func (f *fixture) stepWith(rows []acc.SampleRow) int {
+	f.t.Helper()
+	start, n := batchtest.Start+f.key.Labelled*second, len(rows)
 	for i := 0; i < n; i += quickPane {
 		pane := rows[i : i+quickPane]
 		for j := range pane {
@@ -74,6 +79,43 @@ func TestFirstAnswer(t *testing.T) {
 	if since := (x.changes.latest() - healed) / second; since < -150 || since > 300 {
 		t.Errorf("later refits begin %d rows after the change", since)
 	}
+}
+
+// TestMixtureIsRefined: where labels become wrong, the first mixture is of few rows, some of them from before. It is
+// refined when its rows have doubled, although no temperature gains over it.
+func TestMixtureIsRefined(t *testing.T) {
+	t.Parallel()
+	const k, wrong, sharp = 4, .3, 4
+	cfg := testConfig()
+	cfg.Method = methodAuto
+	x, r, first := newFixture(t, cfg, k), rand.New(rand.NewPCG(7, 7)), 0.
+	for pane := range uint64(80) {
+		rows := sample(batchtest.Rows(211+pane, batchtest.Options{N: quickPane, Sharpness: sharp}))
+		for i := range rows {
+			for j := range rows[i].Z {
+				rows[i].Z[j] *= sharp
+			}
+			if pane >= 20 && r.Float64() < wrong {
+				rows[i].Y = (rows[i].Y + 1 + r.Int32N(k-1)) % k
+			}
+		}
+		if x.stepWith(rows) > 0 && first == 0 {
+			first = uniform(x.version.Newest().Cal)
+		}
+	}
+	// The label is another one with probability w_3(k-1)/k.
+	want := wrong * k / (k - 1.)
+	if last := uniform(x.version.Newest().Cal); math.Abs(last-want) > .04 || first == 0 || first == last {
+		t.Errorf("after 3,000 rows the weight of the constant is %.3f, first it was %.3f; want %.3f", last, first, want)
+	}
+}
+
+// uniform is the weight of the constant in a mixture; 0 = it is none.
+func uniform(cal calibrator.Calibrator) float64 {
+	if m, ok := cal.(*calibrator.Ensemble); ok {
+		return m.Weights()[2]
+	}
+	return 0
 }
 
 // TestNoFirstAnswer: nothing takes force by itself where it must be served to nobody, or to few, first, where another
