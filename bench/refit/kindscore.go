@@ -143,6 +143,7 @@ type firstResult struct {
 	kind   string
 	scores []kindScore
 	lost   toRaw
+	day    []verdict // of the rows of the day after each publication of plumbline
 }
 
 // windowOfFirst is the length of the windows of the mean ECE.
@@ -174,7 +175,7 @@ func (f *first) measure(s *stream, verbose bool) (firstResult, error) {
 		out.scores = append(out.scores, kindScore{windowedECE(conf, hit), mean1(nll), f.half(s, changes)})
 	}
 	add(ours)
-	out.lost = lost(s, ours)
+	out.lost, out.day = lost(s, ours), judge(s, ours, dayRows, byNLL)
 	for _, every := range []int{1000, 2000, weekRows} {
 		c, err := everyRows(s, every)
 		if err != nil {
@@ -340,6 +341,17 @@ func renderFirst(title string, all []firstResult) string {
 	table("", "%.4f", func(s kindScore) float64 { return s.ece }, mean1)
 	table(": NLL", "%.4f", func(s kindScore) float64 { return s.nll }, mean1)
 	table(": median rows to half of the raw ECE", "%.0f", func(s kindScore) float64 { return s.half }, median)
+	fmt.Fprint(&b, "| plumbline: published, and of these hurt |")
+	for _, k := range kinds {
+		published, hurt := 0, 0
+		for _, r := range byKind[k] {
+			for _, v := range r.day {
+				published, hurt = published+1, hurt+step(v.hurt())
+			}
+		}
+		fmt.Fprintf(&b, " %d, %d |", published, hurt)
+	}
+	fmt.Fprintln(&b)
 	best, kept, near, most := 0, 0, 0, toRaw{}
 	for _, r := range all {
 		most.add(r.lost)
