@@ -296,9 +296,9 @@ func (s *Set) Merge(o *Set) error {
 	return nil
 }
 
-// Freeze does at once what reading the set would do first. Until rows are added to it again, a frozen set is only read
-// by AppendBinary and Clone, which may then run beside each other.
-func (s *Set) Freeze() {
+// Freeze does at once what reading a set would do first. Until rows are added to it again, a frozen set is only read by
+// AppendBinary and Clone, which may then run beside each other.
+func Freeze(s *Set) {
 	if s.Classes != nil {
 		s.Classes.fold()
 		s.Classes.wrong.trim()

@@ -36,9 +36,9 @@ const (
 	processBytes  = 40e6 // without a task
 	garbage       = 2.0  // resident by in use, at GOGC=100
 	waitingMemory = 120.0
-	waitingIndex  = 26.0 // of a row on disk
+	waitingIndex  = 28.0 // of a row on disk
 	waitingDisk   = 40.0
-	rememberBytes = 45.0
+	rememberBytes = 50.0
 	outputBytes   = 32 << 20 // of a shard, before a checkpoint
 	taskBytes     = 3.7e6    // of a model task
 	keyBytes      = 0.04e6

@@ -27,7 +27,7 @@ type Config struct {
 	// Directory for those on disk, of no use after a restart. Empty: work in checkpoints.dir; where that is on a
 	// network, name a local directory.
 	Dir string `yaml:"dir"`
-	// Labelled rows of a shard whose ids are known until join.wait is over (45 bytes each). Repeats of them and further
+	// Labelled rows of a shard whose ids are known until join.wait is over (50 bytes each). Repeats of them and further
 	// labels are counted and change nothing. 0: a repeat counts as new.
 	Remember int `yaml:"remember" default:"1_000_000" min:"0" max:"1_000_000_000"`
 }

@@ -45,7 +45,7 @@ func (s *Operator) CopyState() func(dst []byte) ([]byte, error) {
 	c.sets = make(map[*acc.Set]struct{}, len(s.cells)+len(s.late))
 	for _, cells := range c.lists {
 		for i := range cells {
-			cells[i].set.Freeze()
+			acc.Freeze(cells[i].set)
 			c.sets[cells[i].set] = struct{}{}
 		}
 	}
