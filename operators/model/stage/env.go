@@ -52,7 +52,8 @@ func (e *Env) Summaries(k int) (raw, calibrated *acc.Summary, err error) {
 	return &e.raw, &e.calibrated, nil
 }
 
-// rawRows is how many rows AddRaw takes at a time: more save no time, and the memory stays.
+// rawRows is how many rows AddRaw takes at a time, fewer where they have many classes: more save no time, and the
+// memory stays.
 const rawRows = 64
 
 // AddRaw adds labelled rows of K classes to sums: the same numbers as those of Scorer.Add without a calibrator, for a
@@ -62,8 +63,9 @@ func (e *Env) AddRaw(set *acc.Set, rows []*acc.SampleRow) error {
 	if e.blockK != k {
 		e.block, e.blockK = acc.NewBlock(k), k
 	}
-	all := make([]int32, 0, rawRows)
-	for part := range slices.Chunk(rows, rawRows) {
+	most := min(rawRows, acc.BlockRows(k))
+	all := make([]int32, 0, most)
+	for part := range slices.Chunk(rows, most) {
 		e.scores, all = e.scores[:0], all[:0]
 		for _, row := range part {
 			e.scores = append(e.scores, row.Z...)
