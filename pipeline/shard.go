@@ -51,7 +51,7 @@ type Shard struct {
 	rows   int64 // since the last checkpoint
 	woke   bool  // it is not idle any more, which no message says yet
 	layout layout
-	line   *line
+	line   *line       // of Stages; nil before the first record
 	soon   func() Time // what the watermark is about to be, which makes late what stages hold back
 	status atomic.Pointer[TaskStatus]
 	trace  *tracing.Lane
@@ -88,10 +88,16 @@ func NewShard(spec ShardSpec) *Shard {
 	for i := range s.next {
 		s.next[i] = -1
 	}
-	s.line = newLine(s.Stages)
 	s.soon = func() Time { return max(s.Watermark.Now(), s.Watermark.next(s.PaneLength)) }
 	s.Outbox.next = s.next
 	return s
+}
+
+func lineOf(s *Shard) *line {
+	if s.line == nil {
+		s.line = newLine(s.Stages)
+	}
+	return s.line
 }
 
 // Follow has a shard tell a lane where its records are.
@@ -122,7 +128,7 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	}
 	if r.Idle {
 		s.Watermark.Idle(r.Input)
-		if err := s.line.release(ctx, s.soon); err != nil {
+		if err := lineOf(s).release(ctx, s.soon); err != nil {
 			return err
 		}
 		return s.advance(ctx)
@@ -135,7 +141,7 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	if err := s.take(ctx, r); err != nil {
 		return err
 	}
-	if err := s.line.release(ctx, s.soon); err != nil {
+	if err := lineOf(s).release(ctx, s.soon); err != nil {
 		return err
 	}
 	s.Out.End()
@@ -200,7 +206,7 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 		if err == nil {
 			var rejects Rejects
 			s.Out.NextBatch(b.N)
-			if rejects, err = (&way{s.trace, s.PaneLength}).through(ctx, s.line, b); err == nil {
+			if rejects, err = (&way{s.trace, s.PaneLength}).through(ctx, lineOf(s), b); err == nil {
 				s.Watermark.observeBatch(r.Input, src, b, rejects)
 			}
 		}
@@ -265,7 +271,7 @@ func (s *Shard) advance(ctx context.Context) error {
 	s.dirty = true
 	if closed != before || len(models) > 0 {
 		wm := s.Watermark.Clocks.Least(s.PaneLength)
-		if err := s.line.advance(ctx, wm); err != nil {
+		if err := lineOf(s).advance(ctx, wm); err != nil {
 			return fmt.Errorf("advance to %s: %w", Format(wm), err)
 		}
 	}
