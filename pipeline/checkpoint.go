@@ -128,74 +128,27 @@ func (s *Section) restore(c *contents, fetch Fetch) error {
 
 // EncodeCheckpoint writes magic, version, the sections, each with its version and CRC32C, and the names and sizes of
 // the files that they refer to, then the CRC32C of the whole.
-func EncodeCheckpoint(sections []Section) (Checkpoint, error) {
-	m, err := copySections(sections, 0)
-	if err != nil {
-		return Checkpoint{}, err
-	}
-	return m.encode(0)
-}
+func EncodeCheckpoint(sections []Section) (Checkpoint, error) { return encodeCheckpoint(sections, 0) }
 
-// moment is a task's state at one moment, to be encoded beside the task.
-type moment struct {
-	parts   []part
-	encoded []byte // of the states that are no Copier
-	files   []File
-}
-
-// part is a section at a moment: it is encoded already, or a copy encodes it.
-type part struct {
-	name     string
-	version  byte
-	from, to int // of encoded
-	copied   func(dst []byte) ([]byte, error)
-}
-
-// copySections copies what is to be encoded. size is what is expected of the states that are encoded at once, so that
-// nothing is copied to larger memory again and again.
-func copySections(sections []Section, size int) (*moment, error) {
-	m := &moment{parts: make([]part, len(sections)), encoded: make([]byte, 0, size)}
-	for i := range sections {
-		s, p := &sections[i], &m.parts[i]
-		p.name, p.version = s.Name, s.Version
-		if c, ok := s.State.(Copier); ok {
-			p.copied = c.CopyState()
-		} else {
-			var err error
-			p.from = len(m.encoded)
-			if m.encoded, err = s.State.AppendState(m.encoded); err != nil {
-				return nil, fmt.Errorf("encode state of %s: %w", s.Name, err)
-			}
-			p.to = len(m.encoded)
-		}
-		if s.Files != nil {
-			m.files = append(m.files, s.Files.Files()...)
-		}
-	}
-	return m, nil
-}
-
-// encode is the rest of EncodeCheckpoint; size is what is expected of the whole.
-func (m *moment) encode(size int) (Checkpoint, error) {
-	c := Checkpoint{Files: m.files}
+// encodeCheckpoint is EncodeCheckpoint with the size that is expected, so that nothing is copied to larger memory again
+// and again.
+func encodeCheckpoint(sections []Section, size int) (Checkpoint, error) {
+	var c Checkpoint
 	dst := append(make([]byte, 0, size), checkpointMagic...)
 	dst = append(dst, checkpointVersion)
-	dst = binenc.AppendUvarint(dst, uint64(len(m.parts)))
-	for i := range m.parts {
-		p := &m.parts[i]
-		dst = append(binenc.AppendString(dst, p.name), p.version)
+	dst = binenc.AppendUvarint(dst, uint64(len(sections)))
+	for _, s := range sections {
+		var err error
+		dst = append(binenc.AppendString(dst, s.Name), s.Version)
 		from := len(dst)
-		if p.copied == nil {
-			dst = binenc.AppendBytes(dst, m.encoded[p.from:p.to])
-		} else {
-			var err error
-			if dst, err = binenc.AppendBlock(dst, p.copied); err != nil {
-				return c, fmt.Errorf("encode state of %s: %w", p.name, err)
-			}
-			p.copied = nil // what it holds is garbage
+		if dst, err = binenc.AppendBlock(dst, s.State.AppendState); err != nil {
+			return c, fmt.Errorf("encode state of %s: %w", s.Name, err)
 		}
 		_, n := binary.Uvarint(dst[from:])
 		dst = binenc.AppendFixed32(dst, crc32.Checksum(dst[from+n:], castagnoli))
+		if s.Files != nil {
+			c.Files = append(c.Files, s.Files.Files()...)
+		}
 	}
 	dst = binenc.AppendUvarint(dst, uint64(len(c.Files)))
 	for _, f := range c.Files {

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/tracing"
@@ -19,16 +18,15 @@ import (
 const lastTime = 10 * time.Second
 
 // How a task's time is divided. Checkpoints that come due while the one before is being saved are put off, and so are
-// those of a state so large that copying it, or encoding the copy, would take more than a part in restShare+1 of the
-// time: a state that grows must not keep the task from getting to its end.
+// those of a state so large that copying it would take more than a part in restShare+1 of the task's time: a state
+// that grows must not keep the task from getting to its end.
 const (
 	restShare = 8
 	savePoll  = 10 * time.Millisecond // how often a task without records looks whether a save has ended
 )
 
 // loop is a task that runs. It takes a checkpoint in two parts. While the task stands still, everything that must be of
-// one moment is copied (begin). Then the task continues, and the copy is encoded, made durable and visible beside it
-// (save). At
+// one moment is copied (begin). Then the task continues, and the copy is made durable and visible beside it (save). At
 // most one copy is in flight: the next begins when all of it is done. So the outputs of one checkpoint are written
 // before those of the next are decided, and an outbox holds only messages that may not be written yet.
 type loop struct {
@@ -36,9 +34,7 @@ type loop struct {
 	task     Registered
 	src      Opened
 	number   uint64          // of the last checkpoint begun
-	early    int             // about what of the next is encoded while the task stands still, in bytes
-	size     int             // about that of the next in bytes; of save
-	rest     atomic.Int64    // nanoseconds that the encoding of the last one asks for before the next
+	size     int             // about that of the next in bytes
 	unusable []uint64        // checkpoints that the task could not be restored from
 	ctx      context.Context // of checkpoints: done lastTime after that of the task
 	cancel   context.CancelFunc
@@ -54,8 +50,7 @@ type loop struct {
 
 // copied is a task at one moment.
 type copied struct {
-	*moment
-	journal       []byte
+	Checkpoint
 	number        uint64
 	before, after []Message
 	next          map[Input]int64
@@ -91,12 +86,11 @@ func (l *loop) run(ctx context.Context) (err error) {
 		}
 	}()
 	defer l.deadline.stop()
-	begun := time.Now()
-	due := begun.Add(firstDue(l.Interval))
+	due := time.Now().Add(firstDue(l.Interval))
 	for {
-		until := l.rested(due, begun)
+		until := due
 		if l.saving() {
-			until = later(until, time.Now().Add(savePoll))
+			until = later(due, time.Now().Add(savePoll))
 		}
 		r, came, err := l.read(ctx, reading, until)
 		if isEOF(err) {
@@ -116,20 +110,14 @@ func (l *loop) run(ctx context.Context) (err error) {
 			return l.settle() // the error that stopped it
 		}
 		// A full task waits for the save in flight: that bounds what it holds.
-		if full := l.task.Decided().Full; full || !l.saving() && !time.Now().Before(l.rested(due, begun)) {
+		if full := l.task.Decided().Full; full || !time.Now().Before(due) && !l.saving() {
 			stood, err := l.begin()
 			if err != nil {
 				return err
 			}
-			begun = time.Now()
-			due = begun.Add(max(l.Interval-stood, restShare*stood))
+			due = time.Now().Add(max(l.Interval-stood, restShare*stood))
 		}
 	}
-}
-
-// rested puts off what is due: after a checkpoint that began at a time, by what the encoding of the last one asks for.
-func (l *loop) rested(due, begun time.Time) time.Time {
-	return later(due, begun.Add(time.Duration(l.rest.Load())))
 }
 
 // firstDue is the time to a task's first checkpoint: some time in the last quarter of the interval. Tasks that start
@@ -309,24 +297,25 @@ func (l *loop) begin() (stood time.Duration, err error) {
 		l.Guard.Saved(t.Next())
 		return 0, nil
 	}
-	m, err := copySections(t.Sections(), l.early)
+	c, err := encodeCheckpoint(t.Sections(), l.size)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", t.Name(), err)
 	}
-	l.early = withRoom(m.encoded)
+	l.size = len(c.Data) + len(c.Data)/8
 	l.number++
-	s := &copied{
-		moment: m,
-		number: l.number,
-		before: out.Before,
-		after:  out.After,
-		next:   t.Next(),
-		show:   show,
-		trace:  l.Trace.Checkpoint(),
-		prompt: l.prompt.mark(),
-	}
+	c.Unusable = l.unusable
 	if l.journal != nil {
-		s.journal = l.journal.cut(l.number, t.Order.IdleInputs())
+		c.Journal = l.journal.cut(l.number, t.Order.IdleInputs())
+	}
+	s := &copied{
+		Checkpoint: c,
+		number:     l.number,
+		before:     out.Before,
+		after:      out.After,
+		next:       t.Next(),
+		show:       show,
+		trace:      l.Trace.Checkpoint(),
+		prompt:     l.prompt.mark(),
 	}
 	t.Written()
 	done := make(chan error, 1)
@@ -406,16 +395,12 @@ func (l *loop) save(s *copied) (err error) {
 	defer func() { s.trace.Saved(s.number, err) }()
 	defer Caught(&err)
 	name, key := l.task.Name(), l.Group+"/"+l.task.Name()
-	c, err := l.encode(s)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
 	if l.Confirm != nil {
 		if err := l.Confirm(l.ctx); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	c.Ready = func() error {
+	s.Ready = func() error {
 		if err := l.Store.Holds(l.ctx, key, s.number-1); err != nil {
 			return err
 		}
@@ -427,7 +412,7 @@ func (l *loop) save(s *copied) (err error) {
 		}
 		return nil
 	}
-	if err := l.Store.Save(l.ctx, key, s.number, c); err != nil {
+	if err := l.Store.Save(l.ctx, key, s.number, s.Checkpoint); err != nil {
 		return fmt.Errorf("%s: save checkpoint %d: %w", name, s.number, err)
 	}
 	l.Guard.Saved(s.next)
@@ -443,23 +428,6 @@ func (l *loop) save(s *copied) (err error) {
 	s.show()
 	return nil
 }
-
-// encode encodes a copy.
-func (l *loop) encode(s *copied) (Checkpoint, error) {
-	if l.Turns != nil {
-		l.Turns <- struct{}{}
-		defer func() { <-l.Turns }()
-	}
-	start := time.Now()
-	c, err := s.encode(l.size)
-	l.size, s.moment = withRoom(c.Data), nil
-	l.rest.Store(int64(restShare * time.Since(start)))
-	c.Journal, c.Unusable = s.journal, l.unusable
-	return c, err
-}
-
-// withRoom is the room for something that may have grown a little the next time.
-func withRoom(b []byte) int { return len(b) + len(b)/8 }
 
 // write writes outputs of a copy, of the streams that are meant.
 func (l *loop) write(s *copied, ms []Message, meant func(stream string) bool) error {

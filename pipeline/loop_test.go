@@ -218,7 +218,7 @@ func (s slowly) Next(ctx context.Context) (Record, error) {
 // the task takes many records' time.
 func TestWaitsEndWithTheirRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(make([]int64, 500)...)
+		r := newRig(make([]int64, 5000)...)
 		work := &pendingWork{wake: make(chan struct{})}
 		before := runtime.NumGoroutine()
 		err := Run(t.Context(), r.runner, func() (Registered, error) {

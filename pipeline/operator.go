@@ -37,14 +37,6 @@ type State interface {
 	RestoreState(src []byte) error
 }
 
-// Copier is a State that is copied much faster than it is encoded, so that its task goes on meanwhile.
-type Copier interface {
-	State
-	// CopyState returns what appends the encoding of the state as it is now, as AppendState would have. That is called
-	// at most once, beside the task, and ends before the next CopyState.
-	CopyState() (encode func(dst []byte) ([]byte, error))
-}
-
 // Fetch puts a file of a checkpoint at a path; a link is enough, because files never change.
 type Fetch func(name, path string) error
 

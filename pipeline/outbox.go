@@ -99,12 +99,6 @@ func (o *Outbox) Pending() []Message { return o.pending }
 // Clear forgets the pending messages: they have been written.
 func (o *Outbox) Clear() { o.pending = nil }
 
-// CopyState implements Copier. Messages do not change, and Clear leaves them to the copy.
-func (o *Outbox) CopyState() func(dst []byte) ([]byte, error) {
-	copied := Outbox{seq: slices.Clone(o.seq), idle: o.idle, pending: slices.Clip(o.pending)}
-	return copied.AppendState
-}
-
 // AppendState appends uvarint panes partitions, each uvarint seq of the last message; u8 whether the last punctuation
 // said idle; uvarint pending messages, each uvarint partition, bytes key, bytes pane message.
 func (o *Outbox) AppendState(dst []byte) ([]byte, error) {

@@ -91,12 +91,9 @@ type Runner struct {
 	// Confirm is called before a checkpoint is saved. An error says that the records read since the last one are of
 	// other inputs than the task's. It may be nil.
 	Confirm func(ctx context.Context) error
-	// Turns bounds how many tasks of the process compute beside those that take rows: who does puts a value in first,
-	// and takes it out afterwards. nil = no bound.
-	Turns chan struct{}
-	Guard Guard         // of the one task that this runner is for; nil = nothing is skipped
-	Trace *tracing.Lane // of that task; nil = none
-	Log   *slog.Logger
+	Guard   Guard         // of the one task that this runner is for; nil = nothing is skipped
+	Trace   *tracing.Lane // of that task; nil = none
+	Log     *slog.Logger
 }
 
 // ErrUnsaved means that a task ended without its last checkpoint. Nothing is lost: the next owner of the task reads

@@ -296,15 +296,6 @@ func (s *Set) Merge(o *Set) error {
 	return nil
 }
 
-// Freeze does at once what reading a set would do first. Until rows are added to it again, a frozen set is only read by
-// AppendBinary and Clone, which may then run beside each other.
-func Freeze(s *Set) {
-	if s.Classes != nil {
-		s.Classes.fold()
-		s.Classes.wrong.trim()
-	}
-}
-
 // Pieced reports whether the set shares memory with others that the same Decoder has decoded: that memory is not free
 // until all of them are, so it is not to be kept for the sake of its memory.
 func (s *Set) Pieced() bool { return s.pieced }
@@ -326,9 +317,9 @@ func (s *Set) Reset() {
 // Clone returns a deep copy.
 func (s *Set) Clone() *Set {
 	d := *s
-	d.pieced = false
-	if s.Seen != nil {
-		d.Seen = s.Seen.Clone()
+	d.pieced, d.owed = false, false
+	if seen := settledSeen(s); seen != nil {
+		d.Seen = seen.Clone()
 	}
 	if s.Labelled != nil {
 		d.Labelled = s.Labelled.Clone()

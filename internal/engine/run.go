@@ -52,7 +52,7 @@ type KafkaRun struct {
 	beginning sync.Mutex // of a shard's first state: others' states take memory
 	topics    topology
 	confirmed confirmer
-	turns     chan struct{} // of model tasks that compute, and of checkpoints that are encoded beside their tasks
+	turns     chan struct{} // of model tasks that compute
 }
 
 // Run serves until ctx is done or an error that trying again cannot mend. First the topics are checked and the store is
@@ -286,7 +286,7 @@ func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 func (r *KafkaRun) runner(stage string, guard pipeline.Guard, trace *tracing.Lane) pipeline.Runner {
 	return pipeline.Runner{Group: r.Config.Group + "/" + stage, Store: r.store, Sink: r.sink,
 		Interval: r.Config.Checkpoints.Interval, Restoring: r.Restoring, Guard: guard, Trace: trace, Log: r.Log,
-		Confirm: r.confirmed.now, Turns: r.turns}
+		Confirm: r.confirmed.now}
 }
 
 // runShards runs the shards of the number that is in force.

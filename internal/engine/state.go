@@ -67,28 +67,6 @@ func (t inTurn) Take(ctx context.Context, rec pipeline.Record) error {
 	return t.Task.Take(ctx, rec)
 }
 
-// Sections are those of the task, which are encoded in turn too.
-func (t inTurn) Sections() []pipeline.Section {
-	sections := t.Task.Sections()
-	for i := range sections {
-		sections[i].State = stateInTurn{sections[i].State, t.turns}
-	}
-	return sections
-}
-
-// stateInTurn is a state that is encoded in turn.
-type stateInTurn struct {
-	pipeline.State
-	turns chan struct{}
-}
-
-// AppendState implements pipeline.State.
-func (s stateInTurn) AppendState(dst []byte) ([]byte, error) {
-	s.turns <- struct{}{}
-	defer func() { <-s.turns }()
-	return s.State.AppendState(dst)
-}
-
 // Resume implements pipeline.Waiter.
 func (t inTurn) Resume() error {
 	t.turns <- struct{}{}

@@ -129,7 +129,7 @@ func (s *Operator) evict(c *sliceColumn, p *paneValues, labelPane int64) error {
 	cells, other := s.open(c.model.Model, labelPane), s.keys.other(c)
 	for _, pane := range p.has[key] {
 		k := cellKey{key, labelPane, pane}
-		set := own(s, cells, k) // merging it settles it
+		set := cells[k]
 		if set == nil {
 			continue
 		}

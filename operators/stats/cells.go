@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -20,7 +21,7 @@ func (s *Operator) cell(k cellKey, classes int) (set *acc.Set, late bool, err er
 	if late {
 		m = s.late
 	}
-	set = own(s, m, k)
+	set = m[k]
 	if set == nil {
 		if free := s.pool[classes]; len(free) > 0 {
 			set = free[len(free)-1]
@@ -42,17 +43,6 @@ func (s *Operator) cell(k cellKey, classes int) (set *acc.Set, late bool, err er
 	set.CountClasses(s.countsClasses(k.key))
 	s.last = cachedCell{k, set, late}
 	return set, late, nil
-}
-
-// own returns the set of a cell to be changed, nil where there is none. One that the copy of a checkpoint holds is
-// cloned: the copy keeps what it was.
-func own(s *Operator, m map[cellKey]*acc.Set, k cellKey) *acc.Set {
-	set := m[k]
-	if set != nil && held(s, set) {
-		set = set.Clone()
-		m[k] = set
-	}
-	return set
 }
 
 // maxPooled bounds the number of emptied sets kept for reuse, by K, and maxPooledBytes their memory. An emptied set
@@ -125,7 +115,7 @@ func (s *Operator) emit(m map[cellKey]*acc.Set, late bool) error {
 }
 
 func (s *Operator) recycle(classes int, set *acc.Set) {
-	if set.Pieced() || held(s, set) { // it would keep others' memory; it is in use
+	if set.Pieced() { // it would keep others' memory
 		return
 	}
 	if n := set.Memory(); len(s.pool[classes]) < maxPooled && s.pooledBytes+n <= maxPooledBytes {
@@ -144,3 +134,40 @@ func (s *Operator) compare(a, b cellKey) int {
 
 // State implements pipeline.Operator.
 func (s *Operator) State() pipeline.State { return s }
+
+// AppendState appends varint first label pane not emitted; uvarint keys, each 3 string model, version, slice,
+// uvarint K; open cells, then late cells: uvarint n, each uvarint key, varint label pane, varint prediction pane,
+// block(Set), ascending by (label pane, model, version, slice, prediction pane).
+func (s *Operator) AppendState(dst []byte) ([]byte, error) {
+	dst = slices.Grow(dst, s.stateBytes)
+	start := len(dst)
+	dst = binenc.AppendVarint(dst, s.closed)
+	dst = s.keys.append(dst)
+	var err error
+	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
+		if dst, err = s.appendCells(dst, m); err != nil {
+			return dst, err
+		}
+	}
+	s.stateBytes = (len(dst) - start) + (len(dst)-start)/8
+	return dst, nil
+}
+
+func (s *Operator) appendCells(dst []byte, m map[cellKey]*acc.Set) ([]byte, error) {
+	all := make([]cellKey, 0, len(m))
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.SortFunc(all, s.compare)
+	dst = binenc.AppendUvarint(dst, uint64(len(all)))
+	for _, k := range all {
+		dst = binenc.AppendUvarint(dst, uint64(k.key))
+		dst = binenc.AppendVarint(dst, k.labelPane)
+		dst = binenc.AppendVarint(dst, k.predictionPane)
+		var err error
+		if dst, err = binenc.AppendBlock(dst, m[k].AppendBinary); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}

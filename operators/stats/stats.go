@@ -45,10 +45,9 @@ type Operator struct {
 	labelled int64                      // rows of the batch at hand
 	lateBy   map[arrowio.ModelKey]int64 // of these, those that are late
 
-	buf         []byte     // scratch of emit
-	copied      *stateCopy // of the latest checkpoint, until it is encoded
-	stateBytes  int        // about the size of the next state
-	pooledBytes int        // memory of the sets in pool
+	buf         []byte // scratch of emit
+	stateBytes  int    // about the size of the next state
+	pooledBytes int    // memory of the sets in pool
 }
 
 type cellKey struct {

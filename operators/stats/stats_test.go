@@ -24,12 +24,9 @@ type rig struct {
 	counts *pipeline.Counts
 }
 
-func newRig(t *testing.T) *rig { return newRigCounting(t, stats.ClassesNone) }
-
-// newRigCounting counts rows by predicted class, those of stats.Options.Classes.
-func newRigCounting(t *testing.T, classes string) *rig {
+func newRig(t *testing.T) *rig {
 	r := &rig{t: t, outbox: pipeline.NewOutbox(0, 1, pane, 1), counts: pipeline.NewCounts()}
-	r.op = stats.New(stats.Options{Pane: pane, Slices: []string{"region"}, MaxKeys: 10, Classes: classes,
+	r.op = stats.New(stats.Options{Pane: pane, Slices: []string{"region"}, MaxKeys: 10,
 		Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 8, SampleBytes: 1 << 16}},
 		pipeline.Host{Outbox: r.outbox, Counts: r.counts})
 	return r
@@ -178,65 +175,5 @@ func TestStateGoesOn(t *testing.T) {
 		if err := newRig(t).op.RestoreState(state[:n]); err == nil {
 			t.Fatalf("%d of %d bytes are a state", n, len(state))
 		}
-	}
-}
-
-// sliced are predictions and joined rows of two classes with their values of the column region, all at one time.
-func sliced(at int64, values ...string) []*arrowio.Batch {
-	var times []int64
-	var both [][2]int64
-	column := arrowio.SliceColumn{Name: "region"}
-	for i, v := range values {
-		times, both = append(times, at), append(both, [2]int64{at, at})
-		column.Values, column.Index = append(column.Values, v), append(column.Index, int32(i))
-	}
-	seen, joined := predictions("v1", times...), labelled("v1", both...)
-	seen.Slices, joined.Slices = []arrowio.SliceColumn{column}, []arrowio.SliceColumn{column}
-	return []*arrowio.Batch{seen, joined}
-}
-
-// TestCopyIsOfItsMoment: a copy that is encoded while the operator takes rows, pools values and hands cells out is the
-// state of before, and the operator puts out what one does that nobody copied.
-func TestCopyIsOfItsMoment(t *testing.T) {
-	for _, classes := range []string{stats.ClassesNone, stats.ClassesSlices} {
-		t.Run(classes, func(t *testing.T) { testCopy(t, newRigCounting(t, classes), newRigCounting(t, classes)) })
-	}
-}
-
-func testCopy(t *testing.T, r, plain *rig) {
-	for round := range int64(30) {
-		at := round * pane / 3
-		var first, then []*arrowio.Batch
-		for i := range 40 {
-			first = append(first, sliced(at, fmt.Sprint(i%7), fmt.Sprint(i%3))...)
-			then = append(then, sliced(at, fmt.Sprint(i%9), fmt.Sprint(30*round+int64(i)))...) // more than have slots
-		}
-		r.take(first...)
-		plain.take(first...)
-		want, err := plain.op.AppendState(nil) // not of the other: to encode a set may change it
-		if err != nil {
-			t.Fatal(err)
-		}
-		encode, got := r.op.CopyState(), make(chan []byte)
-		go func() {
-			state, err := encode(nil)
-			if err != nil {
-				t.Error(err)
-			}
-			got <- state
-		}()
-		r.take(then...)
-		plain.take(then...)
-		if out, want := r.advance(at), plain.advance(at); !slices.Equal(out, want) {
-			t.Fatalf("round %d puts out %q, want %q", round, out, want)
-		}
-		if !bytes.Equal(<-got, want) {
-			t.Fatalf("round %d: the copy is not the state of its moment", round)
-		}
-	}
-	a, errA := r.op.AppendState(nil)
-	b, errB := plain.op.AppendState(nil)
-	if errA != nil || errB != nil || !bytes.Equal(a, b) {
-		t.Errorf("states differ after copies: %v, %v", errA, errB)
 	}
 }
