@@ -128,6 +128,8 @@ func (b *Batch) Release() {
 	}
 	mem := b.mem
 	*b = Batch{}
+	mem.keys = keyColumns{} // columns hold on to their message
+	clear(mem.cols)
 	scratches.Put(mem)
 }
 

@@ -49,6 +49,7 @@ func (r *reader) batch(m wire.Message) error {
 		return nil
 	})
 	if err != nil || n == 0 {
+		clear(cols)
 		scratches.Put(mem)
 		return err
 	}
