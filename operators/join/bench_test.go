@@ -71,15 +71,7 @@ func BenchmarkJoin(b *testing.B) {
 			for range cfg.Remember / rows {
 				step()
 			}
-			b.ReportAllocs()
-			before := testsize.Processor(b)
-			for b.Loop() {
-				step()
-			}
-			b.ReportMetric(float64(testsize.Processor(b)-before)/float64(b.N)/rows, "cpu-ns/row")
-			if err := j.Close(); err != nil {
-				b.Fatal(err)
-			}
+			measure(b, j, rows, step)
 		})
 	}
 }
@@ -104,12 +96,18 @@ func BenchmarkInline(b *testing.B) {
 	for at < remember {
 		step()
 	}
+	measure(b, j, rows, step)
+}
+
+// measure reports the processor time of a row, where a step takes so many, and closes the join.
+func measure(b *testing.B, j *Operator, rows int, step func()) {
+	b.Helper()
 	b.ReportAllocs()
 	before := testsize.Processor(b)
 	for b.Loop() {
 		step()
 	}
-	b.ReportMetric(float64(testsize.Processor(b)-before)/float64(b.N)/rows, "cpu-ns/row")
+	b.ReportMetric(float64(testsize.Processor(b)-before)/float64(b.N)/float64(rows), "cpu-ns/row")
 	if err := j.Close(); err != nil {
 		b.Fatal(err)
 	}
