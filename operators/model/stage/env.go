@@ -52,8 +52,8 @@ func (e *Env) Summaries(k int) (raw, calibrated *acc.Summary, err error) {
 	return &e.raw, &e.calibrated, nil
 }
 
-// rawRows is how many rows AddRaw takes at a time, fewer where they have many classes: the memory stays, and a task's is
-// bounded (docs/operations.md, Sizing).
+// rawRows is how many rows AddRaw takes at a time, fewer where they have many classes: the memory stays, and a task's
+// is bounded (docs/operations.md, Sizing).
 const rawRows = 16
 
 // AddRaw adds labelled rows of K classes to sums: the same numbers as those of Scorer.Add without a calibrator, for a
