@@ -78,8 +78,8 @@ func (s *Summary) Reshape(cfg Config, fine bool) error {
 		return err
 	}
 	n.seen, n.scratch, n.columns, n.cells = s.seen, s.scratch, s.columns, s.cells
-	n.labelled.sums, n.labelled.used = s.labelled.sums, s.labelled.used
-	n.served.sums, n.served.used = s.served.sums, s.served.used
+	n.labelled.sums, n.labelled.used, n.labelled.made = s.labelled.sums, s.labelled.used, s.labelled.made
+	n.served.sums, n.served.used, n.served.made = s.served.sums, s.served.used, s.served.made
 	*s = *n
 	return nil
 }
@@ -294,6 +294,7 @@ type summaryGrid struct {
 	n, w int64
 	sums []entry // by key; nil before the first row
 	used []uint64
+	made table[uint16] // what grid returned
 	// Where cells have parts, Σ w·c is by part and outcome.
 	parts *[cellCount]uint16
 	conf  []int64
@@ -348,8 +349,10 @@ func (g *summaryGrid) keys(yield func(uint16) bool) {
 }
 
 func (g *summaryGrid) reset() {
-	for key := range g.keys {
-		g.sums[key] = entry{}
+	for i, word := range g.used {
+		for ; word != 0; word &= word - 1 {
+			g.sums[64*i+bits.TrailingZeros64(word)] = entry{}
+		}
 	}
 	clear(g.used)
 	clear(g.conf)
@@ -373,25 +376,24 @@ func (g *summaryGrid) group() {
 	}
 }
 
-// grid returns the sums as a grid, Σ w·c of a part at its first cell.
+// grid returns the sums as a grid, Σ w·c of a part at its first cell; valid until it is called again.
 func (g *summaryGrid) grid() Grid {
-	n := 0
-	for _, word := range g.used {
-		n += bits.OnesCount64(word)
-	}
-	t := table[uint16]{space: gridKeys, keys: make([]uint16, 0, n), ents: make([]entry, 0, n)}
-	last := noParts
-	for key := range g.keys {
-		e := g.sums[key]
-		if e == (entry{}) {
-			continue
+	t, last := &g.made, noParts
+	t.space, t.keys, t.ents = gridKeys, t.keys[:0], t.ents[:0]
+	for i, word := range g.used {
+		for ; word != 0; word &= word - 1 {
+			key := uint16(64*i + bits.TrailingZeros64(word))
+			e := g.sums[key]
+			if e == (entry{}) {
+				continue
+			}
+			if g.parts != nil && last.enters(g.portion(key)) {
+				e[gWC] = g.conf[g.portion(key)]
+			}
+			t.keys, t.ents = append(t.keys, key), append(t.ents, e)
 		}
-		if g.parts != nil && last.enters(g.portion(key)) {
-			e[gWC] = g.conf[g.portion(key)]
-		}
-		t.keys, t.ents = append(t.keys, key), append(t.ents, e)
 	}
-	return Grid{t: t, n: g.n, w: g.w}
+	return Grid{t: *t, n: g.n, w: g.w}
 }
 
 // lastParts are the parts, by outcome, of the keys so far.

@@ -36,10 +36,15 @@ type Env struct {
 
 	raw, calibrated acc.Summary // of Summaries
 
+	open openSnapshots
+
 	block  *acc.Block // of AddRaw, for blockK classes
 	blockK int
 	scores []float32
 }
+
+// PutSnapshot takes the latest snapshot of a window of a key, as published.
+func (e *Env) PutSnapshot(k *Key, window string, text []byte) { e.open.put(k.Snapshots, window, text) }
 
 // Summaries returns two empty summaries for K classes, for raw and calibrated rows. All keys and stages share them, so
 // they are valid until the next call.

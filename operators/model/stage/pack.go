@@ -70,21 +70,58 @@ func (p *Packer) Pack(b []byte) []byte {
 // Unpack returns the original bytes.
 func (p *Packer) Unpack(b []byte) []byte { return p.bySize[b[0]].decode(b[1:]) }
 
-// Snapshots are texts of snapshots by the names of their windows. They are mostly digits of numbers, so they take a
-// sixth of their memory between the panes.
-type Snapshots map[string][]byte
-
 // texts packs snapshots and alerts.
 var texts dictionary
 
+// Snapshots are texts of snapshots by the names of their windows. They are mostly digits of numbers, so packed they take
+// a sixth of their memory.
+type Snapshots map[string]snapshot
+
+// snapshot is a text, or it is packed.
+type snapshot struct{ text, packed []byte }
+
 // Put takes the snapshot of a window, as published.
-func (s Snapshots) Put(window string, text []byte) { s[window] = texts.encode(text, nil) }
+func (s Snapshots) Put(window string, text []byte) {
+	s[window] = snapshot{packed: texts.encode(text, nil)}
+}
+
+// pack packs the snapshot of a window, if it is not.
+func (s Snapshots) pack(window string) {
+	if text := s[window].text; text != nil {
+		s.Put(window, text)
+	}
+}
 
 // All returns the texts.
 func (s Snapshots) All() map[string][]byte {
 	out := make(map[string][]byte, len(s))
-	for window, packed := range s {
-		out[window] = texts.decode(packed)
+	for window, of := range s {
+		if out[window] = of.text; of.text == nil {
+			out[window] = texts.decode(of.packed)
+		}
 	}
 	return out
+}
+
+// openTexts is how many snapshots of a task are not packed: where few keys have rows, each is replaced soon.
+const openTexts = 32
+
+// openSnapshots are the snapshots that are not packed, in a ring.
+type openSnapshots struct {
+	ring [openTexts]struct {
+		of     Snapshots
+		window string
+	}
+	next int
+}
+
+// put takes the snapshot of a window. The one that has been open for longest may be packed for it.
+func (o *openSnapshots) put(s Snapshots, window string, text []byte) {
+	if s[window].text == nil {
+		at := &o.ring[o.next]
+		at.of.pack(at.window)
+		at.of, at.window = s, window
+		o.next = (o.next + 1) % openTexts
+	}
+	s[window] = snapshot{text: text}
 }

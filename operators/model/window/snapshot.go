@@ -36,7 +36,7 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 			t.env.Emit(k, m)
 		}
 		if latest != nil {
-			k.Snapshots.Put(w.spec.Name, latest)
+			t.env.PutSnapshot(k, w.spec.Name, latest)
 		}
 	}
 	return nil
