@@ -78,8 +78,8 @@ func (s *Summary) Reshape(cfg Config, fine bool) error {
 		return err
 	}
 	n.seen, n.scratch, n.columns, n.cells = s.seen, s.scratch, s.columns, s.cells
-	n.labelled.sums, n.labelled.used, n.labelled.made = s.labelled.sums, s.labelled.used, s.labelled.made
-	n.served.sums, n.served.used, n.served.made = s.served.sums, s.served.used, s.served.made
+	n.labelled.sums, n.labelled.used = s.labelled.sums, s.labelled.used
+	n.served.sums, n.served.used = s.served.sums, s.served.used
 	*s = *n
 	return nil
 }
@@ -294,7 +294,6 @@ type summaryGrid struct {
 	n, w int64
 	sums []entry // by key; nil before the first row
 	used []uint64
-	made table[uint16] // what grid returned
 	// Where cells have parts, Σ w·c is by part and outcome.
 	parts *[cellCount]uint16
 	conf  []int64
@@ -376,10 +375,13 @@ func (g *summaryGrid) group() {
 	}
 }
 
-// grid returns the sums as a grid, Σ w·c of a part at its first cell; valid until it is called again.
+// grid returns the sums as a grid, Σ w·c of a part at its first cell.
 func (g *summaryGrid) grid() Grid {
-	t, last := &g.made, noParts
-	t.space, t.keys, t.ents = gridKeys, t.keys[:0], t.ents[:0]
+	n := 0
+	for _, word := range g.used {
+		n += bits.OnesCount64(word)
+	}
+	t, last := table[uint16]{space: gridKeys, keys: make([]uint16, 0, n), ents: make([]entry, 0, n)}, noParts
 	for i, word := range g.used {
 		for ; word != 0; word &= word - 1 {
 			key := uint16(64*i + bits.TrailingZeros64(word))
@@ -393,7 +395,7 @@ func (g *summaryGrid) grid() Grid {
 			t.keys, t.ents = append(t.keys, key), append(t.ents, e)
 		}
 	}
-	return Grid{t: *t, n: g.n, w: g.w}
+	return Grid{t: t, n: g.n, w: g.w}
 }
 
 // lastParts are the parts, by outcome, of the keys so far.

@@ -40,7 +40,7 @@ const (
 	waitingDisk   = 40.0
 	rememberBytes = 50.0
 	outputBytes   = 32 << 20 // of a shard, before a checkpoint
-	taskBytes     = 3.7e6    // of a model task
+	taskBytes     = 3.8e6    // of a model task
 	keyBytes      = 0.04e6
 	keyClass      = 100.0
 	recentBytes   = 25.0 // of a label pane of the latest recentRows

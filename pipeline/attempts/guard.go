@@ -1,6 +1,7 @@
 package attempts
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -23,13 +26,13 @@ type Guard struct {
 	tasks *Tasks
 	id    ID
 
-	mu     sync.Mutex
-	file   *os.File // nil: nothing is noted
-	note   note
-	buf    []byte
-	taking position
-	stale  bool // the file says that a record is being taken, and none is
-	rests  bool // rest will be called
+	mu    sync.Mutex
+	file  *os.File // nil: nothing is noted
+	note  note
+	at    int64         // where the file says which record is being taken
+	slot  [maxSlot]byte // what it says
+	stale bool          // it names one, and none is being taken
+	rests bool          // rest will be called
 }
 
 // position is where a task met a record.
@@ -52,11 +55,25 @@ type Trouble struct {
 // note is the content of a guard's file.
 type note struct {
 	Trouble
-	Taking *position `json:"taking,omitempty"` // the process died of it if it is there at a start
+	Sources []source `json:"sources"` // of the records so far
+	// Taking is the place in Sources and the offset of the record of which the process died if it is there at a start.
+	// It comes last, in maxSlot bytes, so that one small write replaces it for each record.
+	Taking *[2]int64 `json:"taking"`
 }
 
-// maxNote is the size of the file: a note is padded, so that one write replaces all of it.
-const maxNote = 2048
+// source is where records come from.
+type source struct {
+	Topic     string         `json:"topic"`
+	Partition int32          `json:"partition"`
+	Input     pipeline.Input `json:"input"`
+}
+
+const (
+	// maxNote is the size of the file: a note is padded, so that one write replaces all of it.
+	maxNote = 4096
+	// maxSlot is the size of Taking.
+	maxSlot = 32
+)
 
 // restAfter is how long the file may name a record that was taken. Where one record follows another there is one write
 // for each. A process that is killed so soon after a record blames it, and does no harm unless that happens again and
@@ -96,8 +113,9 @@ func (g *Guard) open() error {
 	var was note
 	if n > 0 && json.Unmarshal(buf[:n], &was) == nil {
 		g.note.Trouble = was.Trouble
-		if was.Taking != nil {
-			g.count(*was.Taking, "the process died while it took the record")
+		if at := was.Taking; at != nil && uint64(at[0]) < uint64(len(was.Sources)) {
+			of := was.Sources[at[0]]
+			g.count(position{Place{of.Topic, of.Partition, at[1]}, of.Input}, "the process died while it took the record")
 		}
 	}
 	g.file = f
@@ -115,23 +133,46 @@ func (g *Guard) count(at position, cause string) {
 	tr.Cause = cause[:min(len(cause), maxCause)]
 }
 
-// write writes the note. A write that fails, as on a full disk, costs no more than the count of a death.
+// write writes the note, with no record that is being taken. A write that fails, as on a full disk, costs no more than
+// the count of a death.
 func (g *Guard) write() {
 	if g.file == nil {
 		return
 	}
 	b, err := json.Marshal(g.note)
-	if err != nil || len(b) > maxNote {
+	if err != nil || len(b)+maxSlot > maxNote {
 		return
 	}
-	if g.buf == nil {
-		g.buf = make([]byte, maxNote)
-	}
-	for i := copy(g.buf, b); i < maxNote; i++ {
-		g.buf[i] = ' '
-	}
+	const end = "null}" // of Taking, which is empty here
+	g.at = int64(len(b) - len(end))
+	b = append(append(b[:g.at], g.noRecord()...), '}')
+	_, _ = g.file.WriteAt(append(b, bytes.Repeat([]byte{' '}, maxNote-len(b))...), 0)
+}
+
+// noRecord fills the slot.
+func (g *Guard) noRecord() []byte {
 	g.stale = false
-	_, _ = g.file.WriteAt(g.buf, 0)
+	return pad(append(g.slot[:0], "null"...))
+}
+
+// pad fills a slot up with spaces, which JSON allows.
+func pad(slot []byte) []byte {
+	for len(slot) < maxSlot {
+		slot = append(slot, ' ')
+	}
+	return slot
+}
+
+// sourceOf is the place of a record's source in the note.
+func (g *Guard) sourceOf(r *pipeline.Record) int {
+	of := source{r.Topic, r.Partition, r.Input}
+	at := slices.Index(g.note.Sources, of)
+	if at < 0 {
+		at = len(g.note.Sources)
+		g.note.Sources = append(g.note.Sources, of)
+		g.write()
+	}
+	return at
 }
 
 // Pass implements pipeline.Guard.
@@ -156,9 +197,10 @@ func (g *Guard) Taking(r pipeline.Record) {
 	if g.file == nil {
 		return
 	}
-	g.taking = positionOf(r)
-	g.note.Taking = &g.taking
-	g.write()
+	slot := strconv.AppendInt(append(g.slot[:0], '['), int64(g.sourceOf(&r)), 10)
+	slot = append(strconv.AppendInt(append(slot, ','), r.Offset, 10), ']')
+	g.stale = false
+	_, _ = g.file.WriteAt(pad(slot), g.at)
 }
 
 // Taken implements pipeline.Guard.
@@ -168,7 +210,7 @@ func (g *Guard) Taken() {
 	if g.file == nil {
 		return
 	}
-	g.note.Taking, g.stale = nil, true
+	g.stale = true
 	if !g.rests {
 		g.rests = true
 		time.AfterFunc(restAfter, g.rest)
@@ -180,8 +222,8 @@ func (g *Guard) rest() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.rests = false
-	if g.stale {
-		g.write()
+	if g.stale && g.file != nil {
+		_, _ = g.file.WriteAt(g.noRecord(), g.at)
 	}
 }
 
@@ -216,7 +258,6 @@ func (g *Guard) remove() {
 func (g *Guard) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.note.Taking = nil
 	if g.note.Record == nil {
 		g.remove()
 		return

@@ -22,8 +22,11 @@ var (
 	shard = ID{"shard", 3}
 )
 
-// record is a record of the logits topic.
+// record is a record of the logits topic; those with even offsets are of the labels topic.
 func record(offset int64) pipeline.Record {
+	if offset%2 == 0 {
+		return pipeline.Record{Input: pipeline.Labels, Topic: "labels", Partition: 3, Offset: offset}
+	}
 	return pipeline.Record{Input: pipeline.Logits, Topic: "logits", Partition: 3, Offset: offset}
 }
 

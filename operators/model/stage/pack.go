@@ -104,7 +104,7 @@ func (s Snapshots) All() map[string][]byte {
 }
 
 // openTexts is how many snapshots of a task are not packed: where few keys have rows, each is replaced soon.
-const openTexts = 32
+const openTexts = 12
 
 // openSnapshots are the snapshots that are not packed, in a ring.
 type openSnapshots struct {
