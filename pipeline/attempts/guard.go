@@ -115,7 +115,8 @@ func (g *Guard) open() error {
 		g.note.Trouble = was.Trouble
 		if at := was.Taking; at != nil && uint64(at[0]) < uint64(len(was.Sources)) {
 			of := was.Sources[at[0]]
-			g.count(position{Place{of.Topic, of.Partition, at[1]}, of.Input}, "the process died while it took the record")
+			died := position{Place{of.Topic, of.Partition, at[1]}, of.Input}
+			g.count(died, "the process died while it took the record")
 		}
 	}
 	g.file = f
