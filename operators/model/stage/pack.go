@@ -73,8 +73,8 @@ func (p *Packer) Unpack(b []byte) []byte { return p.bySize[b[0]].decode(b[1:]) }
 // texts packs snapshots and alerts.
 var texts dictionary
 
-// Snapshots are texts of snapshots by the names of their windows. They are mostly digits of numbers, so packed they take
-// a sixth of their memory.
+// Snapshots are texts of snapshots by the names of their windows. They are mostly digits of numbers, so packed they
+// take a sixth of their memory.
 type Snapshots map[string]snapshot
 
 // snapshot is a text, or it is packed.
