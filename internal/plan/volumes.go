@@ -12,9 +12,10 @@ import (
 	"github.com/plumbline/plumbline/operators/model/window"
 )
 
+const daySeconds = 24 * 3600
+
 // volumes are the bytes that go to each topic in a day.
 func (p *Plan) volumes(c *config.Config) {
-	const daySeconds = 24 * 3600
 	l := &p.Load
 	rows, pane := l.Rows*daySeconds, c.EventTime.Pane.Seconds()
 	header := 700.0 / float64(l.Batch) // of a message: schema and framing
@@ -26,21 +27,30 @@ func (p *Plan) volumes(c *config.Config) {
 	keys, panes, shards := float64(l.Keys+l.Models), daySeconds/pane, float64(p.Partitions)
 	cell := l.Rows / shards / keys * pane / reached
 	p.add("panes", panes*shards*keys*reached*expected(cellMessage.at, cell))
-	// Each pane with rows of a key publishes its latest windows. Time windows are published once more when they slide,
-	// when they are final, and at each slide that brings late labels.
-	rate, snapshots := l.Rows/keys, 0.0
-	for _, w := range c.Windows {
-		snapshots += panes * some(rate*pane)
-		if w.Kind == window.KindTime {
-			slide := cmp.Or(w.Slide, w.Size).Seconds()
-			snapshots += daySeconds / slide * (2 + math.Ceil(l.Delay.Seconds()/slide)) * some(rate*w.Size.Seconds())
-		}
-	}
-	p.add("snapshots", keys*snapshots*snapshotBytes)
+	shown := float64(l.Models)*p.snapshots(c, pane) + float64(l.Keys)*p.snapshots(c, slicePane(pane))
+	p.add("snapshots", shown*snapshotBytes)
 	if c.Calibrated.Enabled {
 		p.add("calibrated", rows*(predictionBytes+4*float64(l.Classes)+header))
 	}
 }
+
+// snapshots are those of a key in a day. Each pane with rows publishes the latest windows: of a slice each slicePane.
+// Time windows are published once more when they slide, when they are final, and at each slide that brings late labels.
+func (p *Plan) snapshots(c *config.Config, pane float64) (n float64) {
+	l := &p.Load
+	rate := l.Rows / float64(l.Keys+l.Models)
+	for _, w := range c.Windows {
+		n += daySeconds / pane * some(rate*pane)
+		if w.Kind == window.KindTime {
+			slide := cmp.Or(w.Slide, w.Size).Seconds()
+			n += daySeconds / slide * (2 + math.Ceil(l.Delay.Seconds()/slide)) * some(rate*w.Size.Seconds())
+		}
+	}
+	return n
+}
+
+// slicePane is how often a slice is shown, in seconds, where a pane has so many.
+func slicePane(pane float64) float64 { return pane * math.Ceil(60/pane) }
 
 func (p *Plan) add(name string, bytes float64) { p.Topics = append(p.Topics, Topic{name, bytes}) }
 

@@ -125,7 +125,7 @@ func TestWindowsMayChange(t *testing.T) {
 	same := 0
 	for i := range now.model.Windows {
 		spec := &now.model.Windows[i]
-		_, has := k.Snapshots[spec.Name]
+		has := k.Snapshots.Has(spec.Name)
 		was := slices.ContainsFunc(s.model.Windows, func(x window.Config) bool { return x == *spec })
 		if has != was {
 			t.Errorf("window %s: the same as before: %v, has rows: %v", spec.Name, was, has)
@@ -153,7 +153,7 @@ func TestFinerBinsRestartWindows(t *testing.T) {
 		}
 		k := task.models["m"].versions["v1"].keys[""]
 		for _, w := range now.model.Windows {
-			if _, has := k.Snapshots[w.Name]; has != goOn {
+			if k.Snapshots.Has(w.Name) != goOn {
 				t.Errorf("window %s has rows with %d bins: %v", w.Name, bins, !goOn)
 			}
 		}

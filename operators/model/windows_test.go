@@ -46,6 +46,49 @@ func TestWindowsEqualTheRowsMetrics(t *testing.T) {
 	}
 }
 
+// TestSlicesAreShownEachMinute: of a slice the latest windows are published after its first pane and then once a
+// minute, also where its last rows came in between; those of a model version at every pane.
+func TestSlicesAreShownEachMinute(t *testing.T) {
+	t.Parallel()
+	rows := batchtest.Rows(15, batchtest.Options{N: 250, Step: second, Regions: 3})
+	others := batchtest.Rows(16, batchtest.Options{N: 200, Start: batchtest.Start + 250*second, Step: second})
+	s := defaultSetup()
+	s.slices = []string{"region"}
+	w := newWorld(t, s, worldtest.Stream(t, append(rows, others...), 1, 20), 1).run(worldtest.AnyOrder)
+	shown := map[string][]record.Snapshot{}
+	for _, snap := range w.Snapshots() {
+		if !snap.Window.Final && snap.Window.Name == "rows" {
+			shown[snap.Slice] = append(shown[snap.Slice], snap)
+		}
+	}
+	if n := len(shown[""]); n < 40 {
+		t.Errorf("the version is shown %d times, want 40 or more", n)
+	}
+	delete(shown, "")
+	delete(shown, "region=") // of the others
+	moments := map[int64]bool{}
+	for slice, of := range shown {
+		if len(of) < 4 || len(of) > 7 {
+			t.Errorf("%s is shown %d times, want 4 to 7", slice, len(of))
+		}
+		for i := 2; i < len(of); i++ {
+			if d := of[i].At.UnixNano() - of[i-1].At.UnixNano(); d%int64(time.Minute) != 0 {
+				t.Errorf("%s is shown at %v and at %v", slice, of[i-1].At, of[i].At)
+			}
+		}
+		last := of[len(of)-1]
+		moments[last.At.UnixNano()%int64(time.Minute)] = true
+		for _, r := range rows {
+			if end := last.Window.End.UnixNano(); "region="+r.Region == slice && end <= r.LabelTS {
+				t.Errorf("%s: the last snapshot ends at %d, before a label at %d", slice, end, r.LabelTS)
+			}
+		}
+	}
+	if len(shown) != 3 || len(moments) < 2 {
+		t.Errorf("%d slices are shown at %d moments of a minute, want 3 at 2 or more", len(shown), len(moments))
+	}
+}
+
 // TestWindowOfManyBlocks compares a row window of panes of a few rows, whose sums are of runs of blocks, with the
 // metrics of the rows that belong to it: as it runs, and where the task loses its memory.
 func TestWindowOfManyBlocks(t *testing.T) {

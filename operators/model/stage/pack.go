@@ -85,6 +85,12 @@ func (s Snapshots) Put(window string, text []byte) {
 	s[window] = snapshot{packed: texts.encode(text, nil)}
 }
 
+// Has reports whether a window has had one.
+func (s Snapshots) Has(window string) bool {
+	_, ok := s[window]
+	return ok
+}
+
 // pack packs the snapshot of a window, if it is not.
 func (s Snapshots) pack(window string) {
 	if text := s[window].text; text != nil {

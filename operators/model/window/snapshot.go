@@ -16,10 +16,13 @@ import (
 // snapshots publishes the windows that are due at a pane's end.
 func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 	k := st.key
+	turn := t.turnOf(k, in)
 	inForce := sync.OnceValues(func() (*record.InForce, error) { return t.inForce(k, in) }) // of all windows
 	for _, w := range st.windows {
 		var latest []byte
-		for _, view := range w.due(t, in) {
+		now := turn // the first is not waited for
+		now.now = turn.now || !k.Snapshots.Has(w.spec.Name)
+		for _, view := range w.due(t, in, now) {
 			s, err := t.snapshot(st, w, view, in)
 			if err == nil {
 				s.InForce, err = inForce()

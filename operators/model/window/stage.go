@@ -1,6 +1,11 @@
 package window
 
-import "github.com/plumbline/plumbline/operators/model/stage"
+import (
+	"hash/fnv"
+	"time"
+
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
 
 // Settings are the windows of a task and the details of their snapshots.
 type Settings struct {
@@ -17,10 +22,34 @@ type Stage struct {
 	env  *stage.Env
 	cfg  Settings
 	runs map[*window]*windowRuns
+	// panes is after how many panes a slice is shown again.
+	panes int64
 }
 
+// showSlices is how often the latest snapshots of slices are published, at most. There may be thousands of slices, and
+// a snapshot costs more than all else that a pane of one takes; their alarms and rules look at every pane.
+const showSlices = int64(time.Minute)
+
 // New returns the stage; env is that of the model task.
-func New(env *stage.Env, cfg Settings) *Stage { return &Stage{env, cfg, map[*window]*windowRuns{}} }
+func New(env *stage.Env, cfg Settings) *Stage {
+	return &Stage{env, cfg, map[*window]*windowRuns{}, (showSlices + env.Pane - 1) / env.Pane}
+}
+
+// turn is when the latest snapshots of a key are published: at this pane or not, and after how long again, in ns.
+type turn struct {
+	now   bool
+	every int64
+}
+
+// turnOf is that of a key at a pane. A model version is shown at every pane, slices take turns.
+func (t *Stage) turnOf(k *stage.Key, in *stage.Pane) turn {
+	if k.Slice == "" {
+		return turn{true, t.env.Pane}
+	}
+	h := fnv.New32a()
+	h.Write([]byte(k.Slice))
+	return turn{(in.Index+int64(h.Sum32()))%t.panes == 0, t.panes * t.env.Pane}
+}
 
 // State holds the windows of one key.
 type State struct {
@@ -64,7 +93,8 @@ func (s *State) Observe(in *stage.Pane) error {
 // Close implements stage.Stage. Windows end with their time.
 func (t *Stage) Close(*stage.Closing) error { return nil }
 
-// Open implements stage.KeyState. A time window that has rows becomes final even if no further rows come.
+// Open implements stage.KeyState. A time window that has rows becomes final even if no further rows come, and what a
+// slice's row window has is published.
 func (s *State) Open() bool {
 	for _, w := range s.windows {
 		if w.open() {

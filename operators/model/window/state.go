@@ -66,7 +66,7 @@ func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
 }
 
 func (w *window) append(dst []byte) []byte {
-	dst = append(dst, binenc.Flags(w.started))
+	dst = append(dst, binenc.Flags(w.started, w.owed))
 	dst = binenc.AppendVarint(dst, w.final)
 	dst = binenc.AppendVarint(dst, w.total)
 	dst = binenc.AppendUvarint(dst, uint64(len(w.buckets)))
@@ -86,7 +86,8 @@ func (w *window) append(dst []byte) []byte {
 
 // restore reads what append wrote. whole is false if sums are too coarse for the configuration.
 func (w *window) restore(r *binenc.Reader, sums *acc.Summary) (whole bool, err error) {
-	w.started = r.Byte() == 1
+	flags := r.Byte()
+	w.started, w.owed = flags&1 != 0, flags&2 != 0
 	w.final, w.total = r.Varint(), r.Varint()
 	whole = true
 	next := func() (*bucket, error) {

@@ -44,6 +44,7 @@ type window struct {
 	// Fields of row windows.
 	blocks []*bucket
 	total  int64
+	owed   bool // rows came since it was last published
 }
 
 func newWindow(c Config) *window {
@@ -51,7 +52,7 @@ func newWindow(c Config) *window {
 	return &window{spec: s, buckets: map[int64]*bucket{}, dirty: map[int64]bool{}, final: math.MinInt64}
 }
 
-func (w *window) open() bool { return len(w.buckets) > 0 }
+func (w *window) open() bool { return len(w.buckets) > 0 || w.owed }
 
 func (w *window) count() int64 { return w.spec.Size / w.spec.Slide }
 
@@ -232,14 +233,11 @@ func (b *bucket) addSeen(s *State, cells []stage.Cell) error {
 }
 
 // due returns the windows to publish at the end of a pane, and drops buckets that no window needs any more. The latest
-// window is published whenever it changed. An older window is published when a slide boundary is passed, and once more,
-// as final, when the label panes are FinalAfter past its end.
-func (w *window) due(t *Stage, in *stage.Pane) []view {
-	if w.spec.Kind == "rows" {
-		if in.Labelled == 0 {
-			return nil
-		}
-		return []view{{w.blocks, w.blocks[0].start, in.End, w.tumbling() && w.total >= w.spec.Rows}}
+// window is published at each turn of its key if it changed, an older one if a slide boundary was passed since the turn
+// before, and once more, as final, when the label panes are FinalAfter past its end.
+func (w *window) due(t *Stage, in *stage.Pane, turn turn) []view {
+	if w.spec.Kind == KindRows {
+		return w.dueRows(in, turn.now)
 	}
 	if len(w.buckets) == 0 {
 		// There is nothing to publish or drop. This shortcut avoids walking a gap of years window by window.
@@ -255,11 +253,11 @@ func (w *window) due(t *Stage, in *stage.Pane) []view {
 		}
 	}
 	latest := pipeline.PaneIndex(in.End-1, w.spec.Slide)
-	boundary := in.End%w.spec.Slide == 0
+	boundary := pipeline.PaneIndex(in.End, w.spec.Slide) != pipeline.PaneIndex(in.End-turn.every, w.spec.Slide)
 	var out []view
 	for _, e := range slices.Sorted(maps.Keys(w.dirty)) {
 		final := e < finalTo
-		if e > latest || !final && !boundary && e != latest {
+		if e > latest || !final && (!turn.now || !boundary && e != latest) {
 			continue
 		}
 		delete(w.dirty, e)
@@ -272,6 +270,17 @@ func (w *window) due(t *Stage, in *stage.Pane) []view {
 		maps.DeleteFunc(w.buckets, func(i int64, _ *bucket) bool { return i+w.count()-1 < w.final })
 	}
 	return out
+}
+
+// dueRows is due of a row window. The last of tumbling ones is published when it is complete.
+func (w *window) dueRows(in *stage.Pane, now bool) []view {
+	w.owed = w.owed || in.Labelled > 0
+	final := w.tumbling() && w.total >= w.spec.Rows
+	if !w.owed || len(w.blocks) == 0 || !now && !final {
+		return nil
+	}
+	w.owed = false
+	return []view{{w.blocks, w.blocks[0].start, in.End, final}}
 }
 
 // finalTo returns the end bucket of the first window that can still change.
