@@ -35,7 +35,8 @@ func (p *Plan) volumes(c *config.Config) {
 }
 
 // snapshots are those of a key in a day. Each pane with rows publishes the latest windows: of a slice each slicePane.
-// Time windows are published once more when they slide, when they are final, and at each slide that brings late labels.
+// Time windows are published once more when they slide, when they are final, and 1, 2, 4 … slides later where labels
+// come late.
 func (p *Plan) snapshots(c *config.Config, pane float64) (n float64) {
 	l := &p.Load
 	rate := l.Rows / float64(l.Keys+l.Models)
@@ -43,7 +44,8 @@ func (p *Plan) snapshots(c *config.Config, pane float64) (n float64) {
 		n += daySeconds / pane * some(rate*pane)
 		if w.Kind == window.KindTime {
 			slide := cmp.Or(w.Slide, w.Size).Seconds()
-			n += daySeconds / slide * (2 + math.Ceil(l.Delay.Seconds()/slide)) * some(rate*w.Size.Seconds())
+			late := math.Ceil(math.Log2(1 + l.Delay.Seconds()/slide))
+			n += daySeconds / slide * (2 + late) * some(rate*w.Size.Seconds())
 		}
 	}
 	return n

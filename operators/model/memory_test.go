@@ -383,7 +383,7 @@ func TestKeysOfManyClasses(t *testing.T) {
 }
 
 // outputBytes is what bench/results/buckets.md says that a slice publishes at the end of a slide.
-func (l load) outputBytes() float64 { return 13_000 * (4 + l.lag.Minutes()) }
+func (l load) outputBytes() float64 { return 13_000 * (4 + math.Log2(1+l.lag.Minutes())) }
 
 // taskBytes is the memory of a model task whatever its keys: where sums are added and read, and 12 texts of snapshots
 // that are not packed. Twice as much where rows have served confidences.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -86,6 +87,36 @@ func TestSlicesAreShownEachMinute(t *testing.T) {
 	}
 	if len(shown) != 3 || len(moments) < 2 {
 		t.Errorf("%d slices are shown at %d moments of a minute, want 3 at 2 or more", len(shown), len(moments))
+	}
+}
+
+// TestEndedWindowsAreShownLess: a window whose labels come for long after its end is published 1, 2, 4, 8 … slides
+// later, and as final.
+func TestEndedWindowsAreShownLess(t *testing.T) {
+	t.Parallel()
+	rows := batchtest.Rows(17, batchtest.Options{N: 600, Step: second, MaxLag: 45 * second})
+	s := defaultSetup()
+	const slide = 10 * second
+	s.model.Windows = []window.Config{{Name: "w", Kind: window.KindTime, Size: time.Duration(slide)}}
+	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 20), 1).run(worldtest.AnyOrder)
+	ages, final := map[record.Time][]int64{}, map[record.Time]bool{}
+	for _, snap := range w.Snapshots() {
+		if final[snap.Window.End] = snap.Window.Final; !snap.Window.Final {
+			ages[snap.Window.End] = append(ages[snap.Window.End], (snap.At.UnixNano()-snap.Window.End.UnixNano())/slide)
+		}
+	}
+	whole := 0
+	for end, of := range ages {
+		if slices.Equal(of, []int64{0, 1, 2, 4}) {
+			whole++
+		} else if slices.ContainsFunc(of, func(age int64) bool { return age&(age-1) != 0 }) {
+			t.Errorf("the window that ends at %v is shown %v slides after", end, of)
+		}
+	}
+	maps.DeleteFunc(final, func(_ record.Time, last bool) bool { return !last })
+	if finals := len(final); whole < 30 || finals < 50 {
+		t.Errorf("of %d windows %d are shown after 0, 1, 2 and 4 slides, want 30; %d are final, want 50", len(ages),
+			whole, finals)
 	}
 }
 

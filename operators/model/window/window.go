@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -233,8 +234,9 @@ func (b *bucket) addSeen(s *State, cells []stage.Cell) error {
 }
 
 // due returns the windows to publish at the end of a pane, and drops buckets that no window needs any more. The latest
-// window is published at each turn of its key if it changed, an older one if a slide boundary was passed since the turn
-// before, and once more, as final, when the label panes are FinalAfter past its end.
+// window is published at each turn of its key if it changed. One that has ended is published again 1, 2, 4, 8 … slides
+// later if labels came, and once more, as final, when the label panes are FinalAfter past its end: labels that take an
+// hour reach sixty windows that slide by a minute.
 func (w *window) due(t *Stage, in *stage.Pane, turn turn) []view {
 	if w.spec.Kind == KindRows {
 		return w.dueRows(in, turn.now)
@@ -253,11 +255,13 @@ func (w *window) due(t *Stage, in *stage.Pane, turn turn) []view {
 		}
 	}
 	latest := pipeline.PaneIndex(in.End-1, w.spec.Slide)
-	boundary := pipeline.PaneIndex(in.End, w.spec.Slide) != pipeline.PaneIndex(in.End-turn.every, w.spec.Slide)
+	ended, before := pipeline.PaneIndex(in.End, w.spec.Slide), pipeline.PaneIndex(in.End-turn.every, w.spec.Slide)
 	var out []view
 	for _, e := range slices.Sorted(maps.Keys(w.dirty)) {
 		final := e < finalTo
-		if e > latest || !final && (!turn.now || !boundary && e != latest) {
+		// Whether its age, in slides, has come to a power of 2 since the turn before.
+		doubled := bits.Len64(uint64(ended-e-1)) != bits.Len64(uint64(before-e-1))
+		if e > latest || !final && (!turn.now || !doubled && e != latest) {
 			continue
 		}
 		delete(w.dirty, e)
