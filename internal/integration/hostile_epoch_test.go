@@ -4,6 +4,7 @@ package integration
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -140,8 +141,17 @@ func (w *epochWorld) remake(keys ...string) {
 			w.t.Fatalf("delete %s: %v, %v", name, err, res)
 		}
 	}
+	for _, key := range keys { // a deleted topic goes away in its own time: until then it could be taken for the new one
+		within(w.t, 20*time.Second, "deleted topics", func() error {
+			m, err := client.Metadata(w.t.Context(), &kafka.MetadataRequest{Topics: []string{w.named(key)}})
+			if err == nil && !errors.Is(m.Topics[0].Error, kafka.UnknownTopicOrPartition) {
+				err = fmt.Errorf("%s is still there", key)
+			}
+			return err
+		})
+	}
 	deadline := time.Now().Add(20 * time.Second)
-	for { // a deleted topic goes away in its own time
+	for {
 		if exec.Command(binary, "topics", "create", "-c", w.s.file).Run() == nil {
 			return
 		}
