@@ -141,7 +141,7 @@ func (w *epochWorld) remake(keys ...string) {
 			w.t.Fatalf("delete %s: %v, %v", name, err, res)
 		}
 	}
-	for _, key := range keys { // a deleted topic goes away in its own time: until then it could be taken for the new one
+	for _, key := range keys { // a deleted topic goes in its own time, and could be taken for the new one until then
 		within(w.t, 20*time.Second, "deleted topics", func() error {
 			m, err := client.Metadata(w.t.Context(), &kafka.MetadataRequest{Topics: []string{w.named(key)}})
 			if err == nil && !errors.Is(m.Topics[0].Error, kafka.UnknownTopicOrPartition) {
