@@ -69,8 +69,9 @@ type source struct {
 }
 
 const (
-	// maxNote is the size of the file: a note is padded, so that one write replaces all of it.
-	maxNote = 4096
+	// maxNote is the size of the file: a note is padded, so that one write replaces all of it. A cause of maxCause bytes
+	// that all are escaped takes 3 KB, a source 0.4 KB.
+	maxNote = 8192
 	// maxSlot is the size of Taking.
 	maxSlot = 32
 )
@@ -142,6 +143,7 @@ func (g *Guard) write() {
 	}
 	b, err := json.Marshal(g.note)
 	if err != nil || len(b)+maxSlot > maxNote {
+		g.at = -1 // where no write succeeds
 		return
 	}
 	const end = "null}" // of Taking, which is empty here
@@ -198,7 +200,8 @@ func (g *Guard) Taking(r pipeline.Record) {
 	if g.file == nil {
 		return
 	}
-	slot := strconv.AppendInt(append(g.slot[:0], '['), int64(g.sourceOf(&r)), 10)
+	of := g.sourceOf(&r) // first: it may fill the slot
+	slot := strconv.AppendInt(append(g.slot[:0], '['), int64(of), 10)
 	slot = append(strconv.AppendInt(append(slot, ','), r.Offset, 10), ']')
 	g.stale = false
 	_, _ = g.file.WriteAt(pad(slot), g.at)

@@ -49,7 +49,7 @@ func attempt(g *Guard, fail func(offset int64) error) (passed []int64, err error
 		}
 		g.Taken()
 	}
-	g.Saved(map[pipeline.Input]int64{pipeline.Logits: 10})
+	g.Saved(map[pipeline.Input]int64{pipeline.Logits: 10, pipeline.Labels: 10})
 	return passed, nil
 }
 
@@ -99,31 +99,38 @@ func TestRecordIsSkipped(t *testing.T) {
 	}
 }
 
-// TestProcessThatDies: the record of which the process dies is known to the next one, and skipped at last.
+// TestProcessThatDies: the record of which the process dies is known to the next one, and skipped at last: the first
+// records of a topic too, and with a cause that takes the most room.
 func TestProcessThatDies(t *testing.T) {
-	dir := t.TempDir()
-	for n := range 5 {
-		tasks := New(Config{SkipAfter: 3, Dir: dir, Log: quiet}) // a new process
-		g := tasks.guard(shard)
-		died := false
-		passed, err := attempt(g, func(o int64) error {
-			if died = o == 5; died {
-				return errors.New("dead") // the guard hears of nothing
+	for _, at := range []int64{0, 1, 5} {
+		dir := t.TempDir()
+		for n := range 5 {
+			tasks := New(Config{SkipAfter: 3, Dir: dir, Log: quiet}) // a new process
+			g := tasks.guard(shard)
+			if n == 0 {
+				g.note.Trouble = Trouble{Record: &position{}, Times: 1, Cause: strings.Repeat("\x01", maxCause)}
+				g.write()
 			}
-			return nil
-		})
-		if died {
-			_ = g.file.Close()
+			died := false
+			passed, err := attempt(g, func(o int64) error {
+				if died = o == at; died {
+					return errors.New("dead") // the guard hears of nothing
+				}
+				return nil
+			})
+			if died {
+				_ = g.file.Close()
+			}
+			if skips := n == 3; died == skips || skips != (len(passed) > 0) {
+				t.Errorf("record %d, start %d: died %t, skipped %v, %v", at, n, died, passed, err)
+			}
+			if n == 3 {
+				break
+			}
 		}
-		if want := n == 3; died == (n >= 3) && n == 3 || want != (len(passed) > 0) {
-			t.Errorf("start %d: died %t, skipped %v, %v", n, died, passed, err)
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("record %d: %d files left, %v, want none", at, len(left), err)
 		}
-		if n == 3 {
-			break
-		}
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("%d files left, %v, want none", len(left), err)
 	}
 }
 
