@@ -69,8 +69,8 @@ type source struct {
 }
 
 const (
-	// maxNote is the size of the file: a note is padded, so that one write replaces all of it. A cause of maxCause bytes
-	// that all are escaped takes 3 KB, a source 0.4 KB.
+	// maxNote is the size of the file: a note is padded, so that one write replaces all of it. A cause of maxCause
+	// bytes that all are escaped takes 3 KB, a source 0.4 KB.
 	maxNote = 8192
 	// maxSlot is the size of Taking.
 	maxSlot = 32
