@@ -38,7 +38,8 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 			latest = m.Value
 			t.env.Emit(k, m)
 		}
-		if latest != nil {
+		// Between turns a time window only becomes final: one that is older than the one kept.
+		if latest != nil && (now.now || w.spec.Kind == KindRows) {
 			t.env.PutSnapshot(k, w.spec.Name, latest)
 		}
 	}
