@@ -65,7 +65,7 @@ type Stored struct {
 
 // Checkpoint is one moment of a task, encoded.
 type Checkpoint struct {
-	Data  []byte
+	Data  []byte // valid until Save returns: the next checkpoint is written over it
 	Files []File // that Data refers to
 	// Journal is how the task got here from the checkpoint before. It is kept apart from Data, so that damage to the
 	// one leaves the other; nil where it is not needed.
@@ -128,13 +128,12 @@ func (s *Section) restore(c *contents, fetch Fetch) error {
 
 // EncodeCheckpoint writes magic, version, the sections, each with its version and CRC32C, and the names and sizes of
 // the files that they refer to, then the CRC32C of the whole.
-func EncodeCheckpoint(sections []Section) (Checkpoint, error) { return encodeCheckpoint(sections, 0) }
+func EncodeCheckpoint(sections []Section) (Checkpoint, error) { return encodeCheckpoint(nil, sections) }
 
-// encodeCheckpoint is EncodeCheckpoint with the size that is expected, so that nothing is copied to larger memory again
-// and again.
-func encodeCheckpoint(sections []Section, size int) (Checkpoint, error) {
+// encodeCheckpoint is EncodeCheckpoint into dst, which is empty.
+func encodeCheckpoint(dst []byte, sections []Section) (Checkpoint, error) {
 	var c Checkpoint
-	dst := append(make([]byte, 0, size), checkpointMagic...)
+	dst = append(dst, checkpointMagic...)
 	dst = append(dst, checkpointVersion)
 	dst = binenc.AppendUvarint(dst, uint64(len(sections)))
 	for _, s := range sections {

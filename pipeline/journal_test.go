@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -136,6 +137,7 @@ func (s *keptStore) Save(_ context.Context, _ string, number uint64, c Checkpoin
 	if err := c.Prepared(); err != nil {
 		return err
 	}
+	c.Data = bytes.Clone(c.Data)
 	s.kept = slices.Insert(s.kept, 0, keptCheckpoint{number, c})
 	s.kept = s.kept[:c.Kept(s.numbers(), 2)]
 	return nil

@@ -34,7 +34,7 @@ type loop struct {
 	task     Registered
 	src      Opened
 	number   uint64          // of the last checkpoint begun
-	size     int             // about that of the next in bytes
+	memory   []byte          // of the checkpoint that was saved last, for the next
 	unusable []uint64        // checkpoints that the task could not be restored from
 	ctx      context.Context // of checkpoints: done lastTime after that of the task
 	cancel   context.CancelFunc
@@ -297,11 +297,14 @@ func (l *loop) begin() (stood time.Duration, err error) {
 		l.Guard.Saved(t.Next())
 		return 0, nil
 	}
-	c, err := encodeCheckpoint(t.Sections(), l.size)
+	c, err := encodeCheckpoint(l.memory[:0], t.Sections())
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", t.Name(), err)
 	}
-	l.size = len(c.Data) + len(c.Data)/8
+	const burst = 4 // the state of one is not held for ever
+	if l.memory = c.Data; cap(c.Data) > burst*len(c.Data) {
+		l.memory = nil
+	}
 	l.number++
 	c.Unusable = l.unusable
 	if l.journal != nil {

@@ -1,6 +1,7 @@
 package worldtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -104,6 +105,7 @@ func (s *FrailStore) Save(_ context.Context, _ string, number uint64, c pipeline
 			s.files[f.Name] = b
 		}
 	}
+	c.Data = bytes.Clone(c.Data)
 	s.Saved = append(s.Saved, c)
 	return nil
 }

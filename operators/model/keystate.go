@@ -11,22 +11,30 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// append appends what the task keeps for a key, then the state of every stage under the name of the stage.
-func (k *keyState) append(dst []byte, table []namedStage) ([]byte, error) {
+// append appends what the task keeps for a key, then the state of every stage under its name. Snapshots may
+// be left out.
+func (k *keyState) append(dst []byte, table []namedStage, snapshots bool) ([]byte, error) {
 	dst = binenc.AppendString(dst, k.Slice)
 	dst = binenc.AppendVarint(dst, k.Labelled)
 	dst = binenc.AppendVarint(dst, k.LateRows)
 	dst = append(dst, k.Ledger[:]...)
 	dst = k.appendPending(dst)
 	if k.packed != nil {
-		return append(dst, k.unpacked()...), nil
+		b := k.unpacked()
+		r := binenc.NewReader(b)
+		if of := new(stage.SnapshotReader).Read(&r); snapshots {
+			dst = of.Append(dst)
+		}
+		return append(dst, b[len(b)-r.Len():]...), nil
+	}
+	if snapshots {
+		dst = k.Snapshots.Append(dst)
 	}
 	return k.appendKept(dst, table)
 }
 
-// appendKept appends what is packed of a key at rest.
+// appendKept appends what is packed of a key at rest beside its snapshots.
 func (k *keyState) appendKept(dst []byte, table []namedStage) ([]byte, error) {
-	dst = appendSnapshots(dst, k.Snapshots.All())
 	dst = stage.AppendRows(k.Recent.Append(dst), k.Sample)
 	dst = binenc.AppendUvarint(dst, uint64(k.Since.Revision))
 	dst = k.Since.Calibrated.AppendBinary(k.Since.Raw.AppendBinary(dst))
@@ -47,24 +55,22 @@ func (k *keyState) appendStages(dst []byte, table []namedStage) (_ []byte, err e
 }
 
 // restoreKey reads what append wrote, except the slice's name, which the caller has read.
-func (s taskState) restoreKey(k *keyState, r *binenc.Reader, d *acc.Decoder) error {
+func (s taskState) restoreKey(k *keyState, r *binenc.Reader, from *restoring) error {
 	k.Labelled, k.LateRows = r.Varint(), r.Varint()
 	copy(k.Ledger[:], r.Raw(len(k.Ledger)))
 	if err := k.restorePending(r, k.Version.Shape); err != nil {
 		return err
 	}
-	if err := k.restoreKept(s.t, r, d); err != nil {
+	if err := k.restoreKept(s.t, r, from); err != nil {
 		return err
 	}
 	return k.rest(&s.t.cfg)
 }
 
-// restoreKept reads what appendKept wrote.
-func (k *keyState) restoreKept(t *Task, r *binenc.Reader, d *acc.Decoder) error {
-	k.Snapshots = stage.Snapshots{}
-	for window, text := range readSnapshots(r) {
-		k.Snapshots.Put(window, text)
-	}
+// restoreKept reads snapshots, then what appendKept wrote.
+func (k *keyState) restoreKept(t *Task, r *binenc.Reader, from *restoring) error {
+	k.Snapshots = from.snapshots.Read(r)
+	k.Snapshots.Pack()
 	k.Recent.Restore(r)
 	k.Sample = stage.RestoreRows(r)
 	if err := stage.CheckRows(k.Sample, k.K); err != nil {
@@ -83,7 +89,7 @@ func (k *keyState) restoreKept(t *Task, r *binenc.Reader, d *acc.Decoder) error 
 	} else if err != nil {
 		return err
 	}
-	return k.restoreStages(r, d, t.cfg.table)
+	return k.restoreStages(r, from.decoder, t.cfg.table)
 }
 
 // restoreStages gives each stage its state. A stage without a saved state starts empty. A state without a stage is

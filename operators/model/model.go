@@ -578,7 +578,7 @@ func (t *Task) Outputs() []pipeline.Message {
 func (t *Task) Hash() (map[string]string, error) {
 	out := map[string]string{}
 	for name, m := range t.models {
-		b, err := m.append(nil, t.cfg.table)
+		b, err := m.append(nil, t.cfg.table, false)
 		if err != nil {
 			return nil, err
 		}

@@ -24,14 +24,21 @@ func (s taskState) AppendState(dst []byte) ([]byte, error) {
 		dst = p.append(dst)
 	}
 	dst = binenc.AppendVarint(dst, t.reached)
+	dst = stage.AppendDictionary(dst)
 	dst = binenc.AppendUvarint(dst, uint64(len(t.models)))
 	var err error
 	for _, name := range slices.Sorted(maps.Keys(t.models)) {
-		if dst, err = t.models[name].append(dst, t.cfg.table); err != nil {
+		if dst, err = t.models[name].append(dst, t.cfg.table, true); err != nil {
 			return dst, fmt.Errorf("model %s: %w", name, err)
 		}
 	}
 	return dst, nil
+}
+
+// restoring is what reads a checkpoint.
+type restoring struct {
+	snapshots *stage.SnapshotReader
+	decoder   *acc.Decoder
 }
 
 // RestoreState implements pipeline.State.
@@ -43,10 +50,10 @@ func (s taskState) RestoreState(src []byte) error {
 		t.shards = append(t.shards, readProgress(&r))
 	}
 	t.reached = r.Varint()
-	d := acc.NewDecoder()
+	from := &restoring{stage.ReadDictionary(&r), acc.NewDecoder()}
 	for range r.Count(3, binenc.MaxItems) {
 		m := t.newModel("")
-		if err := s.restoreModel(m, &r, d); err != nil {
+		if err := s.restoreModel(m, &r, from); err != nil {
 			return err
 		}
 		t.models[m.name] = m
@@ -75,7 +82,8 @@ func (s taskState) continueFits() {
 	}
 }
 
-func (m *model) append(dst []byte, table []namedStage) ([]byte, error) {
+// append appends the state; without snapshots it is what the state hash is of, for ledgers have all that was published.
+func (m *model) append(dst []byte, table []namedStage, snapshots bool) ([]byte, error) {
 	dst = binenc.AppendString(dst, m.name)
 	dst = binenc.AppendVarint(binenc.AppendVarint(dst, m.next), m.reached)
 	dst = m.orders.Append(dst)
@@ -94,7 +102,7 @@ func (m *model) append(dst []byte, table []namedStage) ([]byte, error) {
 		}
 		dst = binenc.AppendUvarint(dst, uint64(len(v.keys)))
 		for _, slice := range slices.Sorted(maps.Keys(v.keys)) {
-			if dst, err = v.keys[slice].append(dst, table); err != nil {
+			if dst, err = v.keys[slice].append(dst, table, snapshots); err != nil {
 				return dst, fmt.Errorf("version %q slice %q: %w", name, slice, err)
 			}
 		}
@@ -102,7 +110,7 @@ func (m *model) append(dst []byte, table []namedStage) ([]byte, error) {
 	return m.heads.Append(dst)
 }
 
-func (s taskState) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) error {
+func (s taskState) restoreModel(m *model, r *binenc.Reader, from *restoring) error {
 	m.name = r.String(binenc.MaxName)
 	m.next, m.reached = r.Varint(), r.Varint()
 	if err := m.orders.Restore(r); err != nil {
@@ -118,7 +126,7 @@ func (s taskState) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) erro
 			err = stage.CheckConfig(shape, sumsOf(v.Shape))
 		}
 		if err == nil {
-			err = s.restoreVersion(v, r, d)
+			err = s.restoreVersion(v, r, from)
 		}
 		if err != nil {
 			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
@@ -131,7 +139,7 @@ func (s taskState) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) erro
 }
 
 // restoreVersion reads refits, calibrators and keys of a version, whose name and shape the caller has read.
-func (s taskState) restoreVersion(v *version, r *binenc.Reader, d *acc.Decoder) error {
+func (s taskState) restoreVersion(v *version, r *binenc.Reader, from *restoring) error {
 	if err := v.refit.Restore(r); err != nil {
 		return err
 	}
@@ -150,7 +158,7 @@ func (s taskState) restoreVersion(v *version, r *binenc.Reader, d *acc.Decoder) 
 		if r.Err() != nil {
 			break
 		}
-		if err := s.restoreKey(v.key(slice, &s.t.cfg), r, d); err != nil {
+		if err := s.restoreKey(v.key(slice, &s.t.cfg), r, from); err != nil {
 			return fmt.Errorf("slice %q: %w", slice, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"slices"
 	"testing"
@@ -61,7 +62,7 @@ func TestNewModelsAtRest(t *testing.T) {
 func newModelsAtRest(t *testing.T, rows, panes int) {
 	x := newModels(t, 2, rows, panes)
 	for name, m := range x.task.models {
-		rest, err := m.append(nil, x.task.cfg.table)
+		rest, err := m.append(nil, x.task.cfg.table, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,13 +73,18 @@ func newModelsAtRest(t *testing.T, rows, panes int) {
 		if left := k.ofRows != nil; left != (panes == 40) {
 			t.Errorf("%s: what is recent is left out: %v", name, left)
 		}
-		if n := len(k.remembered()()); n != len(x.task.cfg.Windows) {
-			t.Errorf("%s: %d snapshots are remembered at rest", name, n)
+		asleep := k.remembered()()
+		if len(asleep) != len(x.task.cfg.Windows) {
+			t.Errorf("%s: %d snapshots are remembered at rest", name, len(asleep))
 		}
 		if k.wake(x.task); len(k.Sample) != rows*panes || len(k.Snapshots) != len(x.task.cfg.Windows) {
 			t.Errorf("%s: %d sampled rows and %d snapshots", name, len(k.Sample), len(k.Snapshots))
 		}
-		if awake, err := m.append(nil, x.task.cfg.table); err != nil || !bytes.Equal(awake, rest) {
+		slices.SortFunc(asleep, bytes.Compare)
+		if got := slices.SortedFunc(slices.Values(k.remembered()()), bytes.Compare); !reflect.DeepEqual(got, asleep) {
+			t.Errorf("%s: other snapshots awake: %s, at rest %s", name, got, asleep)
+		}
+		if awake, err := m.append(nil, x.task.cfg.table, false); err != nil || !bytes.Equal(awake, rest) {
 			t.Errorf("%s: %d bytes awake, %d at rest (%v)", name, len(awake), len(rest), err)
 		}
 	}

@@ -42,7 +42,7 @@ func (k *keyState) rest(cfg *Config) error {
 	if ofRows != nil {
 		k.Recent = stage.Recent{}
 	}
-	b, err := k.appendKept(nil, cfg.table)
+	b, err := k.appendKept(k.Snapshots.AppendTexts(nil), cfg.table)
 	k.Recent = recent
 	if err != nil {
 		return err
@@ -74,14 +74,14 @@ func (k *keyState) leaveRecent(cfg *Config) (*Config, error) {
 	return cfg, nil
 }
 
-// unpacked is what appendKept wrote of a key at rest.
+// unpacked is what rest packed: snapshots, and what appendKept wrote.
 func (k *keyState) unpacked() []byte {
 	b := keys.Unpack(k.packed)
 	if k.ofRows == nil {
 		return b
 	}
 	r := binenc.NewReader(b)
-	readSnapshots(&r)
+	new(stage.SnapshotReader).Read(&r)
 	before := b[:len(b)-r.Len()]
 	new(stage.Recent).Restore(&r)
 	after := b[len(b)-r.Len():]
@@ -100,7 +100,8 @@ func (k *keyState) wake(t *Task) {
 	r := binenc.NewReader(k.unpacked())
 	k.atRest = atRest{}
 	k.begin(t.models[k.Version.Model].versions[k.Version.Name], &t.cfg)
-	if err := errors.Join(k.restoreKept(t, &r, acc.NewDecoder()), r.Close()); err != nil {
+	from := &restoring{&stage.SnapshotReader{}, acc.NewDecoder()}
+	if err := errors.Join(k.restoreKept(t, &r, from), r.Close()); err != nil {
 		panic("model: " + err.Error()) // what this process has packed itself
 	}
 }
@@ -111,26 +112,8 @@ func (k *keyState) remembered() func() [][]byte {
 	return func() [][]byte {
 		if packed != nil {
 			r := binenc.NewReader(keys.Unpack(packed))
-			return slices.Collect(maps.Values(readSnapshots(&r)))
+			return slices.Collect(maps.Values(new(stage.SnapshotReader).Read(&r).All()))
 		}
 		return slices.Collect(maps.Values(snapshots.All()))
 	}
-}
-
-func appendSnapshots(dst []byte, snapshots map[string][]byte) []byte {
-	dst = binenc.AppendUvarint(dst, uint64(len(snapshots)))
-	for _, name := range slices.Sorted(maps.Keys(snapshots)) {
-		dst = binenc.AppendBytes(binenc.AppendString(dst, name), snapshots[name])
-	}
-	return dst
-}
-
-// readSnapshots reads what appendSnapshots wrote.
-func readSnapshots(r *binenc.Reader) map[string][]byte {
-	snapshots := map[string][]byte{}
-	for range r.Count(2, binenc.MaxItems) {
-		name := r.String(binenc.MaxName)
-		snapshots[name] = slices.Clone(r.Bytes(binenc.MaxBytes))
-	}
-	return snapshots
 }

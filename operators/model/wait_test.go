@@ -204,8 +204,8 @@ func TestRowsOfLongAgoHoldNobodyUp(t *testing.T) {
 	})
 	settled(got)
 	for _, name := range []string{"a-past", "good"} {
-		a, err := want.task.models[name].append(nil, want.task.cfg.table)
-		b, err2 := got.task.models[name].append(nil, got.task.cfg.table)
+		a, err := want.task.models[name].append(nil, want.task.cfg.table, false)
+		b, err2 := got.task.models[name].append(nil, got.task.cfg.table, false)
 		if err = errors.Join(err, err2); err != nil || !bytes.Equal(a, b) {
 			t.Errorf("%s: another state of %d bytes, want %d (%v)", name, len(b), len(a), err)
 		}

@@ -3,9 +3,11 @@ package stage
 import (
 	"bytes"
 	"math/bits"
-	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/plumbline/plumbline/internal/binenc"
 )
 
 // NewRows is the number of labelled rows until which a key is new. There may be many new keys, by mistake or by malice,
@@ -24,37 +26,54 @@ type Packer struct{ bySize [3]dictionary }
 func sized(n int) int { return min(max(bits.Len(uint(n))-12, 0), 4) / 2 } // below 8 KiB, below 32 KiB, above
 
 // dictionary packs strings of about one size: the first one is the dictionary of the others.
-type dictionary struct {
-	once sync.Once
+type dictionary struct{ first atomic.Pointer[packing] }
+
+// packing packs what is like something.
+type packing struct {
+	like []byte
 	pack *zstd.Encoder
 	open *zstd.Decoder
 }
 
-// begin takes b as the dictionary.
-func (p *dictionary) begin(b []byte) {
-	const id, window = 1, 128 << 10
+// dictionaryID is of every dictionary.
+const dictionaryID = 1
+
+func newPacking(b []byte) *packing {
+	const window = 128 << 10
 	like := bytes.Clone(b)
-	var err error
-	if p.pack, err = zstd.NewWriter(nil, zstd.WithEncoderDictRaw(id, like), zstd.WithWindowSize(window),
+	pack, err := zstd.NewWriter(nil, zstd.WithEncoderDictRaw(dictionaryID, like), zstd.WithWindowSize(window),
 		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
-		zstd.WithLowerEncoderMem(true)); err != nil {
+		zstd.WithLowerEncoderMem(true))
+	if err != nil {
 		panic("stage: " + err.Error()) // of the options
 	}
-	if p.open, err = zstd.NewReader(nil, zstd.WithDecoderDictRaw(id, like), zstd.WithDecoderConcurrency(1),
-		zstd.WithDecoderLowmem(true)); err != nil {
-		panic("stage: " + err.Error())
+	return &packing{like, pack, opener(like)}
+}
+
+// opener opens what was packed with a dictionary.
+func opener(like []byte) *zstd.Decoder {
+	open, err := zstd.NewReader(nil, zstd.WithDecoderDictRaw(dictionaryID, like), zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(binenc.MaxBytes))
+	if err != nil {
+		panic("stage: " + err.Error()) // of the options
 	}
+	return open
+}
+
+// of returns the packing of all strings; b is like them, if this is the first.
+func (p *dictionary) of(b []byte) *packing {
+	if p.first.Load() == nil {
+		p.first.CompareAndSwap(nil, newPacking(b))
+	}
+	return p.first.Load()
 }
 
 // encode appends b in less memory to a few bytes.
-func (p *dictionary) encode(b, to []byte) []byte {
-	p.once.Do(func() { p.begin(b) })
-	return bytes.Clone(p.pack.EncodeAll(b, to))
-}
+func (p *dictionary) encode(b, to []byte) []byte { return bytes.Clone(p.of(b).pack.EncodeAll(b, to)) }
 
 // decode returns what encode was given.
 func (p *dictionary) decode(b []byte) []byte {
-	out, err := p.open.DecodeAll(b, nil)
+	out, err := p.first.Load().open.DecodeAll(b, nil)
 	if err != nil {
 		panic("stage: " + err.Error()) // of our own making
 	}
@@ -69,65 +88,3 @@ func (p *Packer) Pack(b []byte) []byte {
 
 // Unpack returns the original bytes.
 func (p *Packer) Unpack(b []byte) []byte { return p.bySize[b[0]].decode(b[1:]) }
-
-// texts packs snapshots and alerts.
-var texts dictionary
-
-// Snapshots are texts of snapshots by the names of their windows. They are mostly digits of numbers, so packed they
-// take a sixth of their memory.
-type Snapshots map[string]snapshot
-
-// snapshot is a text, or it is packed.
-type snapshot struct{ text, packed []byte }
-
-// Put takes the snapshot of a window, as published.
-func (s Snapshots) Put(window string, text []byte) {
-	s[window] = snapshot{packed: texts.encode(text, nil)}
-}
-
-// Has reports whether a window has had one.
-func (s Snapshots) Has(window string) bool {
-	_, ok := s[window]
-	return ok
-}
-
-// pack packs the snapshot of a window, if it is not.
-func (s Snapshots) pack(window string) {
-	if text := s[window].text; text != nil {
-		s.Put(window, text)
-	}
-}
-
-// All returns the texts.
-func (s Snapshots) All() map[string][]byte {
-	out := make(map[string][]byte, len(s))
-	for window, of := range s {
-		if out[window] = of.text; of.text == nil {
-			out[window] = texts.decode(of.packed)
-		}
-	}
-	return out
-}
-
-// openTexts is how many snapshots of a task are not packed: where few keys have rows, each is replaced soon.
-const openTexts = 12
-
-// openSnapshots are the snapshots that are not packed, in a ring.
-type openSnapshots struct {
-	ring [openTexts]struct {
-		of     Snapshots
-		window string
-	}
-	next int
-}
-
-// put takes the snapshot of a window. The one that has been open for longest may be packed for it.
-func (o *openSnapshots) put(s Snapshots, window string, text []byte) {
-	if s[window].text == nil {
-		at := &o.ring[o.next]
-		at.of.pack(at.window)
-		at.of, at.window = s, window
-		o.next = (o.next + 1) % openTexts
-	}
-	s[window] = snapshot{text: text}
-}

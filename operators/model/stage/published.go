@@ -31,6 +31,9 @@ func (p *Published[T]) Restore(in *binenc.Reader) {
 	*p = Published[T]{rec, slices.Clone(b)}
 }
 
+// alertTexts packs alerts.
+var alertTexts dictionary
+
 // LastAlert is the latest record of an alert. Its published bytes are packed: many keys have had one, and only
 // checkpoints read them.
 type LastAlert struct {
@@ -40,7 +43,7 @@ type LastAlert struct {
 
 // NewLastAlert returns a record and its published bytes, which it does not keep.
 func NewLastAlert(a *record.Alert, text []byte) LastAlert {
-	return LastAlert{a, texts.encode(text, nil)}
+	return LastAlert{a, alertTexts.encode(text, nil)}
 }
 
 // Append appends the published bytes to a checkpoint.
@@ -48,7 +51,7 @@ func (l *LastAlert) Append(dst []byte) []byte {
 	if l.Record == nil {
 		return binenc.AppendBytes(dst, nil)
 	}
-	return binenc.AppendBytes(dst, texts.decode(l.packed))
+	return binenc.AppendBytes(dst, alertTexts.decode(l.packed))
 }
 
 // Restore reads what Append wrote.
