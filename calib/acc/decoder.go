@@ -2,6 +2,7 @@ package acc
 
 import (
 	"fmt"
+	"sync"
 	"unsafe"
 )
 
@@ -13,7 +14,9 @@ const pieceBytes = 32 << 10
 // long as anything that was cut from it. The zero value allocates each slice by itself.
 type slab[T any] struct {
 	piece int // elements of a piece; 0 = no pieces
-	rest  []T
+	whole []T // the latest piece
+	rest  []T // of it
+	used  bool
 }
 
 func newSlab[T any]() slab[T] {
@@ -30,12 +33,19 @@ func (s *slab[T]) take(n int) []T {
 		if 4*n > s.piece {
 			return make([]T, n)
 		}
-		s.rest = make([]T, s.piece)
+		s.whole, s.used = make([]T, s.piece), false
+		s.rest = s.whole
 	}
 	out := s.rest[:n:n]
 	s.rest = s.rest[n:]
+	if s.used {
+		clear(out)
+	}
 	return out
 }
+
+// again takes the latest piece from its start again.
+func (s *slab[T]) again() { s.rest, s.used = s.whole, true }
 
 func (s *slab[T]) one() *T { return &s.take(1)[0] }
 
@@ -72,6 +82,9 @@ type labelledParts struct {
 	sample Sample
 }
 
+// single are decoders of single sets: these share no memory, but what sets of one configuration have in common.
+var single = sync.Pool{New: func() any { return new(Decoder) }}
+
 // NewDecoder returns a decoder.
 func NewDecoder() *Decoder {
 	return &Decoder{
@@ -80,6 +93,21 @@ func NewDecoder() *Decoder {
 		floats: newSlab[float64](),
 		ranks:  newSlab[ranked](), rows: newSlab[sampled](), scores: newSlab[float32](),
 	}
+}
+
+// Reset lets what the decoder decodes next take the memory of what it has decoded, which must not be used any more.
+func (d *Decoder) Reset() {
+	d.sets.again()
+	d.seen.again()
+	d.labelled.again()
+	d.entries.again()
+	d.keys.again()
+	d.classKeys.again()
+	d.ints.again()
+	d.floats.again()
+	d.ranks.again()
+	d.rows.again()
+	d.scores.again()
 }
 
 // DecodeSet decodes what Set.AppendBinary has encoded. Errors are those of Set.UnmarshalBinary.

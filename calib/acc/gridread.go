@@ -3,6 +3,8 @@ package acc
 import (
 	"iter"
 	"math"
+	"slices"
+	"sync"
 
 	"github.com/plumbline/plumbline/calib/metric"
 )
@@ -55,34 +57,54 @@ func (g *Grid) bounds(cell int) (lo, hi float64) {
 	return lo, hi
 }
 
-// binSums adds the entries of each bin in integers, so that the result depends on the rows only.
-func (g *Grid) binSums(m int, bin func(cell, m int) int) (wrong, correct []entry) {
-	sums := [2][]entry{make([]entry, m), make([]entry, m)}
+// binSums are the sums of bins, of wrong (or unlabelled) and of correct rows, in integers: so a result depends on the
+// rows only.
+type binSums [2][]entry
+
+// sums are those that are not in use.
+var sums = sync.Pool{New: func() any { return new(binSums) }}
+
+// sumsOf adds the entries of each of m bins. The caller puts them back.
+func (g *Grid) sumsOf(m int, bin func(cell, m int) int) *binSums {
+	s := sums.Get().(*binSums)
+	for outcome := range s {
+		s[outcome] = slices.Grow(s[outcome][:0], m)[:m]
+		clear(s[outcome])
+	}
 	for i, k := range g.t.keys {
 		e := g.t.ents[i]
-		d := &sums[k&1][bin(int(k/2), m)]
+		d := &s[k&1][bin(int(k/2), m)]
 		for j := range d {
 			d[j] += e[j]
 		}
 	}
-	return sums[0], sums[1]
+	return s
+}
+
+// bin returns a bin of one outcome.
+func (s *binSums) bin(outcome, i int) metric.Bin {
+	e := &s[outcome][i]
+	b := metric.Bin{N: e[gN], W: unfix(e[gW]), SumC: unfix(e[gWC])}
+	if outcome == 1 {
+		b.SumA = b.W
+	}
+	return b
 }
 
 // Bins returns the m equal-width bins (i/m, (i+1)/m], exactly as from the rows, with SumC and SumA off by at most
 // n·2^-33. Confidence 0 is put into the first bin. m must divide 3600, else ErrShape.
 func (g *Grid) Bins(m int) ([]metric.Bin, error) {
-	wrong, correct, err := g.BinsByOutcome(m)
-	if err != nil {
+	if err := checkDivides(m); err != nil {
 		return nil, err
 	}
-	for i, c := range correct {
-		b := &wrong[i]
-		b.N += c.N
-		b.W += c.W
-		b.SumC += c.SumC
-		b.SumA += c.SumA
+	s := g.sumsOf(m, binOf)
+	defer sums.Put(s)
+	bins := make([]metric.Bin, m)
+	for i := range bins {
+		b, c := s.bin(0, i), s.bin(1, i)
+		bins[i] = metric.Bin{N: b.N + c.N, W: b.W + c.W, SumC: b.SumC + c.SumC, SumA: b.SumA + c.SumA}
 	}
-	return wrong, nil
+	return bins, nil
 }
 
 // BinsByOutcome returns the bins of Bins apart for the wrong (or unlabelled) and the correct rows: the sums
@@ -91,13 +113,42 @@ func (g *Grid) BinsByOutcome(m int) (wrong, correct []metric.Bin, err error) {
 	if err := checkDivides(m); err != nil {
 		return nil, nil, err
 	}
-	w, c := g.binSums(m, binOf)
+	s := g.sumsOf(m, binOf)
+	defer sums.Put(s)
 	wrong, correct = make([]metric.Bin, m), make([]metric.Bin, m)
 	for i := range m {
-		wrong[i] = metric.Bin{N: w[i][gN], W: unfix(w[i][gW]), SumC: unfix(w[i][gWC])}
-		correct[i] = metric.Bin{N: c[i][gN], W: unfix(c[i][gW]), SumC: unfix(c[i][gWC]), SumA: unfix(c[i][gW])}
+		wrong[i], correct[i] = s.bin(0, i), s.bin(1, i)
 	}
 	return wrong, correct, nil
+}
+
+// RowsByOutcome adds the rows of each of the bins of BinsByOutcome to wrong and right, which are of one length.
+func (g *Grid) RowsByOutcome(wrong, right []float64) error {
+	m := len(wrong)
+	if err := checkDivides(m); err != nil {
+		return err
+	}
+	s := g.sumsOf(m, binOf)
+	defer sums.Put(s)
+	for i := range m {
+		wrong[i] += float64(s[0][i][gN])
+		right[i] += float64(s[1][i][gN])
+	}
+	return nil
+}
+
+// AddRows adds the rows of each of the bins of Bins to n.
+func (g *Grid) AddRows(n []float64) error {
+	m := len(n)
+	if err := checkDivides(m); err != nil {
+		return err
+	}
+	s := g.sumsOf(m, binOf)
+	defer sums.Put(s)
+	for i := range n {
+		n[i] += float64(s[0][i][gN] + s[1][i][gN])
+	}
+	return nil
 }
 
 // CDFCounts returns h, the Σw of the k bins [i/k, (i+1)/k), the last one closed, of the binned CDF
@@ -106,10 +157,11 @@ func (g *Grid) CDFCounts(k int) ([]float64, error) {
 	if err := checkDivides(k); err != nil {
 		return nil, err
 	}
-	wrong, correct := g.binSums(k, cdfBinOf)
+	s := g.sumsOf(k, cdfBinOf)
+	defer sums.Put(s)
 	h := make([]float64, k)
 	for i := range h {
-		h[i] = unfix(wrong[i][gW] + correct[i][gW])
+		h[i] = unfix(s[0][i][gW] + s[1][i][gW])
 	}
 	return h, nil
 }
@@ -119,14 +171,16 @@ func (g *Grid) Total() (n int64, w float64) { return g.n, unfix(g.w) }
 
 // Accuracy returns Σ w·a / Σw; NaN without weight.
 func (g *Grid) Accuracy() float64 {
-	_, correct := g.binSums(1, binOf)
-	return ratio(correct[0][gW], g.w)
+	s := g.sumsOf(1, binOf)
+	defer sums.Put(s)
+	return ratio(s[1][0][gW], g.w)
 }
 
 // MeanConfidence returns Σ w·c / Σw; NaN without weight.
 func (g *Grid) MeanConfidence() float64 {
-	wrong, correct := g.binSums(1, binOf)
-	return ratio(wrong[0][gWC]+correct[0][gWC], g.w)
+	s := g.sumsOf(1, binOf)
+	defer sums.Put(s)
+	return ratio(s[0][0][gWC]+s[1][0][gWC], g.w)
 }
 
 // ratio returns a/b for sums in the same unit; NaN where b = 0.

@@ -374,7 +374,9 @@ func (s *Set) AppendBinary(b []byte) ([]byte, error) {
 // UnmarshalBinary replaces configuration and contents by the encoded ones; after an error they are as they were.
 // A reader that expects a configuration compares Config, or lets Merge do it.
 func (s *Set) UnmarshalBinary(data []byte) error {
-	n, err := new(Decoder).DecodeSet(data)
+	d := single.Get().(*Decoder)
+	defer single.Put(d)
+	n, err := d.DecodeSet(data)
 	if err != nil {
 		return err
 	}
@@ -448,6 +450,25 @@ func (s *Set) SeenRows() (n int64, confidence float64) {
 	}
 	n, _ = s.Seen.Total()
 	return n, s.Seen.MSP.MeanConfidence()
+}
+
+// Modest reports whether a thousand sets like s can be merged without ErrOverflow.
+func Modest(s *Set) bool {
+	const most = math.MaxInt64 >> 10
+	if seen := settledSeen(s); seen != nil && (seen.MSP.n > most || seen.MSP.w > most) {
+		return false
+	}
+	l := s.Labelled
+	if l == nil {
+		return true
+	}
+	n, w := l.MSP.n, l.MSP.w
+	for _, sum := range [...]i128{l.Scores.w2, l.Scores.nll, l.Scores.brier, l.Lag.sum} {
+		if sum.hi > most || sum.hi < -most {
+			return false
+		}
+	}
+	return n <= most && w <= most && l.Lag.n <= most
 }
 
 // Memory returns the bytes of memory that the set holds, which grow with the cells that its rows have touched

@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
 )
 
 // inversionMax is the mean n·p up to which walking the distribution from 0 is used; Hörmann's rejection
@@ -127,9 +126,6 @@ const (
 	// drawsOfDeviation is how many draws make up for the entries of one standard deviation, about 18.
 	drawsOfDeviation = 6
 )
-
-// inversions spare the memory of tables, which takes longer to allocate than to fill.
-var inversions = sync.Pool{New: func() any { return new(inversion) }}
 
 // of makes t draw from d about so many times, in the memory that it has.
 func (t *inversion) of(d *binomial, draws int) {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 )
 
 // Interval is the uncertainty of an ECE: what a perfectly calibrated model would show at the same counts and
@@ -27,10 +28,21 @@ func Resample(bins []Bin, resamples int, seed uint64) Interval {
 	if !(total > 0) || resamples < 1 {
 		return Interval{nan, nan, nan, nan}
 	}
-	null := resampleECE(bins, total, resamples, rand.NewPCG(seed, 0), Bin.Conf)
-	boot := resampleECE(bins, total, resamples, rand.NewPCG(seed, 1), Bin.Acc)
-	return newInterval(null, boot, ECE(bins))
+	s := resamplings.Get().(*resampling)
+	defer resamplings.Put(s)
+	s.null, s.boot = zeroed(s.null, resamples), zeroed(s.boot, resamples)
+	s.ece(s.null, bins, total, rand.NewPCG(seed, 0), Bin.Conf)
+	s.ece(s.boot, bins, total, rand.NewPCG(seed, 1), Bin.Acc)
+	return newInterval(s.null, s.boot, ECE(bins))
 }
+
+// resampling is memory for resamples.
+type resampling struct {
+	null, boot, hits []float64
+	draws            inversion
+}
+
+var resamplings = sync.Pool{New: func() any { return new(resampling) }}
 
 // newInterval reads the interval of the observed value from its resamples, which it sorts.
 func newInterval(null, boot []float64, observed float64) Interval {
@@ -51,26 +63,29 @@ func (b Bin) hits(p float64) (d binomial, each float64) {
 	return newBinomial(int64(n), p), b.W / n
 }
 
-// resampleECE returns the ECEs of the resamples.
-func resampleECE(bins []Bin, total float64, resamples int, rng *rand.PCG, p func(Bin) float64) []float64 {
-	eces, hits := make([]float64, resamples), make([]float64, resamples)
-	draws := inversions.Get().(*inversion)
-	defer inversions.Put(draws)
+func zeroed(x []float64, n int) []float64 {
+	x = slices.Grow(x[:0], n)[:n]
+	clear(x)
+	return x
+}
+
+// ece adds the ECEs of resamples to eces.
+func (s *resampling) ece(eces []float64, bins []Bin, total float64, rng *rand.PCG, p func(Bin) float64) {
+	s.hits = zeroed(s.hits, len(eces))
 	for _, b := range bins {
 		if b.N == 0 || !(b.W > 0) {
 			continue
 		}
 		dist, scale := b.hits(p(b))
-		draws.of(&dist, resamples)
-		draws.draw(hits, rng)
-		for r, h := range hits {
+		s.draws.of(&dist, len(eces))
+		s.draws.draw(s.hits, rng)
+		for r, h := range s.hits {
 			eces[r] += math.Abs(h*scale - b.SumC)
 		}
 	}
 	for r := range eces {
 		eces[r] /= total
 	}
-	return eces
 }
 
 func mean(x []float64) float64 {

@@ -55,13 +55,13 @@ func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) (rows
 	if c.K == v.K {
 		return v.put(pane, c, late, &t.cfg)
 	}
-	set := new(acc.Set)
-	if err := set.UnmarshalBinary(c.Set); err != nil {
+	cell, of, err := receive(c.Set)
+	if err != nil {
 		return 0, err
 	}
 	r := v.contest.rivals[c.K]
 	if r == nil && (v.contest.settled || len(v.contest.rivals) >= maxRivals) {
-		countDropped(t, v, c.Slice, c.K, set)
+		countDropped(t, v, c.Slice, c.K, cell.predictions)
 		return 0, nil
 	}
 	if r == nil {
@@ -73,7 +73,7 @@ func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) (rows
 		}
 		r = &rival{shape: empty.Settings(), inboxes: map[string]*inbox{}}
 	}
-	if err := stage.CheckShape(set, r.shape); err != nil || !t.cfg.Slices.has(c.Slice) {
+	if err := stage.CheckConfig(of, r.shape); err != nil || !t.cfg.Slices.has(c.Slice) {
 		return 0, err
 	}
 	if v.contest.rivals == nil {
@@ -88,20 +88,14 @@ func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) (rows
 		b = &fresh
 		r.inboxes[c.Slice] = b
 	}
-	lateRows := int64(0)
-	if late {
-		lateRows = set.LabelledRows()
-	}
-	return rowsOf(set), b.put(pane, c.PredictionPane, newWaiting(c.Set, set), lateRows)
+	return cell.rows(), b.put(pane, c.PredictionPane, cell, cell.late(late))
 }
 
 // countDropped counts the predictions of a cell of another K.
-func countDropped(t *Task, v *version, slice string, k int, set *acc.Set) {
-	if slice != "" {
-		return
+func countDropped(t *Task, v *version, slice string, k int, predictions int64) {
+	if slice == "" {
+		drop(t, v, k, predictions)
 	}
-	n, _ := set.SeenRows()
-	drop(t, v, k, n)
 }
 
 func drop(t *Task, v *version, k int, predictions int64) {

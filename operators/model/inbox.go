@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -24,15 +25,61 @@ func newInbox(open *openCells) inbox {
 // waiting is a cell: encoded, decoded or both.
 type waiting struct {
 	data        []byte
+	more        [][]byte // encoded cells that are to be merged with data
 	set         *acc.Set
 	predictions int64
-	bytes       int // of set, as openCells counts them
+	labelled    int64
+	alone       bool // there may be no room for its sums, so it is merged with others at once
+	bytes       int  // of set, as openCells counts them
 }
 
-// newWaiting is a cell whose encoding has been decoded as set. It shares the memory of both.
-func newWaiting(data []byte, set *acc.Set) *waiting {
-	seen, _ := set.SeenRows()
-	return &waiting{data: data, set: set, predictions: seen}
+// smallCell is up to how many bytes encoded cells wait side by side: most of slices do. They are merged once, when the
+// pane is taken or copied to a checkpoint.
+const smallCell = 4 << 10
+
+// receive decodes a cell and returns the configuration of its statistics too. It shares the memory of data.
+func receive(data []byte) (c *waiting, of acc.Config, err error) {
+	c = &waiting{data: data}
+	tell := func(set *acc.Set) error {
+		c.predictions, _ = set.SeenRows()
+		c.labelled, c.alone, of = set.LabelledRows(), !acc.Modest(set), set.Settings()
+		return nil
+	}
+	if len(data) <= smallCell {
+		return c, of, pass(data, tell)
+	}
+	set := new(acc.Set)
+	if err := set.UnmarshalBinary(data); err != nil {
+		return c, of, err
+	}
+	c.set = set
+	return c, of, tell(set)
+}
+
+// rows is about how many rows a cell has: predictions, or labels that came after them.
+func (c *waiting) rows() int64 { return max(c.predictions, c.labelled) }
+
+// late is how many rows came late, if the cell did.
+func (c *waiting) late(is bool) int64 {
+	if is {
+		return c.labelled
+	}
+	return 0
+}
+
+// passing are decoders of sets that are left behind at once.
+var passing = sync.Pool{New: func() any { return acc.NewDecoder() }}
+
+// pass decodes a set for the time of a call.
+func pass(data []byte, use func(*acc.Set) error) error {
+	d := passing.Get().(*acc.Decoder)
+	defer passing.Put(d)
+	d.Reset()
+	set, err := d.DecodeSet(data)
+	if err != nil {
+		return err
+	}
+	return use(set)
 }
 
 func (c *waiting) decoded() (*acc.Set, error) {
@@ -40,35 +87,64 @@ func (c *waiting) decoded() (*acc.Set, error) {
 		return c.set, nil
 	}
 	set := new(acc.Set)
-	return set, set.UnmarshalBinary(c.data)
+	if err := set.UnmarshalBinary(c.data); err != nil {
+		return nil, err
+	}
+	for _, data := range c.more {
+		if err := pass(data, set.Merge); err != nil {
+			return nil, err
+		}
+	}
+	return set, nil
 }
 
+// encoded returns the encoding of all that waits.
 func (c *waiting) encoded() []byte {
-	if c.data == nil {
-		data, err := c.set.AppendBinary(nil)
-		if err != nil {
-			panic("a set that was decoded cannot be encoded: " + err.Error())
+	if c.data == nil || c.more != nil {
+		set, err := c.decoded()
+		var data []byte
+		if err == nil {
+			data, err = set.AppendBinary(nil)
 		}
-		c.data = slices.Clone(data)
+		if err != nil {
+			panic("cells that were decoded and fit together cannot be encoded: " + err.Error())
+		}
+		c.data, c.more = slices.Clone(data), nil
 	}
 	return c.data
 }
 
 // plus merges another cell into c.
 func (c *waiting) plus(o *waiting) error {
-	sum, err := c.decoded()
-	if err != nil {
-		return err
+	if !c.beside(o) {
+		sum, err := c.decoded()
+		if err != nil {
+			return err
+		}
+		set, err := o.decoded()
+		if err != nil {
+			return err
+		}
+		if err := sum.Merge(set); err != nil {
+			return err
+		}
+		c.data, c.more, c.set = nil, nil, sum
 	}
-	set, err := o.decoded()
-	if err != nil {
-		return err
-	}
-	if err := sum.Merge(set); err != nil {
-		return err
-	}
-	c.data, c.set, c.predictions = nil, sum, c.predictions+o.predictions
+	c.predictions, c.labelled = c.predictions+o.predictions, c.labelled+o.labelled
 	return nil
+}
+
+// beside lets another cell wait beside c, if both are small.
+func (c *waiting) beside(o *waiting) bool {
+	n := len(c.data) + len(o.data)
+	for _, data := range c.more {
+		n += len(data)
+	}
+	if c.set != nil || o.set != nil || o.more != nil || c.alone || o.alone || n > smallCell {
+		return false
+	}
+	c.more = append(c.more, slices.Clone(o.data))
+	return true
 }
 
 // openCells are the cells of a task that stay decoded, since the next shard's will be merged with them: the latest of
@@ -212,19 +288,19 @@ func (b *inbox) restorePending(r *binenc.Reader, shape acc.Config) error {
 		l, late := r.Varint(), r.Varint()
 		cells := map[int64]*waiting{}
 		for range r.Count(2, binenc.MaxItems) {
-			p, set := r.Varint(), new(acc.Set)
-			data := slices.Clone(r.Bytes(binenc.MaxBytes))
+			p, data := r.Varint(), slices.Clone(r.Bytes(binenc.MaxBytes))
 			if r.Err() != nil {
 				break
 			}
-			if err := set.UnmarshalBinary(data); err != nil {
+			c, of, err := receive(data)
+			if err != nil {
 				return fmt.Errorf("a waiting cell: %w", err)
 			}
-			if err := stage.CheckShape(set, shape); err != nil {
+			if err := stage.CheckConfig(of, shape); err != nil {
 				return err
 			}
-			cells[p] = newWaiting(data, set)
-			cells[p].set = nil
+			c.set = nil
+			cells[p] = c
 		}
 		b.pending[l] = cells
 		if late != 0 {

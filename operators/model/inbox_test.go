@@ -1,6 +1,8 @@
 package model
 
 import (
+	"bytes"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -11,7 +13,7 @@ import (
 )
 
 // cellOf is a shard's encoded cell of so many rows of ten classes.
-func cellOf(b *testing.B, seed uint64, rows int) []byte {
+func cellOf(b testing.TB, seed uint64, rows int) []byte {
 	cfg := worldtest.Accumulators()
 	cfg.K = 10
 	set, err := acc.New(cfg)
@@ -48,6 +50,88 @@ func cellOf(b *testing.B, seed uint64, rows int) []byte {
 	return data
 }
 
+// TestSmallCellsWait: cells of few rows wait side by side; that is the same as to merge each when it comes. One whose
+// sums leave no room is refused when it comes, and the others stay.
+func TestSmallCellsWait(t *testing.T) {
+	var cells [][]byte
+	for i := range 5 {
+		cells = append(cells, cellOf(t, uint64(i), 1+i%3))
+	}
+	want := new(acc.Set)
+	in := newInbox(new(openCells))
+	for i, data := range cells {
+		set := new(acc.Set)
+		if err := set.UnmarshalBinary(data); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			want = set
+		} else if err := want.Merge(set); err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := receive(data)
+		if err != nil || len(data) > smallCell {
+			t.Fatalf("%d bytes: %v", len(data), err)
+		}
+		if err := in.put(1, 1, c, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := in.pending[1][1]; len(c.more) == 0 {
+		t.Error("no cell waits beside the first")
+	}
+	for range 2 {
+		full, _, err := receive(heavyCell(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = in.put(1, 2, full, 0); err != nil && !errors.Is(err, acc.ErrOverflow) {
+			t.Errorf("sums without room: %v", err)
+		}
+	}
+	if c := in.pending[1][2]; c.predictions != 1 || len(c.more) > 0 {
+		t.Errorf("%d predictions of weight 2^30 and %d beside: want the first", c.predictions, len(c.more))
+	}
+	want2, err := want.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := in.pending[1][1].encoded(); !bytes.Equal(got, want2) {
+		t.Errorf("%d bytes of a checkpoint, want %d", len(got), len(want2))
+	}
+	pane, err := in.take(1, 1e9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.TakeSample()
+	got, err := pane.Cells[0].Set.AppendBinary(nil)
+	want2, err2 := want.AppendBinary(nil)
+	if err = errors.Join(err, err2); err != nil || !bytes.Equal(got, want2) {
+		t.Errorf("%d bytes of a pane, want %d (%v)", len(got), len(want2), err)
+	}
+}
+
+// heavyCell is of one row of so much weight that there is no room for two.
+func heavyCell(t *testing.T) []byte {
+	cfg := worldtest.Accumulators()
+	cfg.K = 10
+	set, err := acc.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := acc.NewBlock(cfg.K)
+	block.Score(make([]float32, cfg.K), false)
+	err = block.SetRow(0, 1, 1.9*(1<<30), 0, math.NaN())
+	if err = errors.Join(err, set.PredictRows(block, []int32{0})); err != nil {
+		t.Fatal(err)
+	}
+	data, err := set.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 // BenchmarkInbox is a pane's cells of 5,000 rows of each of four shards, until they are taken.
 func BenchmarkInbox(b *testing.B) {
 	const shards, rows = 4, 5000
@@ -60,11 +144,11 @@ func BenchmarkInbox(b *testing.B) {
 	for b.Loop() {
 		in := newInbox(&open)
 		for _, data := range cells {
-			set := new(acc.Set)
-			if err := set.UnmarshalBinary(data); err != nil {
+			c, _, err := receive(data)
+			if err != nil {
 				b.Fatal(err)
 			}
-			if err := in.put(1, 1, newWaiting(data, set), 0); err != nil {
+			if err := in.put(1, 1, c, 0); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/slicing"
 
-	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/pipeline/tracing"
@@ -78,25 +77,14 @@ func (k *keyState) begin(v *version, cfg *Config) {
 
 // put checks a cell and keeps it until its label pane is processed.
 func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *Config) (rows int64, err error) {
-	set := new(acc.Set)
-	if err := set.UnmarshalBinary(c.Set); err != nil {
+	cell, of, err := receive(c.Set)
+	if err != nil {
 		return 0, err
 	}
-	if err := stage.CheckShape(set, v.Shape); err != nil || !cfg.Slices.has(c.Slice) {
+	if err := stage.CheckConfig(of, v.Shape); err != nil || !cfg.Slices.has(c.Slice) {
 		return 0, err
 	}
-	lateRows := int64(0)
-	if late {
-		lateRows = set.LabelledRows()
-	}
-	cell := newWaiting(c.Set, set)
-	return rowsOf(set), v.inboxOf(c.Slice, cfg).put(labelPane, c.PredictionPane, cell, lateRows)
-}
-
-// rowsOf is about how many rows a cell has: predictions, or labels that came after them.
-func rowsOf(set *acc.Set) int64 {
-	seen, _ := set.SeenRows()
-	return max(seen, set.LabelledRows())
+	return cell.rows(), v.inboxOf(c.Slice, cfg).put(labelPane, c.PredictionPane, cell, cell.late(late))
 }
 
 // open reports whether label panes without rows matter to the key.

@@ -61,7 +61,7 @@ func (r *reference) add(s *Config, in *stage.Pane) error {
 	for _, c := range in.Cells {
 		if seen && c.Set.Seen != nil {
 			for i, g := range stage.ScoreGrids(c.Set.Seen) {
-				if err := stage.AddCounts(r.scores[i], g); err != nil {
+				if err := g.AddRows(r.scores[i]); err != nil {
 					return err
 				}
 			}
@@ -74,15 +74,11 @@ func (r *reference) add(s *Config, in *stage.Pane) error {
 			}
 		}
 		if labelled && c.Set.LabelledRows() > 0 {
-			wrong, right, err := c.Set.Labelled.MSP.BinsByOutcome(stage.ScoreBins)
+			err := c.Set.Labelled.MSP.RowsByOutcome(r.outcome[0], r.outcome[1])
 			if err != nil {
 				return err
 			}
-			for j := range wrong {
-				r.outcome[0][j] += float64(wrong[j].N)
-				r.outcome[1][j] += float64(right[j].N)
-				r.labelled += float64(wrong[j].N + right[j].N)
-			}
+			r.labelled += float64(c.Set.LabelledRows())
 			if r.classes.confused, err = plusClasses(r.classes.confused, c.Set); err != nil {
 				return err
 			}

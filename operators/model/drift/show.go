@@ -27,7 +27,7 @@ func (d *State) unlabelled(raw *acc.Set, start int64) (*record.Unlabelled, error
 		out.ReferenceRows, out.ReferenceTo = int64(d.ref.seen), record.At(d.ref.to)
 		for i, g := range stage.ScoreGrids(raw.Seen) {
 			now := make([]float64, stage.ScoreBins)
-			if err := stage.AddCounts(now, g); err != nil {
+			if err := g.AddRows(now); err != nil {
 				return nil, err
 			}
 			// Compare fails if there are too few rows yet.
@@ -40,7 +40,7 @@ func (d *State) unlabelled(raw *acc.Set, start int64) (*record.Unlabelled, error
 		}
 	}
 	now := make([]float64, stage.ScoreBins)
-	if err := stage.AddCounts(now, &raw.Seen.MSP); err != nil {
+	if err := raw.Seen.MSP.AddRows(now); err != nil {
 		return nil, err
 	}
 	est := d.estimates(raw.Seen.MSP.Groups(), now)

@@ -64,7 +64,7 @@ func (r *distance) addSet(sums []float64, set *acc.Set) (rows int64, err error) 
 	rows, _ = set.Seen.Total()
 	for i, g := range stage.ScoreGrids(set.Seen) {
 		if stage.ScoreNames[i] == r.cfg.Score {
-			return rows, stage.AddCounts(sums, g)
+			return rows, g.AddRows(sums)
 		}
 	}
 	panic("rule: " + r.cfg.Name + ": score " + r.cfg.Score)

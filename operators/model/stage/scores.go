@@ -11,18 +11,6 @@ var ScoreNames = [3]string{"msp", "margin", "negent"}
 // ScoreGrids returns the grids of s in the order of ScoreNames.
 func ScoreGrids(s *acc.Seen) [3]*acc.Grid { return [3]*acc.Grid{&s.MSP, &s.Margin, &s.NegEnt} }
 
-// AddCounts adds the rows of a grid to dst, by bin. dst has ScoreBins elements.
-func AddCounts(dst []float64, g *acc.Grid) error {
-	bins, err := g.Bins(ScoreBins)
-	if err != nil {
-		return err
-	}
-	for j := range bins {
-		dst[j] += float64(bins[j].N)
-	}
-	return nil
-}
-
 // ClassBins is the number of bins for distances between class shares. Class c is in bin c mod ClassBins, so that the
 // memory of a rule does not depend on K.
 const ClassBins = 256
