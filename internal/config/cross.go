@@ -1,10 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/operators/model/alarm"
+	"github.com/plumbline/plumbline/operators/model/window"
+	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/inputs"
 )
@@ -132,4 +135,15 @@ func (c Config) checkUnlabelled(r *setting.Report) {
 	if c.Refit.LabelShift != "off" && !classes {
 		r.Fail("refit.label_shift", c.Refit.LabelShift, "needs unlabelled.enabled and unlabelled.classes")
 	}
+}
+
+// SliceTurns are after how many panes slices have theirs (slices.pane).
+func (c Config) SliceTurns() slicing.Turns {
+	var slides []int64
+	for _, w := range c.Windows {
+		if w.Kind == window.KindTime {
+			slides = append(slides, int64(cmp.Or(w.Slide, w.Size)))
+		}
+	}
+	return slicing.TurnsWithin(int64(c.Slices.Pane), int64(c.EventTime.Pane), slides)
 }

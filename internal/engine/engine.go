@@ -184,6 +184,7 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 			Acc:     c.Stats.Accumulators(c.Sample),
 			Pane:    pane,
 			Slices:  c.Slices.Columns,
+			Turns:   c.SliceTurns(),
 			MaxKeys: c.Slices.MaxKeys,
 			Classes: classesOf(c),
 		},
@@ -260,7 +261,8 @@ func forgetAfter(c *config.Config) int64 {
 // NewModelTask builds the model task of a panes partition, with empty state.
 func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.Task {
 	c := &rt.Config
-	mc := model.Config{Pane: int64(c.EventTime.Pane), Acc: c.Stats.Accumulators(c.Sample), Bins: c.Stats.Bins,
+	mc := model.Config{Pane: int64(c.EventTime.Pane), Turns: c.SliceTurns(),
+		Acc: c.Stats.Accumulators(c.Sample), Bins: c.Stats.Bins,
 		ExtraBins: c.Stats.ExtraBins, CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
 		SliceRows:  c.Sample.SliceRows,
 		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c),

@@ -28,6 +28,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/window"
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // load is a stream of one model version for the measurements of memory: slices with the same number of rows each.
@@ -366,7 +367,7 @@ func (l load) liveBytes(tb testing.TB, panes int, whole bool) float64 {
 		return key
 	}
 	sampled := math.Min(float64(setting.Default[stats.SampleConfig]().Rows), rows) * float64(90+4*l.k)
-	return key + sampled + 30_000 + 45*math.Pow(min(float64(l.k), 128), 2)
+	return key + sampled + 45*math.Pow(min(float64(l.k), 128), 2)
 }
 
 // TestKeysOfManyClasses: a slice of 100 classes with the default windows has at most 2 MB up to 1,000 rows a
@@ -387,10 +388,11 @@ func (l load) outputBytes() float64 { return 13_000 * (4 + math.Log2(1+l.lag.Min
 
 // taskBytes is the memory of a model task whatever its keys: where sums are added and read, and 12 texts of snapshots
 // that are not packed. Twice as much where rows have served confidences.
-const taskBytes = 1.9e6
+const taskBytes = 2.4e6
 
-// beginPackers makes what packs new models and snapshots, which a process has once.
+// beginPackers makes what packs new models, snapshots and alerts, which a process has once.
 func beginPackers(tb testing.TB) {
+	stage.NewLastAlert(&record.Alert{}, []byte(`{"schema":1}`))
 	runtime.KeepAlive(newModels(tb, 1, 1, 1))
 	runtime.KeepAlive(newModels(tb, 1, 60, 2))
 }

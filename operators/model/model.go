@@ -27,6 +27,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/window"
 
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/pipeline/tracing"
@@ -35,6 +36,7 @@ import (
 // Config configures a model task; internal/engine makes it from the configuration file.
 type Config struct {
 	Pane       int64
+	Turns      slicing.Turns
 	Acc        acc.Config // of the shards; K is set for each version
 	Bins       int
 	ExtraBins  []int

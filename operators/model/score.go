@@ -28,6 +28,9 @@ func (t *stepper) score(k *keyState, in *stage.Pane) (stage.Scored, error) {
 			to, since = newest, append(since, row)
 		}
 		pane := pipeline.PaneIndex(row.TS, t.cfg.Pane)
+		if k.Slice != "" {
+			pane = t.cfg.Turns.Span(pane)
+		}
 		set := to[pane]
 		if set == nil {
 			var err error

@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/slice"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/operators/model/window"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
@@ -51,8 +52,9 @@ func TestManyValuesLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	rows := manyValues(batchtest.Rows(151, batchtest.Options{N: 1500, MaxLag: 30 * second, Unlabelled: .1, Sharpness: 2,
 		Regions: 1}), 60)
-	for _, limit := range []int{3, 25} { // slots for 12 and 100 values a pane
+	for i, limit := range []int{3, 25, 3, 25} { // slots for 12 and 100 values a pane
 		s := manySetup(limit)
+		s.model.Turns = slicing.Turns(3 * (i / 2))
 		var want *world
 		for _, c := range []struct {
 			shards, batch int
@@ -115,6 +117,50 @@ func checkMany(t *testing.T, w *world, limit int) {
 		if on && v.keys[slice] == nil {
 			t.Errorf("%s fires for ever", key)
 		}
+	}
+}
+
+// TestSliceTurns: where slices take turns, their final windows are those of slices that have every pane, and the model
+// version's outputs are the same.
+func TestSliceTurns(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	rows := batchtest.Rows(153, batchtest.Options{N: 1500, MaxLag: 30 * second, Unlabelled: .1, Sharpness: 2,
+		Regions: 5})
+	s := manySetup(10)
+	s.model.Windows = []window.Config{{Name: "1m", Kind: window.KindTime, Size: time.Minute, Slide: 30 * time.Second}}
+	at := func(turns slicing.Turns) (finals map[string]string, whole []string, shown int) {
+		s := s
+		s.model.Turns = turns
+		w := newWorld(t, s, worldtest.Stream(t, rows, 2, 25), 1).run(worldtest.AnyOrder)
+		finals = map[string]string{}
+		for _, x := range w.Snapshots() {
+			if x.Slice == "" {
+				b, err := json.Marshal(x)
+				if err != nil {
+					t.Fatal(err)
+				}
+				whole = append(whole, string(b))
+			} else if shown++; x.Window.Final {
+				b, err := json.Marshal(x.Raw)
+				if err != nil {
+					t.Fatal(err)
+				}
+				finals[fmt.Sprint(x.Slice, x.Window.End)] = fmt.Sprint(x.Labelled, string(b))
+			}
+		}
+		return finals, whole, shown
+	}
+	want, all, often := at(0)
+	got, whole, shown := at(3)
+	if len(want) < 10 || !maps.Equal(got, want) {
+		t.Errorf("%d final windows of slices in turns: %v; want %v", len(got), got, want)
+	}
+	if !slices.Equal(whole, all) {
+		t.Errorf("%d snapshots of the version with slices in turns, want %d", len(whole), len(all))
+	}
+	if shown >= often {
+		t.Errorf("%d snapshots of slices in turns, %d without", shown, often)
 	}
 }
 

@@ -1,5 +1,6 @@
 // Package slicing has what the shards and the model task must agree on about the values of a slice column: the name of
-// the pooled value, the order of values, and how many of them a shard distinguishes in a label pane.
+// the pooled value, the order of values, how many of them a shard distinguishes in a label pane, and when slices have
+// their panes.
 //
 // A shard (operators/stats) sees a part of the rows, so it chooses no value: it distinguishes those that come first in
 // the order of Hash, and pools the others. The model task (operators/model/slice) has the cells of all shards, and

@@ -44,6 +44,7 @@ type keyTable struct {
 	slots   int // 0 = no bound
 	keys    []sliceKey
 	names   []string       // slice() of keys
+	turns   []uint32       // of keys (slicing.Turns)
 	columns []*sliceColumn // of keys; nil for whole model versions and ~other
 	ix      map[sliceKey]int32
 	recent  [places]int32 // by placeOf a value, the key that was asked for last
@@ -109,6 +110,7 @@ func (t *keyTable) add(k sliceKey) int32 {
 		c.n++
 	}
 	t.keys, t.names, t.columns = append(t.keys, k), append(t.names, k.slice()), append(t.columns, c)
+	t.turns = append(t.turns, slicing.TurnOf(t.names[i]))
 	t.ix[k] = i
 	return i
 }
@@ -145,5 +147,6 @@ func (t *keyTable) restore(r *binenc.Reader) {
 }
 
 func (t *keyTable) clear() {
-	t.keys, t.names, t.columns, t.ix, t.byName = nil, nil, nil, map[sliceKey]int32{}, map[columnKey]*sliceColumn{}
+	t.keys, t.names, t.turns, t.columns = nil, nil, nil, nil
+	t.ix, t.byName = map[sliceKey]int32{}, map[columnKey]*sliceColumn{}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -181,19 +182,29 @@ func (s *Operator) sample(g *group, x *countedRow) error {
 // countSlice puts a row into the groups of the cells of a slice.
 func (s *Operator) countSlice(x *countedRow, m arrowio.ModelKey, column, value string) error {
 	own, full := s.keys.index(m, column, value, len(x.z))
+	turn := uint32(0)
+	if s.cfg.Turns > 1 && own >= 0 {
+		turn = s.keys.turns[own]
+	} else if s.cfg.Turns > 1 {
+		turn = slicing.TurnOfValue(column, value)
+	}
+	span, predicted, labelled := s.cfg.Turns.Span(x.pane), s.cfg.Turns.Next(x.pane, turn), int64(0)
+	if x.label >= 0 {
+		labelled = s.cfg.Turns.Next(x.labelPane, turn)
+	}
 	key, pooled, err := own, false, error(nil)
 	if x.prediction {
 		if full != nil {
-			if key, pooled, err = s.admit(full, value, own, x.pane); err != nil {
+			if key, pooled, err = s.admit(full, value, own, predicted); err != nil {
 				return err
 			}
 		}
 		s.countPooled(pooled)
-		g, _, err := s.groupOf(cellKey{key, x.pane, x.pane}, len(x.z))
+		g, _, err := s.groupOf(cellKey{key, predicted, span}, len(x.z))
 		if err != nil {
 			return err
 		}
-		if x.label >= 0 && x.labelPane == x.pane {
+		if x.label >= 0 && labelled == predicted {
 			s.countPooled(pooled)
 			g.both = append(g.both, x.at)
 			return s.sample(g, x)
@@ -203,13 +214,13 @@ func (s *Operator) countSlice(x *countedRow, m arrowio.ModelKey, column, value s
 	if x.label < 0 {
 		return nil
 	}
-	if full != nil && (!x.prediction || x.labelPane != x.pane) {
-		if key, pooled, err = s.admit(full, value, own, x.labelPane); err != nil {
+	if full != nil && (!x.prediction || labelled != predicted) {
+		if key, pooled, err = s.admit(full, value, own, labelled); err != nil {
 			return err
 		}
 	}
 	s.countPooled(pooled)
-	g, _, err := s.groupOf(cellKey{key, x.labelPane, x.pane}, len(x.z))
+	g, _, err := s.groupOf(cellKey{key, labelled, span}, len(x.z))
 	if err != nil {
 		return err
 	}

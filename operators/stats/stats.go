@@ -6,6 +6,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -14,13 +15,15 @@ type Options struct {
 	Acc     acc.Config // K is set by model
 	Pane    int64      // pane length, ns
 	Slices  []string   // slice columns
-	MaxKeys int        // values of a slice column that model tasks keep; 0 = all
-	Classes string     // whose rows are counted by predicted class: ClassesNone ("" too), ClassesModel, ClassesSlices
+	Turns   slicing.Turns
+	MaxKeys int    // values of a slice column that model tasks keep; 0 = all
+	Classes string // whose rows are counted by predicted class: ClassesNone ("" too), ClassesModel, ClassesSlices
 }
 
 // Operator keeps one accumulator set per cell (key, label pane, prediction pane) and hands a label pane's cells to
 // the outbox when the watermark passes its end: once, never revised. Every prediction counts in the cell
-// (pane of ts, pane of ts) as seen; every labelled row in (pane of label ts, pane of ts) as labelled.
+// (pane of ts, pane of ts) as seen; every labelled row in (pane of label ts, pane of ts) as labelled. Panes of slices
+// are what Turns makes of these.
 type Operator struct {
 	cfg    Options
 	outbox *pipeline.Outbox

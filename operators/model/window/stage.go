@@ -1,10 +1,10 @@
 package window
 
 import (
-	"hash/fnv"
 	"time"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/operators/slicing"
 )
 
 // Settings are the windows of a task and the details of their snapshots.
@@ -19,11 +19,10 @@ const CountDroppedOld = "rows_after_final"
 
 // Stage keeps the windows of all keys of a task.
 type Stage struct {
-	env  *stage.Env
-	cfg  Settings
-	runs map[*window]*windowRuns
-	// panes is after how many panes a slice is shown again.
-	panes int64
+	env   *stage.Env
+	cfg   Settings
+	runs  map[*window]*windowRuns
+	turns slicing.Turns // at which slices are shown
 }
 
 // showSlices is how often the latest snapshots of slices are published, at most. There may be thousands of slices, and
@@ -32,7 +31,8 @@ const showSlices = int64(time.Minute)
 
 // New returns the stage; env is that of the model task.
 func New(env *stage.Env, cfg Settings) *Stage {
-	return &Stage{env, cfg, map[*window]*windowRuns{}, (showSlices + env.Pane - 1) / env.Pane}
+	turns := slicing.Turns((showSlices + env.Pane - 1) / env.Pane)
+	return &Stage{env, cfg, map[*window]*windowRuns{}, turns}
 }
 
 // turn is when the latest snapshots of a key are published: at this pane or not, and after how long again, in ns.
@@ -46,9 +46,7 @@ func (t *Stage) turnOf(k *stage.Key, in *stage.Pane) turn {
 	if k.Slice == "" {
 		return turn{true, t.env.Pane}
 	}
-	h := fnv.New32a()
-	h.Write([]byte(k.Slice))
-	return turn{(in.Index+int64(h.Sum32()))%t.panes == 0, t.panes * t.env.Pane}
+	return turn{t.turns.Next(in.Index, slicing.TurnOf(k.Slice)) == in.Index, int64(t.turns) * t.env.Pane}
 }
 
 // State holds the windows of one key.

@@ -1,0 +1,63 @@
+package slicing
+
+import "github.com/plumbline/plumbline/pipeline"
+
+// Turns is after how many panes it is a slice's turn again; 0 and 1 are every pane. There may be thousands of
+// slices, and what a pane of one costs hardly depends on its rows. So the rows of some panes are of one cell:
+//
+//	label pane       the first from the row's on that is the slice's turn
+//	prediction pane  the last of the row's span of so many panes, all spans from pane 0 on
+//
+// Turns of slices differ, so that work does not come all at once. Spans do not: buckets of windows are whole spans.
+type Turns int64
+
+// TurnOf is what a slice "column=value" comes by.
+func TurnOf(slice string) uint32 { return turnOf(2166136261, slice) }
+
+// TurnOfValue is TurnOf(column + "=" + value).
+func TurnOfValue(column, value string) uint32 {
+	return turnOf(turnOf(TurnOf(column), "="), value)
+}
+
+// turnOf is FNV-1a of 32 bits.
+func turnOf(h uint32, s string) uint32 {
+	for i := range len(s) {
+		h = (h ^ uint32(s[i])) * 16777619
+	}
+	return h
+}
+
+// Next is the first pane from p on at which it is a slice's turn.
+func (n Turns) Next(p int64, turn uint32) int64 {
+	if n <= 1 {
+		return p
+	}
+	late := (p + int64(turn)) % int64(n)
+	if late <= 0 {
+		return p - late
+	}
+	return p + int64(n) - late
+}
+
+// Span is the last pane of the span that p is in.
+func (n Turns) Span(p int64) int64 {
+	if n <= 1 {
+		return p
+	}
+	return (pipeline.PaneIndex(p, int64(n))+1)*int64(n) - 1
+}
+
+// TurnsWithin are the most panes, of a length, that take no longer than so and that each of some whole numbers of panes
+// is a multiple of.
+func TurnsWithin(so, pane int64, of []int64) Turns {
+	for n := so / pane; n > 1; n-- {
+		whole := true
+		for _, m := range of {
+			whole = whole && m%(n*pane) == 0
+		}
+		if whole {
+			return Turns(n)
+		}
+	}
+	return 1
+}
