@@ -49,7 +49,7 @@ func (s *Operator) cell(k cellKey, classes int) (set *acc.Set, late bool, err er
 // keeps its memory, so without the bounds the pool would stay as large as the largest burst.
 const (
 	maxPooled      = 256
-	maxPooledBytes = 8 << 20
+	maxPooledBytes = 32 << 20
 )
 
 // Advance implements pipeline.Operator: it emits the cells of the label panes that end at or before wm, and
