@@ -151,11 +151,7 @@ func (h *History) Totals() Stats {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	st := h.stats
-	st.Keys = len(h.series.m)
-	for k := range h.series.m {
-		s, _ := h.series.peek(k)
-		st.Snapshots += len(s.ring)
-	}
+	st.Keys, st.Snapshots = len(h.series.m), h.kept
 	return st
 }
 
