@@ -81,11 +81,12 @@ func New(l Load, c *config.Config) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Load: l, Waiting: l.Rows * l.Delay.Seconds()}
-	keys := float64(l.Keys + l.Models)
 	p.Parts.Rows = l.Rows * RowTime(l) / 1e9
-	pane := c.EventTime.Pane.Seconds()
-	ofKey := expected(func(rows float64) float64 { return KeyTime(l, rows) }, l.Rows*pane/keys)
-	p.Parts.Keys = keys * ofKey / 1e9 / pane
+	ofKey := func(keys int, pane float64) float64 {
+		of := func(rows float64) float64 { return KeyTime(l, rows) }
+		return float64(keys) * expected(of, l.Rows*pane/float64(max(keys, 1))) / 1e9 / pane
+	}
+	p.Parts.Keys = ofKey(l.Models, c.EventTime.Pane.Seconds()) + ofKey(l.Keys, slicePane(c))
 	// Shards, and with them partitions, are chosen for twice the cores: two to four a core.
 	p.Partitions = partitionsFor(p.Parts.Rows + p.Parts.Keys)
 	inMemory := float64(c.Join.MemoryBytes) / (waitingMemory + 4*float64(l.Classes)) * float64(p.Partitions)
@@ -113,10 +114,17 @@ func partitionsFor(cores float64) int {
 	return n
 }
 
-// RowTime is the processor time of a row in ns, the evaluation of panes apart.
+// slicePane is the length of the panes of slices, in seconds.
+func slicePane(c *config.Config) float64 { return float64(c.SliceTurns()) * c.EventTime.Pane.Seconds() }
+
+// RowTime is the processor time of a row in ns, the evaluation of panes apart. A row counts for its model version and,
+// where there are slices, for one of them.
 func RowTime(l Load) float64 {
 	k := float64(l.Classes)
 	t := inlineRow + firstClass*min(k, 100) + otherClass*k
+	if l.Keys > 0 {
+		t += sliceRow + sliceClass*k
+	}
 	if l.Inline {
 		return t + pairTime/2/float64(l.Batch)
 	}
@@ -146,10 +154,12 @@ func (p *Plan) memory(c *config.Config, onDisk float64) {
 	l := &p.Load
 	k, shards, pane := float64(l.Classes), float64(p.Partitions), c.EventTime.Pane.Seconds()
 	keys, versions := float64(l.Keys+l.Models), float64(l.Models)
-	reached := 1 + math.Ceil(l.Delay.Seconds()/pane)
-	perShard := l.Rows / shards * pane / reached // rows of all cells of a (label pane, prediction pane)
-	cells := openPanes * reached * (versions*expected(cellBytes.at, perShard/versions) +
-		float64(l.Keys)*expected(cellBytes.at, perShard/max(1, float64(l.Keys))))
+	open := func(keys, pane float64) float64 { // cells of open label panes
+		reached := 1 + math.Ceil(l.Delay.Seconds()/pane)
+		panes := 1 + stillOpen*c.EventTime.Pane.Seconds()/pane
+		return panes * reached * keys * expected(cellBytes.at, l.Rows/shards*pane/reached/max(1, keys))
+	}
+	cells := open(versions, pane) + open(float64(l.Keys), slicePane(c))
 	row := waitingMemory + 4*k
 	waiting := (p.Waiting-onDisk)*row + onDisk*waitingIndex
 	remembered := min(float64(c.Join.Remember)*shards, l.Rows*c.Join.Wait.Seconds())

@@ -23,18 +23,20 @@ func (p *Plan) volumes(c *config.Config) {
 	if !l.Inline {
 		p.add("labels", rows*(labelBytes+header))
 	}
-	reached := 1 + math.Ceil(l.Delay.Seconds()/pane)
-	keys, panes, shards := float64(l.Keys+l.Models), daySeconds/pane, float64(p.Partitions)
-	cell := l.Rows / shards / keys * pane / reached
-	p.add("panes", panes*shards*keys*reached*expected(cellMessage.at, cell))
-	shown := float64(l.Models)*p.snapshots(c, pane) + float64(l.Keys)*p.snapshots(c, slicePane(pane))
+	cells := func(keys int, pane float64) float64 {
+		reached := 1 + math.Ceil(l.Delay.Seconds()/pane)
+		all := daySeconds / pane * float64(p.Partitions*keys) * reached
+		return all * expected(cellMessage.at, l.Rows*daySeconds/max(1, all))
+	}
+	p.add("panes", cells(l.Models, pane)+cells(l.Keys, slicePane(c)))
+	shown := float64(l.Models)*p.snapshots(c, pane) + float64(l.Keys)*p.snapshots(c, slicePane(c))
 	p.add("snapshots", shown*snapshotBytes)
 	if c.Calibrated.Enabled {
 		p.add("calibrated", rows*(predictionBytes+4*float64(l.Classes)+header))
 	}
 }
 
-// snapshots are those of a key in a day. Each pane with rows publishes the latest windows: of a slice each slicePane.
+// snapshots are those of a key in a day. Each pane with rows publishes the latest windows, of a slice once a minute.
 // Time windows are published once more when they slide, when they are final, and 1, 2, 4 … slides later where labels
 // come late.
 func (p *Plan) snapshots(c *config.Config, pane float64) (n float64) {
@@ -50,9 +52,6 @@ func (p *Plan) snapshots(c *config.Config, pane float64) (n float64) {
 	}
 	return n
 }
-
-// slicePane is how often a slice is shown, in seconds, where a pane has so many.
-func slicePane(pane float64) float64 { return pane * math.Ceil(60/pane) }
 
 func (p *Plan) add(name string, bytes float64) { p.Topics = append(p.Topics, Topic{name, bytes}) }
 
