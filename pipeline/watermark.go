@@ -30,6 +30,8 @@ import (
 // still in every sum), never lose them.
 type Watermark struct {
 	Lateness int64
+	// After is how many panes after that of the newest row end too where nothing more comes.
+	After int64
 	// Tolerance is how long models wait for each other; 0: all share the shard's watermark.
 	Tolerance int64
 	// Clocks are those of the models.
@@ -154,7 +156,8 @@ func (w *Watermark) AllIdle() bool {
 }
 
 // Advance recomputes the watermark, which never falls, and reports whether it rose. Where all inputs are
-// idle it goes to the end of the pane (of the given length) of the newest row: nothing is held back by silence.
+// idle it goes to the end of the pane (of the given length) of the newest row, and After panes on: nothing is held back
+// by silence.
 func (w *Watermark) Advance(paneLength int64) (Time, bool) {
 	t := w.next(paneLength)
 	if t <= w.now {
@@ -182,7 +185,7 @@ func (w *Watermark) next(paneLength int64) Time {
 	if !active {
 		t = control
 		if newest != NoTime {
-			t = max(t, (PaneIndex(newest, paneLength)+1)*paneLength)
+			t = max(t, (PaneIndex(newest, paneLength)+1+w.After)*paneLength)
 		}
 	}
 	return t
@@ -349,7 +352,7 @@ func (k *Clocks) paneOf(c *modelClock, paneLength int64) int64 {
 	}
 	idle := k.w.AllIdle()
 	if idle { // nothing is held back by silence
-		newest := PaneIndex(max(c.newest[0], c.newest[1]), paneLength) + 1
+		newest := PaneIndex(max(c.newest[0], c.newest[1]), paneLength) + 1 + k.w.After
 		pane = min(pane, max(newest, k.at.control[0], k.at.control[1]))
 	}
 	for i, m := range k.w.in {

@@ -192,7 +192,7 @@ event_time: {pane: 7s}
 windows: [{name: w, kind: rows, rows: 100}]
 alarm: {enabled: false}
 refit: {method: none}
-slices: {columns: [region], pane: 7s}
+slices: {columns: [region]}
 rules:
 - {name: low, kind: threshold, measure: accuracy, side: below, signal: raw, rows: 100, min_rows: 100, warmup_rows: 0,
    fire: 0.7, clear: 0.75, for: 0s, clear_for: 0s, slices: true}

@@ -213,7 +213,7 @@ func declaredClasses(c *config.Config) map[string]int {
 // watermark is that of a shard. Who gives up an unkeyed topic does not wait for what it brought.
 func (rt *Engine) watermark(inputs int) *pipeline.Watermark {
 	w := pipeline.NewWatermark(inputs, int64(rt.Config.EventTime.AllowedLateness))
-	w.Tolerance = int64(rt.Config.EventTime.MaxAhead)
+	w.Tolerance, w.After = int64(rt.Config.EventTime.MaxAhead), int64(rt.Config.SliceTurns())-1
 	plan := scale.Plan{Split: rt.Config.Splits()} // of a replay
 	if rt.book != nil {
 		plan, _ = rt.book.Now()

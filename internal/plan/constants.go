@@ -5,8 +5,7 @@ package plan
 //
 //	make bench-e2e E2E="-set full -clients plumbline -rounds 1 -only '^K(2|10|100|1000)-.*-keys1(00)?-batch1'"
 //
-// Two cores of an Intel Xeon with AVX-512, for the points without slices shared by 35 processes. With -only
-// 'K10-joined-keys10000-batch1000' the point of 10,000 slices.
+// Two cores of an Intel Xeon with AVX-512, for the points without slices shared by 35 processes.
 const (
 	inlineRow   = 571.0  // a prediction with its label
 	firstClass  = 12.6   // for each of the first hundred classes, beside otherClass
@@ -14,9 +13,6 @@ const (
 	joinedRow   = 851.0  // a label that comes apart from its prediction
 	joinedClass = 4.52   // the same, for each class
 	pairTime    = 20.5e3 // a message of predictions and one of labels, however many rows they have
-
-	sliceRow   = 1900.0 // the same row in the statistics of its slice
-	sliceClass = 23.5   // the same, for each class
 
 	keyPaneClass = 8.5e3 // for each class, where a key's pane has fullPane rows or more
 	fullPane     = 2000
@@ -26,8 +22,7 @@ const (
 )
 
 // keyPane is the processor time of evaluating a key's pane (windows, alarm, snapshots), by its rows: from 2,000 on by
-// the points with slices, below by replays (plumbline replay FILE --event-rate 100, 10 to 10,000 slices); the point of
-// 10,000 slices has panes of 120 rows.
+// the points with slices, below by replays (plumbline replay FILE --event-rate 100, 10 to 10,000 slices).
 var keyPane = curve{{1, 1.4e6}, {100, 5e6}, {fullPane, 15e6}, {100 * fullPane, 15e6}}
 
 // Bytes of a row in messages of 1,000 rows, from the volumes of the same points: 4 bytes a class, id, time.

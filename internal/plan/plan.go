@@ -117,14 +117,10 @@ func partitionsFor(cores float64) int {
 // slicePane is the length of the panes of slices, in seconds.
 func slicePane(c *config.Config) float64 { return float64(c.SliceTurns()) * c.EventTime.Pane.Seconds() }
 
-// RowTime is the processor time of a row in ns, the evaluation of panes apart. A row counts for its model version and,
-// where there are slices, for one of them.
+// RowTime is the processor time of a row in ns, the evaluation of panes apart.
 func RowTime(l Load) float64 {
 	k := float64(l.Classes)
 	t := inlineRow + firstClass*min(k, 100) + otherClass*k
-	if l.Keys > 0 {
-		t += sliceRow + sliceClass*k
-	}
 	if l.Inline {
 		return t + pairTime/2/float64(l.Batch)
 	}

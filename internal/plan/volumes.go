@@ -29,7 +29,8 @@ func (p *Plan) volumes(c *config.Config) {
 		return all * expected(cellMessage.at, l.Rows*daySeconds/max(1, all))
 	}
 	p.add("panes", cells(l.Models, pane)+cells(l.Keys, slicePane(c)))
-	shown := float64(l.Models)*p.snapshots(c, pane) + float64(l.Keys)*p.snapshots(c, slicePane(c))
+	minute := pane * math.Ceil(60/pane) // as often as slices are shown
+	shown := float64(l.Models)*p.snapshots(c, pane) + float64(l.Keys)*p.snapshots(c, max(minute, slicePane(c)))
 	p.add("snapshots", shown*snapshotBytes)
 	if c.Calibrated.Enabled {
 		p.add("calibrated", rows*(predictionBytes+4*float64(l.Classes)+header))

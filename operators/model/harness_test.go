@@ -54,7 +54,7 @@ func defaultSetup() setup {
 func (s *setup) shard(id, of int) *pipeline.Shard {
 	counts := pipeline.NewCounts()
 	clock := pipeline.NewWatermark(s.inputs, s.lateness)
-	clock.Tolerance = s.apart
+	clock.Tolerance, clock.After = s.apart, max(int64(s.model.Turns), 1)-1
 	h := pipeline.Host{Out: pipeline.NewOut(counts), Outbox: pipeline.NewOutbox(id, of, s.model.Pane, 1),
 		Counts: counts, Clocks: clock.Clocks, Log: quiet}
 	waiting := s.join

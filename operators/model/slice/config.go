@@ -21,8 +21,9 @@ type Config struct {
 	// Values of a column, by model version, that have statistics of their own: those with the most predictions. The
 	// rest are pooled as ~other.
 	MaxKeys int `yaml:"max_keys" default:"1000" min:"1" max:"1_000_000"`
-	// How often, in event time, slices get their rows: as much more often as the slides of windows need.
-	Pane time.Duration `yaml:"pane" default:"1m" min:"1ms"`
+	// How often, in event time, slices get their rows, such as 1m where there are thousands: more often if slides of
+	// windows need it; 0: at each pane.
+	Pane time.Duration `yaml:"pane" default:"0s" min:"0s"`
 	// Half-life, in event time, of the counts that choose them.
 	HalfLife time.Duration `yaml:"half_life" default:"1h" min:"1m"`
 }
