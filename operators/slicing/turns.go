@@ -47,13 +47,12 @@ func (n Turns) Span(p int64) int64 {
 	return (pipeline.PaneIndex(p, int64(n))+1)*int64(n) - 1
 }
 
-// TurnsWithin are the most panes, of a length, that take no longer than so and that each of some whole numbers of panes
-// is a multiple of.
-func TurnsWithin(so, pane int64, of []int64) Turns {
-	for n := so / pane; n > 1; n-- {
+// TurnsWithin are the most panes that take no longer than most together, and of which all slides are multiples.
+func TurnsWithin(most, pane int64, slides []int64) Turns {
+	for n := most / pane; n > 1; n-- {
 		whole := true
-		for _, m := range of {
-			whole = whole && m%(n*pane) == 0
+		for _, slide := range slides {
+			whole = whole && slide%(n*pane) == 0
 		}
 		if whole {
 			return Turns(n)
