@@ -137,19 +137,8 @@ func (g *Grid) RowsByOutcome(wrong, right []float64) error {
 	return nil
 }
 
-// AddRows adds the rows of each of the bins of Bins to n.
-func (g *Grid) AddRows(n []float64) error {
-	m := len(n)
-	if err := checkDivides(m); err != nil {
-		return err
-	}
-	s := g.sumsOf(m, binOf)
-	defer sums.Put(s)
-	for i := range n {
-		n[i] += float64(s[0][i][gN] + s[1][i][gN])
-	}
-	return nil
-}
+// AddRows adds the rows of each of the bins of Bins to n, which has whole numbers.
+func (g *Grid) AddRows(n []float64) error { return g.RowsByOutcome(n, n) }
 
 // CDFCounts returns h, the Σw of the k bins [i/k, (i+1)/k), the last one closed, of the binned CDF
 // Ĝ_ν (Zhou et al.); k must divide 3600, else ErrShape. Outcomes are put together.

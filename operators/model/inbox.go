@@ -109,7 +109,7 @@ func (c *waiting) encoded() []byte {
 		if err != nil {
 			panic("cells that were decoded and fit together cannot be encoded: " + err.Error())
 		}
-		c.data, c.more = slices.Clone(data), nil
+		c.data, c.more, c.alone = slices.Clone(data), nil, !acc.Modest(set)
 	}
 	return c.data
 }
@@ -128,7 +128,7 @@ func (c *waiting) plus(o *waiting) error {
 		if err := sum.Merge(set); err != nil {
 			return err
 		}
-		c.data, c.more, c.set = nil, nil, sum
+		c.data, c.more, c.set, c.alone = nil, nil, sum, !acc.Modest(sum)
 	}
 	c.predictions, c.labelled = c.predictions+o.predictions, c.labelled+o.labelled
 	return nil

@@ -92,6 +92,19 @@ func TestSmallCellsWait(t *testing.T) {
 	if c := in.pending[1][2]; c.predictions != 1 || len(c.more) > 0 {
 		t.Errorf("%d predictions of weight 2^30 and %d beside: want the first", c.predictions, len(c.more))
 	}
+	full := newInbox(nil) // a cell that is encoded again keeps that there is no room
+	for _, data := range [][]byte{cells[0], heavyCell(t)} {
+		c, _, err := receive(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := full.put(1, 1, c, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := full.pending[1][1]; c.set != nil || !c.alone {
+		t.Errorf("a full cell: decoded %t, merged at once %t; want false, true", c.set != nil, c.alone)
+	}
 	want2, err := want.AppendBinary(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -36,8 +36,8 @@ import (
 // Config configures a model task; internal/engine makes it from the configuration file.
 type Config struct {
 	Pane       int64
-	Turns      slicing.Turns
-	Acc        acc.Config // of the shards; K is set for each version
+	Turns      slicing.Turns // at which slices get their rows
+	Acc        acc.Config    // of the shards; K is set for each version
 	Bins       int
 	ExtraBins  []int
 	CDFNu      float64

@@ -12,12 +12,12 @@ import (
 
 // Options configures the operator.
 type Options struct {
-	Acc     acc.Config // K is set by model
-	Pane    int64      // pane length, ns
-	Slices  []string   // slice columns
-	Turns   slicing.Turns
-	MaxKeys int    // values of a slice column that model tasks keep; 0 = all
-	Classes string // whose rows are counted by predicted class: ClassesNone ("" too), ClassesModel, ClassesSlices
+	Acc     acc.Config    // K is set by model
+	Pane    int64         // pane length, ns
+	Slices  []string      // slice columns
+	Turns   slicing.Turns // of slices
+	MaxKeys int           // values of a slice column that model tasks keep; 0 = all
+	Classes string        // whose rows are counted by predicted class: ClassesNone ("" too), ClassesModel, ClassesSlices
 }
 
 // Operator keeps one accumulator set per cell (key, label pane, prediction pane) and hands a label pane's cells to
