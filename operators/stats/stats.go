@@ -17,7 +17,7 @@ type Options struct {
 	Slices  []string      // slice columns
 	Turns   slicing.Turns // of slices
 	MaxKeys int           // values of a slice column that model tasks keep; 0 = all
-	Classes string        // whose rows are counted by predicted class: ClassesNone ("" too), ClassesModel, ClassesSlices
+	Classes string        // whose rows are counted by predicted class: ClassesNone or "", ClassesModel, ClassesSlices
 }
 
 // Operator keeps one accumulator set per cell (key, label pane, prediction pane) and hands a label pane's cells to
