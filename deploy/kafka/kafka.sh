@@ -147,7 +147,8 @@ start() {
 		jvm kafka.tools.StorageTool format --ignore-formatted -t "$id" -c "$dir/broker-$i/server.properties" \
 			"${scram[@]}" >"$dir/broker-$i/format.log" 2>&1 || { cat "$dir/broker-$i/format.log" >&2; die "format broker $i"; }
 		# exec, so that the pid is the JVM's own; setsid, so that a Ctrl-C in the terminal does not reach it.
-		setsid bash -c 'echo $$ >"$1"; shift; exec "$@"' _ "$dir/broker-$i/pid" \
+		# The pid file comes by a rename: who found it made and still empty would say that the broker has ended.
+		setsid bash -c 'echo $$ >"$1.new" && mv "$1.new" "$1"; shift; exec "$@"' _ "$dir/broker-$i/pid" \
 			java -Xms"$heap" -Xmx"$heap" -XX:+UseG1GC -cp "$here/target/lib/*" \
 			-Dlog4j2.configurationFile="file:$here/log4j2.yaml" \
 			kafka.Kafka "$dir/broker-$i/server.properties" </dev/null >"$dir/broker-$i/server.log" 2>&1 &
