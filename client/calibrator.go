@@ -75,8 +75,8 @@ func (c *Calibrator) Problem() string { return *c.problem.Load() }
 // Apply writes the probabilities of one row of logits to p, of the same length.
 func (c *Calibrator) Apply(p, logits []float64) {
 	f := c.now.Load().calibrator
-	if sized, ok := f.(calibrator.Sized); ok && sized.Classes() != len(logits) {
-		c.trouble(fmt.Sprintf("it is for %d classes, the logits have %d", sized.Classes(), len(logits)))
+	if !calibrator.Fits(f, len(logits)) {
+		c.trouble(fmt.Sprintf("it is for %d classes, the logits have %d", calibrator.ClassesOf(f), len(logits)))
 		f = calibrator.Identity{}
 	}
 	f.Apply(p, logits)
@@ -154,6 +154,7 @@ func (f *fetcher) fetch(ctx context.Context, address string, timeout time.Durati
 	var record struct {
 		Revision   int
 		Calibrator json.RawMessage
+		Top        *calibrator.TopCorrection
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxRecord+1))
 	if err == nil && len(body) > maxRecord {
@@ -166,19 +167,20 @@ func (f *fetcher) fetch(ctx context.Context, address string, timeout time.Durati
 		f.c.trouble(err.Error())
 		return false
 	}
-	f.take(record.Revision, record.Calibrator)
+	f.take(record.Revision, record.Calibrator, record.Top)
 	f.etag = res.Header.Get("ETag")
 	return true
 }
 
-// take puts a calibrator into force.
-func (f *fetcher) take(revision int, encoded json.RawMessage) {
-	if len(encoded) == 0 || string(encoded) == "null" {
-		f.c.now.Store(&inForce{calibrator.Identity{}, revision})
-		f.c.trouble("")
-		return
+// take puts a calibrator into force, with the correction of its top confidence where there is one.
+func (f *fetcher) take(revision int, encoded json.RawMessage, top *calibrator.TopCorrection) {
+	made, err := calibrator.Calibrator(calibrator.Identity{}), error(nil)
+	if len(encoded) > 0 && string(encoded) != "null" {
+		made, err = calibrator.Decode(encoded)
 	}
-	made, err := calibrator.Decode(encoded)
+	if err == nil && top != nil {
+		made, err = calibrator.Correct(made, *top)
+	}
 	if err != nil { // a newer plumbline may publish what this one does not know
 		f.c.now.Store(&inForce{calibrator: calibrator.Identity{}})
 		f.c.trouble(fmt.Sprintf("revision %d: %v", revision, err))

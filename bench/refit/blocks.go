@@ -107,6 +107,7 @@ type blockResult struct {
 	worse           int     // publications that raise the NLL of the day after them
 	least           float64 // change of accuracy after a publication
 	raw, ours, ts   float64 // NLL
+	followed        float64 // NLL with refit.follow
 	acc, rawAcc     float64
 	lost            toRaw
 }
@@ -127,10 +128,11 @@ func measureBlock(r recipe, kind string, verbose bool) (blockResult, error) {
 	if err != nil {
 		return blockResult{}, err
 	}
-	changes, err := plumbline(s, taskConfig())
+	ours, err := plumbline(s, taskConfig())
 	if err != nil {
 		return blockResult{}, err
 	}
+	changes := ours.published
 	often, err := everyThousand(s)
 	if err != nil {
 		return blockResult{}, err
@@ -139,6 +141,7 @@ func measureBlock(r recipe, kind string, verbose bool) (blockResult, error) {
 	out.lost = lost(s, changes)
 	out.raw, out.rawAcc = served(s, nil)
 	out.ours, out.acc = served(s, changes)
+	out.followed, _ = served(s, ours.followed)
 	out.ts, _ = served(s, often)
 	day := judge(s, changes, dayRows, byNLL)
 	for i, v := range judge(s, changes, accuracyRows, byAccuracy) {
@@ -185,8 +188,8 @@ func everyThousand(s *stream) (out []change, err error) {
 func renderBlocks(title string, all []blockResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n| streams in blocks of classes, %s: mean of %d nets | published | lower accuracy | most "+
-		"| NLL of the day after worse | NLL raw | served | a temperature every 1,000 rows | accuracy raw | served |\n"+
-		"|---|---|---|---|---|---|---|---|---|---|\n", title, blockNetsOfSet)
+		"| NLL of the day after worse | NLL raw | served | with `refit.follow` | a temperature every 1,000 rows | accuracy raw | served |\n"+
+		"|---|---|---|---|---|---|---|---|---|---|---|\n", title, blockNetsOfSet)
 	published, hurt, worse, worst, most := 0, 0, 0, math.Inf(-1), toRaw{}
 	var kinds []string
 	byKind := map[string][]blockResult{}
@@ -206,10 +209,11 @@ func renderBlocks(title string, all []blockResult) string {
 			m.published, m.hurt, m.least = m.published+r.published, m.hurt+r.hurt, min(m.least, r.least)
 			m.worse += r.worse
 			m.raw, m.ours, m.ts = m.raw+r.raw/n, m.ours+r.ours/n, m.ts+r.ts/n
+			m.followed += r.followed / n
 			m.rawAcc, m.acc = m.rawAcc+r.rawAcc/n, m.acc+r.acc/n
 		}
-		fmt.Fprintf(&b, "| %s | %d | %d | %+.4f | %d | %.4f | %.4f | %.4f | %.4f | %.4f |\n", kind, m.published,
-			m.hurt, m.least, m.worse, m.raw, m.ours, m.ts, m.rawAcc, m.acc)
+		fmt.Fprintf(&b, "| %s | %d | %d | %+.4f | %d | %.4f | %.4f | %.4f | %.4f | %.4f | %.4f |\n", kind, m.published,
+			m.hurt, m.least, m.worse, m.raw, m.ours, m.followed, m.ts, m.rawAcc, m.acc)
 	}
 	fmt.Fprintf(&b, "\nBars, %s: publications that lower accuracy by more than %g beyond noise on the %d rows after "+
 		"them: %d of %d (%s); that raise the NLL of the day after: %d (%s); served NLL of a stream "+

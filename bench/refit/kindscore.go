@@ -16,6 +16,7 @@ import (
 type healed struct {
 	fault    string
 	raw, ece float64 // on the rows from healWithin after the fault to 2,000 later
+	followed float64 // the same with refit.follow
 	lost     toRaw
 }
 
@@ -32,13 +33,14 @@ func measureHealing(o options, unseen bool) ([]healed, error) {
 		if err != nil {
 			return healed{}, err
 		}
-		changes, err := plumbline(s, taskConfig())
+		ours, err := plumbline(s, taskConfig())
 		if err != nil {
 			return healed{}, err
 		}
+		changes := ours.published
 		from := healBefore + h.rows + healWithin
 		out := healed{h.fault, eceOf(s, nil, from, from+2*healWithin), eceOf(s, changes, from, from+2*healWithin),
-			lost(s, changes)}
+			eceOf(s, ours.followed, from, from+2*healWithin), lost(s, changes)}
 		if o.verbose {
 			fmt.Fprintf(os.Stderr, "%s: raw %.4f, served %.4f %s; %v\n", h.name, out.raw, out.ece,
 				met(out.met()), out.lost)
@@ -94,15 +96,17 @@ func servedRows(s *stream, changes []change) (conf []float64, hit []bool, nll []
 
 func renderHealing(title string, all []healed) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n| faults that heal, %s | streams | served ECE below %g | worst | raw ECE |\n"+
-		"|---|---|---|---|---|\n", title, healedECE)
+	fmt.Fprintf(&b, "\n| faults that heal, %s | streams | served ECE below %g | worst | with `refit.follow` | worst | raw ECE |\n"+
+		"|---|---|---|---|---|---|---|\n", title, healedECE)
 	count := func(name string, all []healed) {
-		good, worst, raw := 0, 0.0, 0.0
+		good, worst, raw, goodToo, worstToo := 0, 0.0, 0.0, 0, 0.0
 		for _, h := range all {
 			good, worst, raw = good+step(h.met()), max(worst, h.ece), raw+h.raw/float64(len(all))
+			goodToo, worstToo = goodToo+step(h.followed < healedECE), max(worstToo, h.followed)
 		}
-		fmt.Fprintf(&b, "| %s | %d | %d (%.0f %%) | %.3f | %.3f |\n", name, len(all), good,
-			100*float64(good)/float64(max(len(all), 1)), worst, raw)
+		fmt.Fprintf(&b, "| %s | %d | %d (%.0f %%) | %.3f | %d (%.0f %%) | %.3f | %.3f |\n", name, len(all), good,
+			100*float64(good)/float64(max(len(all), 1)), worst, goodToo,
+			100*float64(goodToo)/float64(max(len(all), 1)), worstToo, raw)
 	}
 	for _, f := range faulty {
 		var of []healed
@@ -126,7 +130,7 @@ func renderHealing(title string, all []healed) string {
 type kindScore struct{ ece, nll, half float64 }
 
 // The policies of the set first, in order.
-var firstPolicies = []string{"plumbline", "temperature every 1,000 rows", "temperature every 2,000 rows",
+var firstPolicies = []string{"plumbline", "plumbline, `refit.follow`", "temperature every 1,000 rows", "temperature every 2,000 rows",
 	"online Platt", "online Platt, its map kept for 100 rows", "temperature every week",
 	"the best temperature of each 1,000 rows, in hindsight",
 	"the model as it is"}
@@ -134,15 +138,16 @@ var firstPolicies = []string{"plumbline", "temperature every 1,000 rows", "tempe
 // What the bars compare, of firstPolicies. A stream is calibrated pane by pane, so the map of the rival that can be
 // served is kept for a pane.
 var (
-	firstRivals    = []int{1, 2, 3}
-	firstKept      = []int{1, 2, 4}
-	firstHindsight = 6
+	firstRivals    = []int{2, 3, 4}
+	firstKept      = []int{2, 3, 5}
+	firstHindsight = 7
 )
 
 type firstResult struct {
 	kind   string
 	scores []kindScore
 	lost   toRaw
+	follow float64   // most nats lost by following to what was published, from any row of the stream to any later one
 	day    []verdict // of the rows of the day after each publication of plumbline
 }
 
@@ -174,8 +179,10 @@ func (f *first) measure(s *stream, verbose bool) (firstResult, error) {
 		conf, hit, nll := servedRows(s, changes)
 		out.scores = append(out.scores, kindScore{windowedECE(conf, hit), mean1(nll), f.half(s, changes)})
 	}
-	add(ours)
-	out.lost, out.day = lost(s, ours), judge(s, ours, dayRows, byNLL)
+	add(ours.published)
+	add(ours.followed)
+	out.lost, out.day = lost(s, ours.published), judge(s, ours.published, dayRows, byNLL)
+	out.follow = lostBy(s, ours)
 	for _, every := range []int{1000, 2000, weekRows} {
 		c, err := everyRows(s, every)
 		if err != nil {
@@ -200,7 +207,7 @@ func (f *first) measure(s *stream, verbose bool) (firstResult, error) {
 	add(nil)
 	if verbose {
 		fmt.Fprintf(os.Stderr, "%s: %.4f; %v\n", s.name, out.scores, out.lost)
-		for _, c := range ours {
+		for _, c := range ours.followed {
 			fmt.Fprintf(os.Stderr, "  row %d %s %s\n", c.row, c.reason, c.cal.Describe())
 		}
 	}
@@ -352,9 +359,11 @@ func renderFirst(title string, all []firstResult) string {
 		fmt.Fprintf(&b, " %d, %d |", published, hurt)
 	}
 	fmt.Fprintln(&b)
-	best, kept, near, most := 0, 0, 0, toRaw{}
+	near, most, follow := 0, toRaw{}, 0.0
+	var best, kept [2]int // without following and with it
 	for _, r := range all {
 		most.add(r.lost)
+		follow = max(follow, r.follow)
 	}
 	for _, k := range kinds {
 		m := make([]float64, len(firstPolicies))
@@ -363,21 +372,25 @@ func renderFirst(title string, all []firstResult) string {
 				m[i] += r.scores[i].ece / float64(len(byKind[k]))
 			}
 		}
-		best += step(leads(m, firstRivals))
-		kept += step(leads(m, firstKept))
+		for i := range best {
+			best[i] += step(leads(m, i, firstRivals))
+			kept[i] += step(leads(m, i, firstKept))
+		}
 		near += step(m[0] <= m[firstHindsight]+.006)
 	}
-	fmt.Fprintf(&b, "\nBars, %s: windowed ECE at most that of the best rival in all kinds: %d of %d (%s), %d where "+
-		"the map of online Platt is kept for %d rows, as the map of plumbline is; at most .006 above the best "+
-		"temperature in hindsight in five: %d (%s); %v.\n", title, best, len(kinds), met(best == len(kinds)), kept,
-		paneRows, near, met(near >= 5), most)
+	n := len(kinds)
+	fmt.Fprintf(&b, "\nBars, %s: windowed ECE at most that of the best rival in all kinds: %d of %d (%s), with "+
+		"`refit.follow` %d (%s); where the map of online Platt is kept for %d rows, as that of plumbline is, %d and "+
+		"%d (%s); at most .006 above the best temperature in hindsight in five: %d (%s); %v; by following at most "+
+		"%.1f nats to what was published.\n", title, best[0], n, met(best[0] == n), best[1], met(best[1] == n),
+		paneRows, kept[0], kept[1], met(kept[1] == n), near, met(near >= 5), most, follow)
 	return b.String()
 }
 
-// leads reports whether plumbline has at most the value of each rival.
-func leads(m []float64, rivals []int) bool {
+// leads reports whether a policy has at most the value of each rival.
+func leads(m []float64, policy int, rivals []int) bool {
 	for _, i := range rivals {
-		if m[0] > m[i] {
+		if m[policy] > m[i] {
 			return false
 		}
 	}

@@ -178,16 +178,18 @@ func measure(r recipe, o options) (result, error) {
 		return result{}, err
 	}
 	out := result{stream: &stream{name: s.name, drifting: s.drifting, k: s.k, changes: s.changes}, rows: s.rows()}
-	if out.ours, err = plumbline(s, taskConfig()); err != nil {
+	did, err := plumbline(s, taskConfig())
+	if err != nil {
 		return out, err
 	}
+	out.ours = did.published
 	out.day, out.whole = judge(s, out.ours, dayRows, byNLL), judge(s, out.ours, s.rows(), byNLL)
 	out.lost = lost(s, out.ours)
 	if out.top, err = online(s, out.ours); err != nil {
 		return out, err
 	}
 	if o.alone {
-		out.policies = []policy{{"plumbline", score(s, out.ours)}}
+		out.policies = []policy{{"plumbline", score(s, out.ours)}, {"follow", score(s, did.followed)}}
 		return out, nil
 	}
 	c := o.cache
@@ -198,7 +200,8 @@ func measure(r recipe, o options) (result, error) {
 		}
 	}
 	out.raw = p.Online
-	out.policies = append([]policy{{"plumbline", score(s, out.ours)}}, p.Policies...)
+	out.policies = append([]policy{{"plumbline", score(s, out.ours)}, {"follow", score(s, did.followed)}},
+		p.Policies...)
 	return out, err
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math"
@@ -34,11 +33,11 @@ type change struct {
 	back   bool // the identity returned, because too much was lost to the raw scores
 }
 
-// product is the default configuration of plumbline run, but with first answers, and for the period, which is a day of
-// the stream's rows.
+// product is the default configuration of plumbline run but for the period, which is a day of the stream's rows, and
+// refit.follow, which changes nothing that is published.
 func product() config.Config {
 	c := config.Default()
-	c.Refit.FirstAnswer = true
+	c.Refit.Follow = true
 	c.Refit.Period = time.Duration(dayRows / paneRows * pane)
 	return c
 }
@@ -55,10 +54,13 @@ func taskConfig() model.Config {
 		Alarm: &c.Alarm, Rules: c.Rules, Refit: c.Refit}
 }
 
-// plumbline runs a model task over a stream and returns what it published.
-func plumbline(s *stream, cfg model.Config) ([]change, error) {
+// course is what a model task makes of a stream: the calibrators that it published, and all changes of what is served
+// where the top confidence follows between them.
+type course struct{ published, followed []change }
+
+// plumbline runs a model task over a stream.
+func plumbline(s *stream, cfg model.Config) (out course, err error) {
 	task := model.NewTask(cfg, 0, pipeline.NewCounts(), slog.New(slog.DiscardHandler))
-	var out []change
 	offset := int64(0)
 	take := func(m *pipeline.PaneMessage) error {
 		m.Of, m.Seq, m.Length = 1, uint64(offset)+1, pane
@@ -70,48 +72,59 @@ func plumbline(s *stream, cfg model.Config) ([]change, error) {
 	for from := 0; from < s.rows(); from += paneRows {
 		set, err := paneSet(s, from, min(from+paneRows, s.rows()), cfg.Acc)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		body, err := set.AppendBinary(nil)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		at := start/pane + int64(from/paneRows)
 		if err := take(&pipeline.PaneMessage{Model: s.name, LabelPane: at,
 			Cells: []pipeline.Cell{{Version: "1", K: s.k, PredictionPane: at, Set: body}}}); err != nil {
-			return nil, err
+			return out, err
 		}
 		if err := take(&pipeline.PaneMessage{Punctuation: true, Closed: at + 1}); err != nil {
-			return nil, err
+			return out, err
 		}
 		if err := task.Settle(context.Background()); err != nil {
-			return nil, err
+			return out, err
 		}
 		for _, m := range task.Outputs() {
-			c, err := published(m)
-			if err != nil {
-				return nil, err
-			}
-			if c != nil {
-				c.row = from + paneRows // it takes force at the end of this pane
-				out = append(out, *c)
+			// It takes force at the end of this pane.
+			if err := out.add(m, from+paneRows); err != nil {
+				return out, err
 			}
 		}
 	}
 	return out, nil
 }
 
-func published(m pipeline.Message) (*change, error) {
-	if m.Stream != pipeline.StreamCalibrators {
-		return nil, nil
+// add takes an output of the task.
+func (v *course) add(m pipeline.Message, row int) error {
+	switch c := m.Record.(type) {
+	case *record.Calibrator:
+		if m.Stream != pipeline.StreamCalibrators || !c.Published {
+			return nil
+		}
+		cal, err := calibrator.Decode(c.Calibrator)
+		if err != nil {
+			return err
+		}
+		v.published = append(v.published, change{row: row, cal: cal, method: c.Method, reason: c.Reason,
+			back: c.Reason == "rollback" && c.Evidence.LogENeeded == 0})
+		v.followed = append(v.followed, v.published[len(v.published)-1])
+	case *record.TopCorrection:
+		base := calibrator.Calibrator(calibrator.Identity{})
+		if n := len(v.published); n > 0 {
+			base = v.published[n-1].cal
+		}
+		cal, err := calibrator.Correct(base, calibrator.TopCorrection{Slope: c.Slope, Intercept: c.Intercept})
+		if err != nil {
+			return err
+		}
+		v.followed = append(v.followed, change{row: row, cal: cal, method: base.Method(), reason: "follow"})
 	}
-	var c record.Calibrator
-	if err := json.Unmarshal(m.Value, &c); err != nil || !c.Published {
-		return nil, err
-	}
-	cal, err := calibrator.Decode(c.Calibrator)
-	return &change{cal: cal, method: c.Method, reason: c.Reason,
-		back: c.Reason == "rollback" && c.Evidence.LogENeeded == 0}, err
+	return nil
 }
 
 // paneSet is what a shard sends of some rows, all predicted and labelled in one pane.

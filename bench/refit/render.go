@@ -72,6 +72,8 @@ func title(name string) string {
 	switch name {
 	case "plumbline":
 		return "**plumbline**, `method: auto`"
+	case "follow":
+		return "with `refit.follow`"
 	case "schedule":
 		return "temperature, refitted every week, unseen"
 	case "identity":
@@ -165,14 +167,14 @@ func mean(all []result, policy int) (m scored) {
 // bars says which of the bars are met on a set.
 func bars(b *strings.Builder, set *setOf) {
 	all := set.results
-	if len(all[0].policies) < 2 {
+	if len(all[0].policies) < 3 {
 		return
 	}
 	t := tallyOf(all)
 	drift := of(all, "drifting")
-	ours, sched := mean(drift, 0).Excess, mean(drift, 1).Excess
+	ours, sched := mean(drift, 0).Excess, mean(drift, 2).Excess
 	var fixed []float64
-	for i := 2; i < len(all[0].policies); i++ {
+	for i := 3; i < len(all[0].policies); i++ {
 		fixed = append(fixed, mean(drift, i).Excess)
 	}
 	share, stable := 0.0, 0.0

@@ -69,6 +69,18 @@ type toRaw struct {
 	returns int     // of the identity, for that
 }
 
+// lostBy is the most nats that following loses to what was published, from any row to any later one.
+func lostBy(s *stream, ours course) (most float64) {
+	_, _, with := servedRows(s, ours.followed)
+	_, _, without := servedRows(s, ours.published)
+	sum := 0.0
+	for i := range with {
+		sum = max(0, sum+with[i]-without[i])
+		most = max(most, sum)
+	}
+	return most
+}
+
 func lost(s *stream, changes []change) (out toRaw) {
 	z, p, sum := make([]float64, s.k), make([]float64, s.k), 0.0
 	var cal calibrator.Calibrator
@@ -77,7 +89,7 @@ func lost(s *stream, changes []change) (out toRaw) {
 			out.returns += step(changes[0].back)
 			cal, changes = changes[0].cal, changes[1:]
 		}
-		if cal == nil || cal.Method() == "identity" {
+		if cal == nil || cal == calibrator.Calibrator(calibrator.Identity{}) {
 			continue
 		}
 		sum += scoreRow(s, i, cal, z, p).nll - scoreRow(s, i, nil, z, p).nll

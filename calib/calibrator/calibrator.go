@@ -91,6 +91,17 @@ func softmax(p, z []float64, t float64) {
 
 // Fits reports whether c can be applied to rows of k classes.
 func Fits(c Calibrator, k int) bool {
-	sized, ok := c.(interface{ Classes() int })
-	return !ok || sized.Classes() == k
+	n := ClassesOf(c)
+	return n == 0 || n == k
+}
+
+// ClassesOf is the K that c is for, or its base where it has one; 0 for any.
+func ClassesOf(c Calibrator) int {
+	switch c := c.(type) {
+	case *Corrected:
+		return ClassesOf(c.base)
+	case Sized:
+		return c.Classes()
+	}
+	return 0
 }

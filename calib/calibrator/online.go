@@ -25,6 +25,9 @@ type OnlineSettings struct {
 	// Gamma is the γ of the Newton step, in (0, 1]; 0 is 0.1. Rho is the ρ of the first matrix ρI, positive; 0 is 100.
 	Gamma float64 `json:"gamma"`
 	Rho   float64 `json:"rho"`
+	// Memory is the number of rows that the matrix remembers, from 10; 0: all. With it the steps never become small,
+	// and θ follows a map that moves: A ← (1 - 1/Memory) A + (ρ/Memory) I + g gᵀ.
+	Memory float64 `json:"memory,omitempty"`
 	// Radius is that of the ball which slope and intercept are kept in, from 1; 0 is 100.
 	Radius float64 `json:"radius"`
 	// Clip keeps confidences in [Clip, 1-Clip], so that no row has log-odds that move everything; in
@@ -42,7 +45,7 @@ func (s OnlineSettings) withDefaults() (OnlineSettings, error) {
 		openAtBottom bool
 	}{
 		{"gamma", &s.Gamma, 0.1, 0, 1, true}, {"rho", &s.Rho, 100, 0, 1e12, true},
-		{"radius", &s.Radius, 100, 1, maxParam, false}, {"clip", &s.Clip, 1e-4, 1e-12, 0.49, false},
+		{"radius", &s.Radius, 100, 1, maxParam, false}, {"clip", &s.Clip, defaultClip, 1e-12, 0.49, false},
 	} {
 		if *f.v == 0 {
 			*f.v = f.def
@@ -50,6 +53,9 @@ func (s OnlineSettings) withDefaults() (OnlineSettings, error) {
 		if !(*f.v >= f.lo && *f.v <= f.hi) || f.openAtBottom && *f.v == f.lo {
 			return s, fmt.Errorf("%s: %g, allowed %g..%g", f.name, *f.v, f.lo, f.hi)
 		}
+	}
+	if s.Memory != 0 && !(s.Memory >= 10 && s.Memory <= 1e12) {
+		return s, fmt.Errorf("memory: %g, allowed 10..1e12, or 0 for all rows", s.Memory)
 	}
 	if s.Bins == 0 {
 		s.Bins = 10

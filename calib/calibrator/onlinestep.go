@@ -5,6 +5,11 @@ import "math"
 // step is the online Newton step on a row of log-odds l, r = p - y.
 func (o *OnlinePlatt) step(l, r float64) {
 	g0, g1 := r*l, r
+	if m := o.set.Memory; m > 0 {
+		o.a[0] += (o.set.Rho - o.a[0]) / m
+		o.a[1] -= o.a[1] / m
+		o.a[2] += (o.set.Rho - o.a[2]) / m
+	}
 	o.a[0] += g0 * g0
 	o.a[1] += g0 * g1
 	o.a[2] += g1 * g1

@@ -33,9 +33,9 @@ func ApplyRows[D, T kernel.Float](c Calibrator, dst []D, z []T, k int, probs boo
 	case len(dst) < len(z):
 		return fmt.Errorf("apply %s: room for %d probabilities, want %d", c.Method(), len(dst), len(z))
 	}
-	if s, ok := c.(Sized); ok && s.Classes() != k {
+	if !Fits(c, k) {
 		return fmt.Errorf("apply %s: rows of %d classes, allowed are the %d that it was fitted on", c.Method(), k,
-			s.Classes())
+			ClassesOf(c))
 	}
 	if t, ok := oneTemperature(c); ok && !probs {
 		to, narrow := any(dst).([]float32)

@@ -34,8 +34,8 @@ func Calibrator(c calibrator.Calibrator) ([]byte, error) {
 		Meta: map[string]string{"plumbline.calibrator": string(encoded)},
 	}}
 	k := Dim{Name: "K"}
-	if s, ok := c.(calibrator.Sized); ok {
-		k = Dim{Size: s.Classes()}
+	if classes := calibrator.ClassesOf(c); classes > 0 {
+		k = Dim{Size: classes}
 	}
 	n := Dim{Name: "N"}
 	z := b.Cast(b.Input(InputName, Float32, n, k), Float64)

@@ -60,10 +60,8 @@ func runConvert(cmd *cobra.Command, file, out string, force bool) error {
 	if err != nil {
 		return err
 	}
-	result := convertResult{File: file, Method: c.Method(), Calibrator: c.Describe(), Output: out, Bytes: len(model)}
-	if s, ok := c.(calibrator.Sized); ok {
-		result.Classes = s.Classes()
-	}
+	result := convertResult{File: file, Method: c.Method(), Calibrator: c.Describe(), Output: out, Bytes: len(model),
+		Classes: calibrator.ClassesOf(c)}
 	if jsonOutput(cmd) {
 		return printJSON(cmd, result)
 	}

@@ -1,7 +1,7 @@
 """The calibrators of plumbline in Python: probabilities = calibrate(json.load(open("cal.json")), logits), logits N x K.
 
 A reference for those who apply a calibrator in a language of their own. A record of the topic plumbline.calibrators has
-the same object under "calibrator".
+the same object under "calibrator". correct(top, p) is for the "top" of an answer, and records of the stage top.
 """
 import numpy as np
 
@@ -37,3 +37,17 @@ def calibrate(c, z):
             "isotonic": lambda v: np.interp(v, a["x"], a["v"]), "spline": lambda v: np.interp(v, a["confidences"], a["values"])}[m](top)
     conf = (a["values"][np.clip(np.searchsorted(a["edges"], conf) - 1, 0, len(a["values"]) - 1)] if "edges" in a else conf)[:, None]
     return np.where(y, conf, (1 - conf) * softmax(np.where(y, -np.inf, z)))
+
+
+def correct(top, p):
+    p = np.asarray(p, np.float64)
+    y, rest = np.arange(p.shape[1]) == p.argmax(axis=1)[:, None], np.where(np.arange(p.shape[1]) == p.argmax(axis=1)[:, None], 0, p)
+    doubt, second = rest.sum(axis=1, keepdims=True), rest.max(axis=1, keepdims=True) * (1 + 2.0**-20)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.log(p.max(axis=1, keepdims=True) / doubt)
+        at = np.clip(odds, -np.log(9999), np.log(9999))
+        x = top["slope"] * at + top["intercept"] + (odds - at)
+        now, others = softmax(np.hstack([x, 0 * x])).T[:, :, None]
+        low = now * doubt < second * others  # another class would come out on top
+        now, others = np.where(low, second / (doubt + second), now), np.where(low, doubt / (doubt + second), others)
+        return np.where(doubt > 0, np.where(y, now, p * others / doubt), p)

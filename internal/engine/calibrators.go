@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/operators/apply"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/registry"
 	"github.com/plumbline/plumbline/web/calibrate"
@@ -21,18 +22,28 @@ type LatestCalibrators struct{ *Engine }
 // its state.
 func (c LatestCalibrators) Latest(model, version string) (calibrate.InForce, <-chan struct{}, bool) {
 	l, changed, ok := c.published.Newest(arrowio.ModelKey{Model: model, Version: version})
-	f := calibrate.InForce{Model: model, Version: l.Version, Revision: l.Revision, From: time.Unix(0, l.From),
-		Calibrator: l.Calibrator, Canary: l.Canary, Share: l.Share}
 	if ok {
-		return f, changed, true
+		return inForce(model, l), changed, true
 	}
-	f.Calibrator = calibrator.Identity{}
-	for _, v := range c.knownVersions(model) {
+	known := c.knownVersions(model)
+	for _, v := range slices.Backward(known) { // sorted: the last version by name
 		if version == "" || v == version {
-			f.Version, ok = v, true // sorted: the last version by name
+			if l, changed, ok = c.published.Newest(arrowio.ModelKey{Model: model, Version: v}); !ok {
+				l.Calibrator = calibrator.Identity{}
+			}
+			return inForce(model, l), changed, true
 		}
 	}
-	return f, changed, ok
+	return calibrate.InForce{Model: model, Version: l.Version, Calibrator: calibrator.Identity{}}, changed, false
+}
+
+func inForce(model string, l apply.Latest) calibrate.InForce {
+	f := calibrate.InForce{Model: model, Version: l.Version, Revision: l.Revision, From: time.Unix(0, l.From),
+		Calibrator: l.Calibrator, Canary: l.Canary, Share: l.Share}
+	if l.Top != nil {
+		f.Top, f.TopFrom = l.Top.Correction, time.Unix(0, l.Top.From)
+	}
+	return f
 }
 
 // versionsInState are the versions that the model tasks of this process have, whether anything of them is shown or not.

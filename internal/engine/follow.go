@@ -42,9 +42,9 @@ func (r *KafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) err
 }
 
 func (r *KafkaRun) takeCalibrator(rec *pipeline.Record) error {
-	c, err := record.Decode[record.Calibrator](rec.Value)
+	c, err := record.DecodeCalibrators(rec.Value)
 	if err != nil {
 		return err
 	}
-	return r.addCalibrator(c)
+	return r.showRecord(c)
 }

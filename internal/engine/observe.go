@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/operators/apply"
 	"github.com/plumbline/plumbline/operators/validate"
@@ -57,6 +58,10 @@ func (rt *Engine) showRecord(rec any) error {
 		rt.History.AddAlert(*r)
 	case *record.Calibrator:
 		return rt.addCalibrator(r)
+	case *record.TopCorrection:
+		return rt.published.Correct(arrowio.ModelKey{Model: r.Model, Version: r.Version}, apply.Top{
+			Revision: r.Revision, From: r.EffectiveFrom.UnixNano(),
+			Correction: calibrator.TopCorrection{Slope: r.Slope, Intercept: r.Intercept}})
 	case *record.Finetune:
 		return rt.Tuning.Request(r)
 	case *record.Verdict, *record.Head, *record.Job, *record.Order:

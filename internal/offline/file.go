@@ -33,8 +33,8 @@ func ReadCalibrator(file string) (calibrator.Calibrator, error) {
 
 // CheckClasses refuses rows whose K differs from the calibrator's.
 func CheckClasses(calFile string, c calibrator.Calibrator, file string, k int) error {
-	if s, ok := c.(calibrator.Sized); ok && s.Classes() != k {
-		return fmt.Errorf("%s is for %d classes, %s has %d", calFile, s.Classes(), file, k)
+	if !calibrator.Fits(c, k) {
+		return fmt.Errorf("%s is for %d classes, %s has %d", calFile, calibrator.ClassesOf(c), file, k)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ type Published struct {
 	mu       sync.RWMutex
 	by       map[arrowio.ModelKey][]*Serving // the newest keptRevisions, by revision, the newest first
 	canaries map[arrowio.ModelKey]*Serving   // the latest, ended or not
+	tops     map[arrowio.ModelKey][]*topped  // the newest keptRevisions, by time, the newest first
 	last     map[string]string               // model → the version that was published last
 	changed  chan struct{}                   // closed and replaced by every publication
 }
@@ -26,12 +27,27 @@ type Published struct {
 type Serving struct {
 	inforce.Period
 	Calibrator calibrator.Calibrator
+	base       *Serving // that a correction of the top confidence is on top of; nil = there is none
+}
+
+// topped is a correction of the top confidence of a revision. serving is what the two are together; nil where the
+// correction has ended, or its calibrator is not known.
+type topped struct {
+	Top
+	serving *Serving
+}
+
+// Top is a correction of the top confidence of a revision, from an event time on.
+type Top struct {
+	Revision   int
+	From       pipeline.Time
+	Correction calibrator.TopCorrection
 }
 
 // NewPublished returns an empty table.
 func NewPublished() *Published {
 	return &Published{by: map[arrowio.ModelKey][]*Serving{}, canaries: map[arrowio.ModelKey]*Serving{},
-		last: map[string]string{}, changed: make(chan struct{})}
+		tops: map[arrowio.ModelKey][]*topped{}, last: map[string]string{}, changed: make(chan struct{})}
 }
 
 // Publication is the content of a record of the calibrators topic.
@@ -53,7 +69,8 @@ func (p *Published) Put(m arrowio.ModelKey, pub Publication) error {
 	if err != nil {
 		return fmt.Errorf("calibrator %s/%s revision %d: %w", m.Model, m.Version, pub.Revision, err)
 	}
-	f := &Serving{inforce.Period{Revision: pub.Revision, From: pub.From, Share: pub.Share}, cal}
+	f := &Serving{
+		Period: inforce.Period{Revision: pub.Revision, From: pub.From, Share: pub.Share}, Calibrator: cal}
 	if pub.Canary && !(pub.Share > 0) {
 		return fmt.Errorf("canary %s/%s: share %g, must be above 0", m.Model, m.Version, pub.Share)
 	}
@@ -77,7 +94,81 @@ func (p *Published) Put(m arrowio.ModelKey, pub Publication) error {
 		p.last[m.Model] = m.Version
 	}
 	p.by[m] = list[:min(len(list), keptRevisions)]
+	return p.correctAgain(m)
+}
+
+// Correct adds a correction of the top confidence. One of the same time is replaced.
+func (p *Published) Correct(m arrowio.ModelKey, top Top) error {
+	if err := top.Correction.Check(); err != nil {
+		return fmt.Errorf("correction of the top confidence of %s/%s revision %d: %w", m.Model, m.Version,
+			top.Revision, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.changed)
+	p.changed = make(chan struct{})
+	list := slices.Clone(p.tops[m])
+	i, there := slices.BinarySearchFunc(list, top.From, func(x *topped, from pipeline.Time) int {
+		return cmp.Compare(from, x.From)
+	})
+	if there {
+		list[i] = &topped{Top: top}
+	} else {
+		list = slices.Insert(list, i, &topped{Top: top})
+	}
+	p.tops[m] = list[:min(len(list), keptRevisions)]
+	return p.correctAgain(m)
+}
+
+// correctAgain puts corrections on top of their calibrators, whichever came first.
+func (p *Published) correctAgain(m arrowio.ModelKey) error {
+	list := slices.Clone(p.tops[m])
+	for i, t := range list {
+		base := p.revision(m, t.Revision)
+		if base == nil || t.serving != nil && t.serving.base == base {
+			continue
+		}
+		both, err := calibrator.Correct(base.Calibrator, t.Correction)
+		if err != nil {
+			return err
+		}
+		list[i] = &topped{t.Top, &Serving{Period: inforce.Period{Revision: t.Revision, From: t.From},
+			Calibrator: both, base: base}}
+	}
+	p.tops[m] = list
 	return nil
+}
+
+var identity = &Serving{Calibrator: calibrator.Identity{}}
+
+// revision is a calibrator of a version; nil if it is not known.
+func (p *Published) revision(m arrowio.ModelKey, revision int) *Serving {
+	if revision == 0 {
+		return identity
+	}
+	for _, f := range p.by[m] {
+		if f.Revision == revision {
+			return f
+		}
+	}
+	return nil
+}
+
+// corrected is what serves a row at a time where f is in force; nil is the identity.
+func (p *Published) corrected(m arrowio.ModelKey, f *Serving, ts pipeline.Time, k int) *Serving {
+	revision := 0
+	if f != nil {
+		revision = f.Revision
+	}
+	for _, t := range p.tops[m] {
+		if t.From <= ts && t.Revision == revision {
+			if t.serving != nil && calibrator.Fits(t.serving.Calibrator, k) {
+				return t.serving
+			}
+			return f
+		}
+	}
+	return f
 }
 
 // keptRevisions is how many calibrators of a model version rows may still ask for: late ones those that were in force
@@ -101,6 +192,7 @@ type Latest struct {
 	Revision   int
 	From       pipeline.Time // event time from which it is in force
 	Calibrator calibrator.Calibrator
+	Top        *Top // the newest correction of its top confidence; nil = none
 	// Canary calibrates Share of the ids (arrowio.InShare); nil where there is none.
 	Canary calibrator.Calibrator
 	Share  float64
@@ -117,6 +209,14 @@ func (p *Published) Newest(m arrowio.ModelKey) (l Latest, changed <-chan struct{
 	l.Version = m.Version
 	if list := p.by[m]; len(list) > 0 && list[0].Revision > 0 {
 		l.Revision, l.From, l.Calibrator = list[0].Revision, list[0].From, list[0].Calibrator
+	}
+	for _, t := range p.tops[m] {
+		if t.Revision == l.Revision {
+			if l.Top = &t.Top; l.Revision == 0 {
+				l.Calibrator = calibrator.Identity{}
+			}
+			break
+		}
 	}
 	if f := p.canaries[m]; f != nil && f.Until == 0 {
 		l.Canary, l.Share = f.Calibrator, f.Share
@@ -135,8 +235,8 @@ func (p *Published) At(m arrowio.ModelKey, ts pipeline.Time, k int, id arrowio.I
 	// By revision, not as they came: a process that was away may write an older one after a newer.
 	for _, f := range p.by[m] {
 		if f.From <= ts && calibrator.Fits(f.Calibrator, k) {
-			return f
+			return p.corrected(m, f, ts, k)
 		}
 	}
-	return nil
+	return p.corrected(m, nil, ts, k)
 }

@@ -43,7 +43,25 @@ const (
 	StageFull   = "full"
 	StageCanary = "canary"
 	StageShadow = "shadow"
+	StageTop    = "top" // of a TopCorrection
 )
+
+// TopCorrection corrects the top confidence of the calibrator in force, from EffectiveFrom on, until the next one of
+// its revision or the next revision: refit.follow publishes it as outcomes come. It is on the calibrators topic under
+// the key model/version/top, and is no decision: its fields are as those of Calibrator.
+type TopCorrection struct {
+	Schema        int     `json:"schema"` // 1
+	Model         string  `json:"model"`
+	Version       string  `json:"version"`
+	Revision      int     `json:"revision"`  // that it is on top of; 0 = the identity
+	Published     bool    `json:"published"` // always false: not a calibrator of its own
+	Stage         string  `json:"stage"`     // StageTop
+	DecidedAt     Time    `json:"decided_at"`
+	EffectiveFrom Time    `json:"effective_from"`
+	Rows          int64   `json:"rows"` // that it has followed
+	Slope         float64 `json:"slope"`
+	Intercept     float64 `json:"intercept"`
+}
 
 // Evidence compares a candidate with the calibrator in force on rows that come after those it was fitted on. NLLs are
 // in nats, with probabilities floored at e^-NLLBound.

@@ -14,6 +14,18 @@ func Decode[T any](value []byte) (*T, error) {
 	return r, nil
 }
 
+// DecodeCalibrators decodes a record of the calibrators topic: a *Calibrator or a *TopCorrection.
+func DecodeCalibrators(value []byte) (any, error) {
+	c, err := Decode[Calibrator](value)
+	if err != nil {
+		return nil, err
+	}
+	if c.Stage == StageTop {
+		return Decode[TopCorrection](value)
+	}
+	return c, nil
+}
+
 // DecodeHeads decodes a record of the heads topic: a *Head, *Job, *Verdict or *Order. It is nil for a tombstone, and
 // for a kind that is not known.
 func DecodeHeads(value []byte) (any, error) {

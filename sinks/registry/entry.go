@@ -87,6 +87,13 @@ func FromTopic(kind string) Decode {
 		if len(r.Value) == 0 {
 			return Entry{}, false, nil // a tombstone
 		}
+		if kind == record.DecisionCalibrator {
+			if c, err := record.DecodeCalibrators(r.Value); err == nil {
+				if _, ok := c.(*record.TopCorrection); ok {
+					return Entry{}, false, nil // no decision
+				}
+			}
+		}
 		return decode(kind, r.Value, r.Time)
 	}
 }

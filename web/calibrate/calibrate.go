@@ -20,6 +20,9 @@ type InForce struct {
 	Revision       int       // 0: nothing has been published, the identity
 	From           time.Time // event time from which it is in force; zero at revision 0
 	Calibrator     calibrator.Calibrator
+	// Top corrects its top confidence from TopFrom on; the zero value does not.
+	Top     calibrator.TopCorrection
+	TopFrom time.Time
 	// Canary calibrates Share of the ids (arrowio.InShare) of rows that have one; nil where there is none.
 	Canary calibrator.Calibrator
 	Share  float64
@@ -97,10 +100,33 @@ type record struct {
 	Revision      int             `json:"revision"`
 	EffectiveFrom string          `json:"effective_from,omitempty"`
 	Calibrator    json.RawMessage `json:"calibrator"`
+	// Top is where the top confidence is corrected: from its time on, which is later than that of the calibrator.
+	Top *top `json:"top,omitempty"`
 }
 
-// etag names what is in force: the revision of a version, which never comes again.
-func (f *InForce) etag() string { return strconv.Quote(f.Version + "/" + strconv.Itoa(f.Revision)) }
+type top struct {
+	calibrator.TopCorrection
+	EffectiveFrom string `json:"effective_from"`
+}
+
+// etag names what is in force: the revision of a version, which never comes again, and the time of its correction.
+func (f *InForce) etag() string {
+	tag := f.Version + "/" + strconv.Itoa(f.Revision)
+	if f.corrected() {
+		tag += "/" + strconv.FormatInt(f.TopFrom.UnixNano(), 10)
+	}
+	return strconv.Quote(tag)
+}
+
+func (f *InForce) corrected() bool { return f.Top != calibrator.TopCorrection{} && !f.Top.None() }
+
+// serving is the calibrator with the correction of its top confidence.
+func (f *InForce) serving() (calibrator.Calibrator, error) {
+	if !f.corrected() {
+		return f.Calibrator, nil
+	}
+	return calibrator.Correct(f.Calibrator, f.Top)
+}
 
 func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
 	if !h.method(w, r, http.MethodGet, http.MethodHead) || !h.known(w, r, "version", "wait") {
@@ -135,6 +161,9 @@ func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
 	out := record{Model: f.Model, Version: f.Version, Revision: f.Revision, Calibrator: body}
 	if f.Revision > 0 {
 		out.EffectiveFrom = f.From.UTC().Format(time.RFC3339Nano)
+	}
+	if f.corrected() {
+		out.Top = &top{f.Top, f.TopFrom.UTC().Format(time.RFC3339Nano)}
 	}
 	h.reply(w, out)
 }

@@ -30,7 +30,11 @@ func apply[T float32 | float64](f *InForce, dst []T, s scores[T]) (canary int, e
 			own = append(own, s.z[i*k:(i+1)*k]...)
 		}
 	}
-	if err := calibrator.ApplyRows(f.Calibrator, dst, s.z, k, s.probabilities); err != nil || len(rows) == 0 {
+	all, err := f.serving()
+	if err != nil {
+		return 0, err
+	}
+	if err := calibrator.ApplyRows(all, dst, s.z, k, s.probabilities); err != nil || len(rows) == 0 {
 		return 0, err
 	}
 	if err := calibrator.ApplyRows(f.Canary, own, own, k, s.probabilities); err != nil {

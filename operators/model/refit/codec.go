@@ -49,6 +49,13 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 	if s.quick != nil {
 		dst = s.quick.append(dst)
 	}
+	dst = append(dst, binenc.Flags(s.top != nil))
+	if s.top != nil {
+		var err error
+		if dst, err = s.top.append(dst); err != nil {
+			return dst, err
+		}
+	}
 	dst = append(dst, binenc.Flags(s.online != nil || s.packedOnline != nil))
 	if s.packedOnline != nil {
 		return append(dst, onlines.Unpack(s.packedOnline)...), nil
@@ -91,6 +98,12 @@ func (s *State) Restore(in *binenc.Reader) error {
 	if in.Byte() == 1 {
 		s.quick = newQuick()
 		s.quick.restore(in)
+	}
+	if in.Byte() == 1 {
+		s.top = &following{}
+		if err := s.top.restore(in); err != nil {
+			return err
+		}
 	}
 	if in.Byte() == 1 {
 		s.online = &online{}

@@ -59,6 +59,8 @@ type Config struct {
 	RollbackPanes int64 `yaml:"rollback_panes" default:"1_000_000" min:"0" max:"1_000_000_000_000"`
 	// Event time between refits on alarm.
 	Cooldown time.Duration `yaml:"cooldown" default:"2m"`
+	// Let the top confidence follow the newest outcomes between refits (docs/operations.md). It excludes a pin.
+	Follow bool `yaml:"follow"`
 	// Run online Platt scaling with calibeating on top of the calibrator in force; snapshots show its metrics.
 	Online bool `yaml:"online"`
 	// What to do when class shares have moved. off: nothing. candidate: class weights are validated like a refit's

@@ -42,7 +42,7 @@ var onlineReach = math.Log((1 - onlineClip) / onlineClip)
 
 // stepOnline processes a pane's rows. Each row is forecast before its label is used.
 func (s *State) stepOnline(in *stage.Pane) error {
-	if !s.stage.cfg.Online || len(in.Rows) == 0 {
+	if !(s.stage.cfg.Online || s.stage.cfg.Follow) || len(in.Rows) == 0 {
 		return nil
 	}
 	if err := unpackOnline(s); err != nil {
@@ -59,14 +59,15 @@ func (s *State) stepOnline(in *stage.Pane) error {
 	for i := range in.Rows {
 		row := &in.Rows[i]
 		var cal calibrator.Calibrator
-		if f := s.version.At(row.TS, row.ID); f != nil {
+		f := s.version.At(row.TS, row.ID)
+		if f != nil {
 			cal = f.Cal
 		}
 		r, err := sc.Row(cal, row, math.Inf(1))
 		if err != nil {
 			return err
 		}
-		if err := s.online.take(r.Confidence, r.Hit); err != nil {
+		if err := s.online.take(r.Confidence, r.Hit, s.topOf(f)); err != nil {
 			return err
 		}
 	}
@@ -99,10 +100,15 @@ func onlineNow(s *State) (*online, error) {
 	return o, o.restore(&r)
 }
 
-func (o *online) take(conf float64, hit bool) error {
+// take counts a row's forecast, and then learns from its label. The forecast is that of top where there is one.
+func (o *online) take(conf float64, hit bool, top *calibrator.TopCorrection) error {
 	conf = min(conf, 1) // a rounded sum may be slightly above 1
-	b := &o.bins[metric.BinIndex(o.platt.Predict(conf), eceBins)]
-	p := o.platt.Current().Map(min(max(conf, onlineClip), 1-onlineClip))
+	told, p := o.platt.Predict(conf), o.platt.Current().Map(min(max(conf, onlineClip), 1-onlineClip))
+	if top != nil {
+		told = top.Map(conf)
+		p = told
+	}
+	b := &o.bins[metric.BinIndex(told, eceBins)]
 	c := min(max(conf, onlineClip), 1-onlineClip)
 	l := math.Log(c / (1 - c))
 	cell := &o.cells[min(max(int((l/onlineReach+1)/2*onlineCells), 0), onlineCells-1)]
@@ -110,7 +116,7 @@ func (o *online) take(conf float64, hit bool) error {
 	cell.sum += l
 	b.N++
 	b.W++
-	b.SumC += o.platt.Predict(conf)
+	b.SumC += told
 	if hit {
 		b.SumA++
 		cell.hits++
@@ -176,13 +182,17 @@ func (o *online) fixedLoss(a, b float64) (loss float64) {
 }
 
 // shown returns the online part of a snapshot; nil before the first row.
-func (o *online) shown() *record.Online {
+func (o *online) shown(top *following) *record.Online {
 	if o == nil || o.platt.Rows() == 0 {
 		return nil
 	}
 	n := float64(o.platt.Rows())
 	best, a, b := o.bestFixed()
-	return &record.Online{Rows: int64(o.platt.Rows()), Slope: o.platt.Slope(), Intercept: o.platt.Intercept(),
+	now := calibrator.TopCorrection{Slope: o.platt.Slope(), Intercept: o.platt.Intercept()}
+	if top != nil {
+		now = top.served
+	}
+	return &record.Online{Rows: int64(o.platt.Rows()), Slope: now.Slope, Intercept: now.Intercept,
 		ECE: metric.ECE(o.bins[:]), LogLoss: o.loss / n, Regret: (o.loss - best) / n,
 		BestFixed: record.FixedPlatt{Slope: a, Intercept: b, LogLoss: best / n}}
 }

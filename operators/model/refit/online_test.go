@@ -66,12 +66,12 @@ func TestOnlineRegretOnRealDrift(t *testing.T) {
 			}
 			calibrator.Identity{}.Apply(q, row)
 			conf, hits = append(conf, q[top]), append(hits, int32(top) == labels[n])
-			if err := o.take(q[top], int32(top) == labels[n]); err != nil {
+			if err := o.take(q[top], int32(top) == labels[n], nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	got := o.shown()
+	got := o.shown(nil)
 	want := plainRegret(conf, hits, o.loss)
 	t.Logf("regret %.4f nats a row (rows themselves: %.4f), ECE %.4f, slope %.2f, best fixed %+v", got.Regret, want,
 		got.ECE, got.Slope, got.BestFixed)
@@ -93,7 +93,7 @@ func TestOnlineRegretOnRealDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := back.append(nil)
-	if err != nil || !bytes.Equal(state, again) || fmt.Sprint(asJSON(t, back.shown())) != fmt.Sprint(asJSON(t, got)) {
+	if err != nil || !bytes.Equal(state, again) || fmt.Sprint(asJSON(t, back.shown(nil))) != fmt.Sprint(asJSON(t, got)) {
 		t.Errorf("state of %d bytes became %d, %v", len(state), len(again), err)
 	}
 }

@@ -22,6 +22,7 @@ type State struct {
 	orders  [][16]byte // the latest orders that were carried out
 	quick   *quick     // the first answer; nil = no rows yet
 	online  *online
+	top     *following
 	// packedOnline is the online scaling while the version is new; online is nil then.
 	packedOnline []byte
 }
@@ -78,7 +79,7 @@ func (s *State) Online() *record.Online {
 	if err != nil {
 		panic("refit: " + err.Error()) // what this process has packed itself
 	}
-	return o.shown()
+	return o.shown(s.top)
 }
 
 // Step processes all rows of a version at the end of a label pane. It tests the calibrator in force, continues the
@@ -87,6 +88,17 @@ func (s *State) Step(in *stage.Pane) error {
 	if err := s.stepOnline(in); err != nil {
 		return err
 	}
+	if err := s.follow(in); err != nil {
+		return err
+	}
+	if err := s.recalibrate(in); err != nil {
+		return err
+	}
+	return s.serveTop(in)
+}
+
+// recalibrate is what may change the calibrator in force.
+func (s *State) recalibrate(in *stage.Pane) error {
 	if returned, err := stepAccount(s, in); err != nil || returned {
 		return err
 	}
@@ -284,5 +296,5 @@ func (s *State) Forget(why string, now int64) error {
 		}
 	}
 	s.quick, s.monitor, s.online, s.packedOnline, s.losses = nil, nil, nil, nil, nil
-	return nil
+	return s.endTop(now)
 }

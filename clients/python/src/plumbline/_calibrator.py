@@ -30,7 +30,7 @@ class Calibrator:
     """
 
     def __init__(self, calibrator: dict[str, Any] | None = None, revision: int = 0) -> None:
-        self._now: tuple[dict[str, Any], int] = (calibrator or _IDENTITY, revision)
+        self._now: tuple[dict[str, Any], int, dict[str, float]] = (calibrator or _IDENTITY, revision, {})
         self.problem = "" if calibrator else "no calibrator yet"
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -92,19 +92,20 @@ class Calibrator:
         return True
 
     def _take(self, record: dict[str, Any]) -> None:
-        c, revision = record.get("calibrator") or _IDENTITY, int(record.get("revision", 0))
+        c, revision, top = record.get("calibrator") or _IDENTITY, int(record.get("revision", 0)), record.get("top") or {}
         try:
             if c.get("version") != 1:
                 raise ValueError(f"version {c.get('version')} of calibrators is not known")
             k = classes(c) or 3
             probe = _maps.calibrate(c, np.linspace(-2, 2, 2 * k).reshape(2, k))
+            probe = _maps.correct(top, probe) if top else probe
             if not sane(probe):
                 raise ValueError("its probabilities of a probe are none")
         except Exception as e:  # a newer plumbline may publish what this client does not know
-            self._now = (_IDENTITY, 0)
+            self._now = (_IDENTITY, 0, {})
             self._trouble(f"revision {revision}, method {c.get('method')!r}: {type(e).__name__}: {e}")
             return
-        self._now = (c, revision)
+        self._now = (c, revision, top)
         self.problem = ""
 
     def _trouble(self, why: str) -> None:
@@ -117,12 +118,14 @@ class Calibrator:
         z = np.asarray(_columns.host(logits), np.float64)
         one = z.ndim == 1
         z = z.reshape(1, -1) if one else z
-        c = self._now[0]
+        c, _, top = self._now
         try:
             want = classes(c)
             p = _maps.calibrate(c, z) if want in (0, z.shape[1]) else _maps.softmax(z)
             if want not in (0, z.shape[1]):
                 self._trouble(f"it is for {want} classes, the logits have {z.shape[1]}")
+            if top and want in (0, z.shape[1]):
+                p = _maps.correct(top, p)
             bad = ~np.isfinite(p).all(axis=1)
             if bad.any():
                 p = np.where(bad[:, None], _maps.softmax(z), p)

@@ -1,0 +1,129 @@
+package calibrator_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+)
+
+// TestCorrected: the top class gets Platt's map of its confidence, the others share what is left as before, every row
+// keeps its class and its ranking, and probabilities sum to 1, at the edges of floats too.
+func TestCorrected(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	base, err := calibrator.NewTemperature(1.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := append([][]float64{}, hostile...)
+	for range 500 {
+		z := make([]float64, 4)
+		for k := range z {
+			z[k] = 3 * rng.NormFloat64()
+		}
+		rows = append(rows, z)
+	}
+	kept := 0
+	for _, top := range []calibrator.TopCorrection{{1, -1}, {1, 1}, {.5, .3}, {2, -2}, {0, .1}, {0, -1e6}, {1e6, 1e6}} {
+		c, err := calibrator.Correct(base, top)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, z := range rows {
+			q, p := make([]float64, 4), make([]float64, 4)
+			base.Apply(q, z)
+			c.Apply(p, z)
+			sum, a, rest := 0.0, argmax(q), 0.0
+			for k := range p {
+				sum += p[k]
+				if k != a {
+					rest += q[k]
+				}
+				if p[k] < 0 || p[k] != p[k] || q[k] > q[a] {
+					t.Fatalf("%v of %v: %v", top, z, p)
+				}
+				if k != a && p[k] > p[a] {
+					t.Fatalf("%v of %v: %v has another class on top than %v", top, z, p, q)
+				}
+				for j := range p {
+					if k != a && j != a && q[k] < q[j] && p[k] > p[j] {
+						t.Fatalf("%v of %v: %v is ranked unlike %v", top, z, p, q)
+					}
+				}
+			}
+			if math.Abs(sum-1) > 1e-12 {
+				t.Fatalf("%v of %v: the sum is %g", top, z, sum)
+			}
+			if rest == 0 {
+				continue
+			}
+			l := math.Log(q[a] / rest)
+			at := max(-math.Log(9999), min(math.Log(9999), l))
+			want := 1 / (1 + math.Exp(-(top.Slope*at + top.Intercept + l - at))) // plainly
+			second := 0.0
+			for k := range q {
+				if k != a {
+					second = max(second, q[k]*(1-want)/rest)
+				}
+			}
+			if want > 1.01*second {
+				kept++
+				if math.Abs(p[a]-want) > 1e-12 || math.Abs(top.Map(q[a])-want) > 1e-6 && q[a] < .999 {
+					t.Fatalf("%v of %v: %v, by the formula %g", top, z, p, want)
+				}
+			}
+		}
+	}
+	if kept < 500 {
+		t.Errorf("%d rows had the map's confidence", kept)
+	}
+	c, err := calibrator.Correct(base, calibrator.TopCorrection{Slope: 1})
+	if err != nil || c != calibrator.Calibrator(base) {
+		t.Errorf("a correction that changes nothing: %v, %v", c, err)
+	}
+	for _, bad := range []calibrator.TopCorrection{{-.1, 0}, {math.NaN(), 0}, {1, math.Inf(1)}, {1e7, 0}, {1, -1e7}} {
+		if _, err := calibrator.Correct(base, bad); err == nil {
+			t.Errorf("%v was taken", bad)
+		}
+	}
+	sized, _, err := calibrator.Fit("vector", calibrator.NewData(rows[20], 4, []int32{0}, nil), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := calibrator.Correct(sized, calibrator.TopCorrection{Slope: 1, Intercept: 1}); err != nil ||
+		calibrator.Fits(c, 3) || !calibrator.Fits(c, 4) || calibrator.ClassesOf(c) != 4 {
+		t.Errorf("a correction of a calibrator for 4 classes: %v, %v", c, err)
+	}
+}
+
+// TestOnlinePlattFollows: with a memory the map follows outcomes that change after very many rows; with all rows it
+// hardly moves.
+func TestOnlinePlattFollows(t *testing.T) {
+	after := func(memory float64) float64 {
+		o, err := calibrator.NewOnlinePlatt(calibrator.OnlineSettings{Calibeating: calibrator.Plain, Gamma: .5,
+			Memory: memory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(3, 3))
+		rows := func(n int, right float64) {
+			for range n {
+				if err := o.Update(.9, rng.Float64() < right); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		rows(50_000, .9)
+		rows(1000, .6)
+		return o.Predict(.9)
+	}
+	if all, some := after(0), after(300); all < .8 || math.Abs(some-.6) > .06 {
+		t.Errorf("1,000 rows with .6 right after 50,000 with .9: with all rows %.3f, with 300 %.3f", all, some)
+	}
+	for _, bad := range []float64{-1, 5, math.NaN(), math.Inf(1)} {
+		if _, err := calibrator.NewOnlinePlatt(calibrator.OnlineSettings{Memory: bad}); err == nil {
+			t.Errorf("a memory of %g was taken", bad)
+		}
+	}
+}

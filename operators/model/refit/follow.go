@@ -1,0 +1,165 @@
+package refit
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// Between two refits the top confidence may follow the outcomes: online Platt scaling with a memory, on top of the
+// calibrator in force. It is the quick and small part of calibration. It needs no proof, unlike a calibrator, because
+// it cannot do much: it keeps every row's class, it begins anew with every calibrator, and its loss is that of an
+// online Newton step. The tests of a refit and the alarms look at the calibrators below it, and know nothing of it.
+
+const (
+	// followGamma and followMemory are those of calibrator.OnlineSettings. With smaller ones calibrated streams lose
+	// more NLL by noise than others gain by speed (bench/results/refit.md).
+	followGamma  = .4
+	followMemory = 400
+	// followStep is the mean change of the confidence of a pane's rows at which a new correction is published.
+	followStep = .005
+)
+
+// following is the correction of the top confidence on top of a calibrator.
+type following struct {
+	base   int // revision of the calibrator
+	platt  *calibrator.OnlinePlatt
+	served calibrator.TopCorrection
+	moved  float64 // Σ |change of the confidence| of the latest pane's rows, if what platt has were served
+	rows   int     // of the latest pane
+}
+
+func newFollowing(base int) (*following, error) {
+	p, err := calibrator.NewOnlinePlatt(calibrator.OnlineSettings{Calibeating: calibrator.Plain, Gamma: followGamma,
+		Memory: followMemory})
+	return &following{base: base, platt: p, served: calibrator.TopCorrection{Slope: 1}}, err
+}
+
+// now is what platt has, within what is allowed.
+func (f *following) now() calibrator.TopCorrection {
+	return calibrator.TopCorrection{Slope: max(0, f.platt.Slope()), Intercept: f.platt.Intercept()}
+}
+
+// followable reports whether the top confidence of a calibrator may be corrected: not where it says of rows that
+// nothing is known of them, and not where labels are yet to confirm it.
+func followable(f *stage.InForce) bool {
+	if f == nil {
+		return true
+	}
+	switch f.Cal.(type) {
+	case *calibrator.MetaCal, *calibrator.ClassWeights:
+		return false
+	}
+	return true
+}
+
+// topOf is the correction of rows that f calibrates; nil where no outcomes are followed.
+func (s *State) topOf(f *stage.InForce) *calibrator.TopCorrection {
+	switch {
+	case s.top == nil:
+		return nil
+	case f != s.version.Newest() || s.top.base != s.version.InForceRevision():
+		return &calibrator.TopCorrection{Slope: 1}
+	}
+	return &s.top.served
+}
+
+// follow learns from a pane's rows that the calibrator in force has served. Those of earlier calibrators are left out:
+// the one in force may have been fitted on them.
+func (s *State) follow(in *stage.Pane) error {
+	if !s.stage.cfg.Follow || len(in.Rows) == 0 || s.top == nil {
+		return nil
+	}
+	t, newest, sc := s.top, s.version.Newest(), stage.NewScorer(s.version.K)
+	var conf []float64
+	for i := range in.Rows {
+		row := &in.Rows[i]
+		if s.version.At(row.TS, row.ID) != newest {
+			continue
+		}
+		r, err := sc.Row(inForce(s.version), row, math.Inf(1))
+		if err != nil {
+			return err
+		}
+		conf = append(conf, min(r.Confidence, 1)) // a rounded sum may be slightly above 1
+		if err := t.platt.Update(conf[len(conf)-1], r.Hit); err != nil {
+			return err
+		}
+	}
+	now := t.now()
+	t.moved, t.rows = 0, len(conf)
+	for _, c := range conf {
+		t.moved += math.Abs(now.Map(c) - t.served.Map(c))
+	}
+	return nil
+}
+
+// serveTop publishes what has been learnt, once it is something else than what is served. With a new revision there is
+// nothing to take back: it is served without the correction of the one before.
+func (s *State) serveTop(in *stage.Pane) (err error) {
+	base, t := s.version.InForceRevision(), s.top
+	switch {
+	case !s.stage.cfg.Follow || s.pin != nil || !followable(s.version.Newest()):
+		return s.endTop(in.End)
+	case t == nil || t.base != base:
+		s.top, err = newFollowing(base)
+		return err
+	case !(t.moved > followStep*float64(t.rows)):
+		return nil
+	}
+	t.served, t.moved = t.now(), 0
+	return s.emitTop(t.served, int64(t.platt.Rows()), in.End)
+}
+
+// endTop takes back the correction that is served, and forgets what was learnt.
+func (s *State) endTop(now int64) error {
+	t := s.top
+	if s.top = nil; t == nil || t.served.None() || t.base != s.version.InForceRevision() {
+		return nil
+	}
+	return s.emitTop(calibrator.TopCorrection{Slope: 1}, 0, now)
+}
+
+func (p *publisher) emitTop(top calibrator.TopCorrection, rows, now int64) error {
+	v := p.version
+	m, err := pipeline.NewMessage(pipeline.StreamCalibrators, v.Model+"/"+v.Name+"/"+record.StageTop, now,
+		&record.TopCorrection{Schema: 1, Model: v.Model, Version: v.Name, Revision: v.InForceRevision(),
+			Stage: record.StageTop, DecidedAt: record.At(now), EffectiveFrom: record.At(now), Rows: rows,
+			Slope: top.Slope, Intercept: top.Intercept})
+	if err != nil {
+		return fmt.Errorf("correction of the top confidence: %w", err)
+	}
+	p.whole().Chain(m)
+	p.stage.env.Emit(nil, m)
+	return nil
+}
+
+func (f *following) append(dst []byte) ([]byte, error) {
+	state, err := f.platt.MarshalJSON()
+	if err != nil {
+		return dst, err
+	}
+	dst = binenc.AppendBytes(binenc.AppendUvarint(dst, uint64(f.base)), state)
+	dst = appendFloats(dst, f.served.Slope, f.served.Intercept, f.moved)
+	return binenc.AppendUvarint(dst, uint64(f.rows)), nil
+}
+
+func (f *following) restore(r *binenc.Reader) error {
+	f.base = int(r.Int("revision", 0, 1<<40))
+	state := r.Bytes(binenc.MaxItems)
+	readFloats(r, &f.served.Slope, &f.served.Intercept, &f.moved)
+	f.rows = int(r.Int("rows", 0, 1<<40))
+	if r.Err() != nil {
+		return r.Err()
+	}
+	f.platt = new(calibrator.OnlinePlatt)
+	if err := f.platt.UnmarshalJSON(state); err != nil {
+		return fmt.Errorf("following: %w", err)
+	}
+	return f.served.Check()
+}
