@@ -293,6 +293,8 @@ func TestFollow(t *testing.T) {
 	expect(0.75, false)
 	publish(`{"revision":1,"calibrator":{"version":1,"method":"temperature","temperature":2}}`, 1)
 	expect(math.Sqrt(3)/(1+math.Sqrt(3)), false)
-	publish(`{"revision":2,"calibrator":{"version":1,"method":"of next year"}}`, 0)
+	publish(`{"revision":2,"calibrator":{"version":1,"method":"identity"},"top":{"slope":1,"intercept":-0.5}}`, 2)
+	expect(1/(1+math.Exp(.5-math.Log(3))), false)
+	publish(`{"revision":3,"calibrator":{"version":1,"method":"of next year"}}`, 0)
 	expect(0.75, true)
 }

@@ -88,6 +88,7 @@ const (
 	StreamPanes       Stream = "panes"
 	StreamSnapshots   Stream = "snapshots"
 	StreamCalibrators Stream = "calibrators"
+	StreamTops        Stream = "tops" // corrections of the top confidence, on the topic of calibrators
 	// refits that changed nothing: log, page, and the decisions topic by StreamHistory.
 	StreamDecisions  Stream = "decisions"
 	StreamAlerts     Stream = "alerts"

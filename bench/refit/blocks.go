@@ -188,7 +188,8 @@ func everyThousand(s *stream) (out []change, err error) {
 func renderBlocks(title string, all []blockResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n| streams in blocks of classes, %s: mean of %d nets | published | lower accuracy | most "+
-		"| NLL of the day after worse | NLL raw | served | with `refit.follow` | a temperature every 1,000 rows | accuracy raw | served |\n"+
+		"| NLL of the day after worse | NLL raw | served | with `refit.follow` "+
+		"| a temperature every 1,000 rows | accuracy raw | served |\n"+
 		"|---|---|---|---|---|---|---|---|---|---|---|\n", title, blockNetsOfSet)
 	published, hurt, worse, worst, most := 0, 0, 0, math.Inf(-1), toRaw{}
 	var kinds []string

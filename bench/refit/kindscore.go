@@ -96,7 +96,8 @@ func servedRows(s *stream, changes []change) (conf []float64, hit []bool, nll []
 
 func renderHealing(title string, all []healed) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n| faults that heal, %s | streams | served ECE below %g | worst | with `refit.follow` | worst | raw ECE |\n"+
+	fmt.Fprintf(&b, "\n| faults that heal, %s | streams | served ECE below %g | worst | with `refit.follow` | worst "+
+		"| raw ECE |\n"+
 		"|---|---|---|---|---|---|---|\n", title, healedECE)
 	count := func(name string, all []healed) {
 		good, worst, raw, goodToo, worstToo := 0, 0.0, 0.0, 0, 0.0
@@ -130,7 +131,8 @@ func renderHealing(title string, all []healed) string {
 type kindScore struct{ ece, nll, half float64 }
 
 // The policies of the set first, in order.
-var firstPolicies = []string{"plumbline", "plumbline, `refit.follow`", "temperature every 1,000 rows", "temperature every 2,000 rows",
+var firstPolicies = []string{"plumbline", "plumbline, `refit.follow`", "temperature every 1,000 rows",
+	"temperature every 2,000 rows",
 	"online Platt", "online Platt, its map kept for 100 rows", "temperature every week",
 	"the best temperature of each 1,000 rows, in hindsight",
 	"the model as it is"}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -116,7 +117,13 @@ func testRunAndReplay(t *testing.T, more string) {
 		t.Errorf("replay: state hash %s, %d rows, %d labelled; want %s, 1500, %d", res.StateHash, res.Rows,
 			res.Labelled, st.StateHash, labelled)
 	}
-	if live := len(kafkatest.ReadAll(t, brokers, cfg.Topics.Calibrators)); live != countPublished(res.Calibrators) {
+	live := 0
+	for _, m := range kafkatest.ReadAll(t, brokers, cfg.Topics.Calibrators) {
+		if !bytes.HasSuffix(m.Key, []byte("/"+record.StageTop)) {
+			live++
+		}
+	}
+	if live != countPublished(res.Calibrators) {
 		t.Errorf("%d calibrators published live, %d in replay", live, countPublished(res.Calibrators))
 	}
 	if len(kafkatest.ReadAll(t, brokers, cfg.Topics.DeadLetter)) != 0 {

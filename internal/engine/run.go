@@ -266,8 +266,8 @@ func (r *KafkaRun) openStore(ctx context.Context) (pipeline.CheckpointStore, err
 func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 	t := cfg.Topics
 	m := map[pipeline.Stream]string{pipeline.StreamPanes: t.Panes, pipeline.StreamSnapshots: t.Snapshots,
-		pipeline.StreamCalibrators: t.Calibrators,
-		pipeline.StreamAlerts:      t.Alerts, pipeline.StreamDeadLetter: t.DeadLetter}
+		pipeline.StreamCalibrators: t.Calibrators, pipeline.StreamTops: t.Calibrators,
+		pipeline.StreamAlerts: t.Alerts, pipeline.StreamDeadLetter: t.DeadLetter}
 	if t.Decisions != "" {
 		m[pipeline.StreamHistory] = t.Decisions
 	}

@@ -29,7 +29,8 @@ func TestElsewhere(t *testing.T) {
 }
 
 // calibratorsElsewhere: every method's calibrator gives the same probabilities in onnxruntime, to 1e-5, and by the
-// reference in Python, to 1e-6, on rows of all sizes of logits; and the ONNX checker accepts it.
+// reference in Python, to 1e-6, with a correction of the top confidence too, on rows of all sizes of logits; and the
+// ONNX checker accepts it.
 func calibratorsElsewhere(t *testing.T, python string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -138,16 +139,23 @@ func writeCase(t *testing.T, path string, c calibrator.Calibrator, k int, z []fl
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := make([]float64, len(z))
-	if err := calibrator.ApplyRows(c, p, z, k, false); err != nil {
+	corrected, err := calibrator.Correct(c, calibrator.TopCorrection{Slope: .7, Intercept: -.4})
+	if err != nil {
 		t.Fatal(err)
 	}
-	var probs []byte
-	for _, v := range p {
-		probs = le.LittleEndian.AppendUint64(probs, math.Float64bits(v))
+	probs := func(c calibrator.Calibrator) (out []byte) {
+		p := make([]float64, len(z))
+		if err := calibrator.ApplyRows(c, p, z, k, false); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range p {
+			out = le.LittleEndian.AppendUint64(out, math.Float64bits(v))
+		}
+		return out
 	}
-	text := fmt.Appendf(nil, `{"classes":%d,"calibrator":%s}`, k, encoded)
-	for kind, b := range map[string][]byte{".json": text, ".onnx": model, ".logits": float32s(z), ".probs": probs} {
+	text := fmt.Appendf(nil, `{"classes":%d,"calibrator":%s,"top":{"slope":0.7,"intercept":-0.4}}`, k, encoded)
+	for kind, b := range map[string][]byte{".json": text, ".onnx": model, ".logits": float32s(z),
+		".probs": probs(c), ".top": probs(corrected)} {
 		if err := os.WriteFile(path+kind, b, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -146,6 +146,8 @@ func (w *wiring) show(m message) {
 	switch pipeline.Stream(m.stream) {
 	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
 		rec, err = published.Decode[published.Calibrator](m.value)
+	case pipeline.StreamTops:
+		rec, err = published.Decode[published.TopCorrection](m.value)
 	case pipeline.StreamHeads:
 		rec, err = published.DecodeHeads(m.value)
 	default:

@@ -3,10 +3,12 @@ package apply
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/batchtest"
 )
 
@@ -73,5 +75,93 @@ func TestPublishedByEventTime(t *testing.T) {
 	}
 	if err := p.Put(m, Publication{Revision: 3, From: 300, Encoded: []byte("{}")}); err == nil {
 		t.Error("a calibrator that is none was taken")
+	}
+}
+
+// TestTopCorrections: a row has the newest correction of its event time, of the calibrator that serves it and no other,
+// in whatever order the two come; a new revision is without one; one that changes nothing ends them.
+func TestTopCorrections(t *testing.T) {
+	m := arrowio.ModelKey{Model: "m", Version: "v"}
+	var id arrowio.ID
+	z := []float64{2, 0}
+	put := func(p *Published, revision int, temperature float64) {
+		t.Helper()
+		encoded := batchtest.Temperature(t, temperature)
+		from := int64(revision) * 100
+		if err := p.Put(m, Publication{Revision: revision, From: from, Encoded: encoded}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	correct := func(p *Published, revision int, from int64, intercept float64) {
+		t.Helper()
+		top := calibrator.TopCorrection{Slope: 1, Intercept: intercept}
+		if err := p.Correct(m, Top{Revision: revision, From: from, Correction: top}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	steps := []func(p *Published){
+		func(p *Published) { put(p, 1, 2) },
+		func(p *Published) { put(p, 2, 4) },
+		func(p *Published) { correct(p, 0, 50, -1) },
+		func(p *Published) { correct(p, 1, 120, .5) },
+		func(p *Published) { correct(p, 1, 150, 0) },
+		func(p *Published) { correct(p, 2, 250, 1) },
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		p := NewPublished()
+		for _, i := range rng.Perm(len(steps)) {
+			steps[i](p)
+			if rng.IntN(3) == 0 {
+				steps[i](p) // the topic is read again
+			}
+		}
+		for _, c := range []struct {
+			at, revision     int64
+			odds, correction float64
+		}{{10, 0, 2, 0}, {50, 0, 2, -1}, {99, 0, 2, -1}, {100, 1, 1, 0}, {120, 1, 1, .5}, {149, 1, 1, .5},
+			{150, 1, 1, 0}, {200, 2, .5, 0}, {250, 2, .5, 1}, {900, 2, .5, 1}} {
+			out := []float64{.5, .5}
+			revision := 0
+			if f := p.At(m, c.at, 2, id); f != nil {
+				f.Calibrator.Apply(out, z)
+				revision = f.Revision
+			} else {
+				calibrator.Identity{}.Apply(out, z)
+			}
+			odds := math.Log(out[0] / out[1])
+			if want := max(c.odds+c.correction, 0); revision != int(c.revision) || math.Abs(odds-want) > 1e-5 {
+				t.Fatalf("a row of %d has the odds %g by revision %d, want %g by %d", c.at, odds, revision, want,
+					c.revision)
+			}
+		}
+		l, changed, ok := p.Newest(m)
+		if !ok || l.Revision != 2 || l.Top == nil || l.Top.From != 250 || l.Top.Correction.Intercept != 1 {
+			t.Fatalf("the latest is %+v", l)
+		}
+		correct(p, 2, 300, -1)
+		select {
+		case <-changed:
+		default:
+			t.Error("a correction wakes nobody")
+		}
+		put(p, 3, 1)
+		if l, _, _ := p.Newest(m); l.Top != nil {
+			t.Errorf("a new revision has %+v", l.Top)
+		}
+	}
+	p := NewPublished()
+	correct(p, 0, 50, 1)
+	if l, _, ok := p.Newest(m); !ok || l.Revision != 0 || l.Top == nil || l.Calibrator == nil {
+		t.Errorf("on top of the identity: %+v, %v", l, ok)
+	}
+	if err := p.Correct(m, Top{Correction: calibrator.TopCorrection{Slope: -1}}); err == nil {
+		t.Error("a slope below 0 was taken")
+	}
+	for i := range 1000 {
+		correct(p, 0, int64(i), 1)
+	}
+	if n := len(p.tops[m]); n != keptRevisions {
+		t.Errorf("%d corrections are kept", n)
 	}
 }

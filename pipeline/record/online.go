@@ -1,7 +1,8 @@
 package record
 
 // Online is how online Platt scaling with calibeating does, or with refit.follow what is served in its place, over all
-// sampled rows since the start, each forecast before its label was seen. Log losses are of the top label, in nats a row.
+// sampled rows since the start, each forecast before its label was seen. Log losses are of the top label, in nats a
+// row.
 type Online struct {
 	Rows      int64   `json:"rows"`
 	Slope     float64 `json:"slope"` // of Platt's map as it is now, in the log-odds of the calibrated confidence

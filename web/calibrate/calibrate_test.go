@@ -56,6 +56,14 @@ func (s *table) publish(c calibrator.Calibrator) {
 	s.changed = make(chan struct{})
 }
 
+func (s *table) correct(top calibrator.TopCorrection, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.f.Top, s.f.TopFrom = top, at
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
 func serve(t *testing.T) (*table, string) {
 	t.Helper()
 	s := newTable()
@@ -124,8 +132,27 @@ func TestFollow(t *testing.T) {
 		got.Revision != 1 || got.EffectiveFrom != "2026-01-01T00:00:01Z" {
 		t.Errorf("%+v (%v), want T = 2 as revision 1", got, err)
 	}
-	if next := resp.Header.Get("ETag"); next == tag || next == "" {
+	next := resp.Header.Get("ETag")
+	if next == tag || next == "" {
 		t.Errorf("ETag %s after %s", next, tag)
+	}
+	// A correction of the top confidence is news too, and what the process calibrates has it.
+	time.AfterFunc(50*time.Millisecond, func() {
+		s.correct(calibrator.TopCorrection{Slope: .5, Intercept: .25}, time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC))
+	})
+	resp, body = do(t, http.MethodGet, url+"?wait=40s", map[string]string{"If-None-Match": next}, nil)
+	want := `"top":{"slope":0.5,"intercept":0.25,"effective_from":"2026-01-01T00:01:00Z"}}`
+	if resp.StatusCode != 200 || !strings.Contains(string(body), want) || resp.Header.Get("ETag") == next {
+		t.Errorf("%d %s, ETag %s: want %s", resp.StatusCode, body, resp.Header.Get("ETag"), want)
+	}
+	_, body = do(t, http.MethodPost, strings.TrimSuffix(url, "or")+"e", map[string]string{"Content-Type": typeJSON},
+		[]byte(`{"logits":[[3,0]]}`))
+	var rows answer
+	if err := json.Unmarshal(body, &rows); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	if p, want := rows.Probabilities[0][0], 1/(1+math.Exp(-(.5*1.5+.25))); math.Abs(p-want) > 1e-12 {
+		t.Errorf("corrected to %g, want %g", p, want)
 	}
 }
 

@@ -338,8 +338,8 @@ class TestCalibrator(unittest.TestCase):
         np.testing.assert_allclose(c(z), _maps.softmax(z))
         self.assertIn("503", c.problem)
 
-        def publish(record, revision):
-            now["record"] = {"revision": revision, "calibrator": record}
+        def publish(record, revision, **more):
+            now["record"] = {"revision": revision, "calibrator": record, **more}
             changed.set()
             end = time.monotonic() + 10
             while time.monotonic() < end and c.revision != revision and not c.problem.startswith(f"revision {revision}"):
@@ -352,7 +352,12 @@ class TestCalibrator(unittest.TestCase):
         publish({"version": 1, "method": "vector", "params": {"w": [1, 1], "b": [0, 0]}}, 2)
         np.testing.assert_allclose(c(z), _maps.softmax(z))  # it is for two classes
         self.assertIn("2 classes", c.problem)
-        publish({"version": 1, "method": "of next year"}, 3)
+        publish({"version": 1, "method": "identity"}, 3, top={"slope": 1, "intercept": -0.5})
+        p = _maps.softmax(z)[0]
+        want = 1 / (1 + np.exp(0.5) * (1 - p[2]) / p[2])
+        np.testing.assert_allclose(c(z)[0], [*(p[:2] * (1 - want) / (1 - p[2])), want])
+        self.assertEqual(c.problem, "")
+        publish({"version": 1, "method": "of next year"}, 4)
         np.testing.assert_allclose(c(z), _maps.softmax(z))
         self.assertIn("of next year", c.problem)
         self.assertTrue(np.isnan(c(np.array([[np.nan, 1.0]]))).any())  # what is wrong stays so

@@ -60,7 +60,7 @@ type Config struct {
 	// Event time between refits on alarm.
 	Cooldown time.Duration `yaml:"cooldown" default:"2m"`
 	// Let the top confidence follow the newest outcomes between refits (docs/operations.md). It excludes a pin.
-	Follow bool `yaml:"follow"`
+	Follow bool `yaml:"follow" default:"true"`
 	// Run online Platt scaling with calibeating on top of the calibrator in force; snapshots show its metrics.
 	Online bool `yaml:"online"`
 	// What to do when class shares have moved. off: nothing. candidate: class weights are validated like a refit's

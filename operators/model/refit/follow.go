@@ -59,7 +59,7 @@ func followable(f *stage.InForce) bool {
 }
 
 // topOf is the correction of rows that f calibrates; nil where no outcomes are followed.
-func (s *State) topOf(f *stage.InForce) *calibrator.TopCorrection {
+func topOf(s *State, f *stage.InForce) *calibrator.TopCorrection {
 	switch {
 	case s.top == nil:
 		return nil
@@ -69,43 +69,67 @@ func (s *State) topOf(f *stage.InForce) *calibrator.TopCorrection {
 	return &s.top.served
 }
 
-// follow learns from a pane's rows that the calibrator in force has served. Those of earlier calibrators are left out:
-// the one in force may have been fitted on them.
-func (s *State) follow(in *stage.Pane) error {
-	if !s.stage.cfg.Follow || len(in.Rows) == 0 || s.top == nil {
-		return nil
+// topRow is a sampled row as the calibrator of its time scores it.
+type topRow struct {
+	conf float64
+	hit  bool
+	by   *stage.InForce
+}
+
+// topRows scores the rows of a pane, where something is learnt from their top confidence.
+func topRows(s *State, in *stage.Pane) ([]topRow, error) {
+	if !(s.stage.cfg.Online || s.stage.cfg.Follow) || len(in.Rows) == 0 {
+		return nil, nil
 	}
-	t, newest, sc := s.top, s.version.Newest(), stage.NewScorer(s.version.K)
-	var conf []float64
+	out, sc := make([]topRow, len(in.Rows)), stage.NewScorer(s.version.K)
 	for i := range in.Rows {
 		row := &in.Rows[i]
-		if s.version.At(row.TS, row.ID) != newest {
-			continue
+		var cal calibrator.Calibrator
+		f := s.version.At(row.TS, row.ID)
+		if f != nil {
+			cal = f.Cal
 		}
-		r, err := sc.Row(inForce(s.version), row, math.Inf(1))
+		r, err := sc.Row(cal, row, math.Inf(1))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		conf = append(conf, min(r.Confidence, 1)) // a rounded sum may be slightly above 1
-		if err := t.platt.Update(conf[len(conf)-1], r.Hit); err != nil {
-			return err
+		out[i] = topRow{min(r.Confidence, 1), r.Hit, f} // a rounded sum may be slightly above 1
+	}
+	return out, nil
+}
+
+// learnTop learns from the rows that the calibrator in force has served. Those of earlier calibrators are left out: the
+// one in force may have been fitted on them.
+func learnTop(s *State, rows []topRow) error {
+	t, newest := s.top, s.version.Newest()
+	if t == nil || !s.stage.cfg.Follow || len(rows) == 0 {
+		return nil
+	}
+	for i := range rows {
+		if r := &rows[i]; r.by == newest {
+			if err := t.platt.Update(r.conf, r.hit); err != nil {
+				return err
+			}
 		}
 	}
 	now := t.now()
-	t.moved, t.rows = 0, len(conf)
-	for _, c := range conf {
-		t.moved += math.Abs(now.Map(c) - t.served.Map(c))
+	t.moved, t.rows = 0, 0
+	for i := range rows {
+		if r := &rows[i]; r.by == newest {
+			t.moved += math.Abs(now.Map(r.conf) - t.served.Map(r.conf))
+			t.rows++
+		}
 	}
 	return nil
 }
 
 // serveTop publishes what has been learnt, once it is something else than what is served. With a new revision there is
 // nothing to take back: it is served without the correction of the one before.
-func (s *State) serveTop(in *stage.Pane) (err error) {
+func serveTop(s *State, in *stage.Pane) (err error) {
 	base, t := s.version.InForceRevision(), s.top
 	switch {
 	case !s.stage.cfg.Follow || s.pin != nil || !followable(s.version.Newest()):
-		return s.endTop(in.End)
+		return endTop(s, in.End)
 	case t == nil || t.base != base:
 		s.top, err = newFollowing(base)
 		return err
@@ -117,7 +141,7 @@ func (s *State) serveTop(in *stage.Pane) (err error) {
 }
 
 // endTop takes back the correction that is served, and forgets what was learnt.
-func (s *State) endTop(now int64) error {
+func endTop(s *State, now int64) error {
 	t := s.top
 	if s.top = nil; t == nil || t.served.None() || t.base != s.version.InForceRevision() {
 		return nil
@@ -127,7 +151,7 @@ func (s *State) endTop(now int64) error {
 
 func (p *publisher) emitTop(top calibrator.TopCorrection, rows, now int64) error {
 	v := p.version
-	m, err := pipeline.NewMessage(pipeline.StreamCalibrators, v.Model+"/"+v.Name+"/"+record.StageTop, now,
+	m, err := pipeline.NewMessage(pipeline.StreamTops, v.Model+"/"+v.Name+"/"+record.StageTop, now,
 		&record.TopCorrection{Schema: 1, Model: v.Model, Version: v.Name, Revision: v.InForceRevision(),
 			Stage: record.StageTop, DecidedAt: record.At(now), EffectiveFrom: record.At(now), Rows: rows,
 			Slope: top.Slope, Intercept: top.Intercept})

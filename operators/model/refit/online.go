@@ -41,8 +41,8 @@ const (
 var onlineReach = math.Log((1 - onlineClip) / onlineClip)
 
 // stepOnline processes a pane's rows. Each row is forecast before its label is used.
-func (s *State) stepOnline(in *stage.Pane) error {
-	if !(s.stage.cfg.Online || s.stage.cfg.Follow) || len(in.Rows) == 0 {
+func (s *State) stepOnline(rows []topRow) error {
+	if len(rows) == 0 {
 		return nil
 	}
 	if err := unpackOnline(s); err != nil {
@@ -55,19 +55,8 @@ func (s *State) stepOnline(in *stage.Pane) error {
 		}
 		s.online = &online{platt: p}
 	}
-	sc := stage.NewScorer(s.version.K)
-	for i := range in.Rows {
-		row := &in.Rows[i]
-		var cal calibrator.Calibrator
-		f := s.version.At(row.TS, row.ID)
-		if f != nil {
-			cal = f.Cal
-		}
-		r, err := sc.Row(cal, row, math.Inf(1))
-		if err != nil {
-			return err
-		}
-		if err := s.online.take(r.Confidence, r.Hit, s.topOf(f)); err != nil {
+	for i := range rows {
+		if err := s.online.take(rows[i].conf, rows[i].hit, topOf(s, rows[i].by)); err != nil {
 			return err
 		}
 	}
@@ -102,7 +91,6 @@ func onlineNow(s *State) (*online, error) {
 
 // take counts a row's forecast, and then learns from its label. The forecast is that of top where there is one.
 func (o *online) take(conf float64, hit bool, top *calibrator.TopCorrection) error {
-	conf = min(conf, 1) // a rounded sum may be slightly above 1
 	told, p := o.platt.Predict(conf), o.platt.Current().Map(min(max(conf, onlineClip), 1-onlineClip))
 	if top != nil {
 		told = top.Map(conf)

@@ -3,7 +3,6 @@ package refit
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -93,7 +92,7 @@ func TestOnlineRegretOnRealDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := back.append(nil)
-	if err != nil || !bytes.Equal(state, again) || fmt.Sprint(asJSON(t, back.shown(nil))) != fmt.Sprint(asJSON(t, got)) {
+	if err != nil || !bytes.Equal(state, again) || asJSON(t, back.shown(nil)) != asJSON(t, got) {
 		t.Errorf("state of %d bytes became %d, %v", len(state), len(again), err)
 	}
 }

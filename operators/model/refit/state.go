@@ -85,20 +85,24 @@ func (s *State) Online() *record.Online {
 // Step processes all rows of a version at the end of a label pane. It tests the calibrator in force, continues the
 // current run, and decides whether to begin one.
 func (s *State) Step(in *stage.Pane) error {
-	if err := s.stepOnline(in); err != nil {
+	rows, err := topRows(s, in)
+	if err != nil {
 		return err
 	}
-	if err := s.follow(in); err != nil {
+	if err := s.stepOnline(rows); err != nil {
 		return err
 	}
-	if err := s.recalibrate(in); err != nil {
+	if err := learnTop(s, rows); err != nil {
 		return err
 	}
-	return s.serveTop(in)
+	if err := recalibrate(s, in); err != nil {
+		return err
+	}
+	return serveTop(s, in)
 }
 
 // recalibrate is what may change the calibrator in force.
-func (s *State) recalibrate(in *stage.Pane) error {
+func recalibrate(s *State, in *stage.Pane) error {
 	if returned, err := stepAccount(s, in); err != nil || returned {
 		return err
 	}
@@ -296,5 +300,5 @@ func (s *State) Forget(why string, now int64) error {
 		}
 	}
 	s.quick, s.monitor, s.online, s.packedOnline, s.losses = nil, nil, nil, nil, nil
-	return s.endTop(now)
+	return endTop(s, now)
 }

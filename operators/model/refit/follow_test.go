@@ -1,0 +1,181 @@
+package refit
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// followed removes and returns the corrections of the top confidence.
+func (f *fixture) followed() (out []record.TopCorrection) {
+	for _, m := range f.outputs {
+		if r, ok := m.Record.(*record.TopCorrection); ok && m.Stream == pipeline.StreamTops {
+			if want := "m/v/top"; string(m.Key) != want {
+				f.t.Errorf("key %s, want %s", m.Key, want)
+			}
+			var back record.TopCorrection
+			f.must(json.Unmarshal(m.Value, &back))
+			if back != *r {
+				f.t.Errorf("%+v was written as %+v", *r, back)
+			}
+			out = append(out, back)
+		}
+	}
+	f.outputs = nil
+	return out
+}
+
+func correctionOf(r record.TopCorrection) calibrator.TopCorrection {
+	return calibrator.TopCorrection{Slope: r.Slope, Intercept: r.Intercept}
+}
+
+// twoClasses are rows of a pane whose top confidence is c, of which a share is right.
+func twoClasses(r *rand.Rand, pane int64, n int, c, right float64) (rows []acc.SampleRow) {
+	for i := range n {
+		y := int32(0)
+		if r.Float64() >= right {
+			y = 1
+		}
+		ts := pane*paneLength + int64(i)
+		rows = append(rows, acc.SampleRow{ID: [16]byte{byte(i), byte(i >> 8), byte(pane)}, TS: ts, LabelTS: ts, W: 1,
+			Y: y, Z: []float32{float32(math.Log(c / (1 - c))), 0}})
+	}
+	return rows
+}
+
+// pane steps one pane of rows without anything else that a refit does.
+func (f *fixture) pane(at int64, rows []acc.SampleRow) {
+	f.t.Helper()
+	f.must(f.Step(&stage.Pane{Index: at, End: (at + 1) * paneLength, Rows: rows}))
+}
+
+func followConfig() Config { return Config{Method: MethodNone, Follow: true, Alpha: .05} }
+
+// TestFollow: the correction follows outcomes down and up again, is published when it moves and not else, ends with a
+// pin, with its calibrator and with the key, and goes on after a restore byte for byte.
+func TestFollow(t *testing.T) {
+	f := newFixture(t, followConfig(), 2)
+	r := rand.New(rand.NewPCG(1, 1))
+	var latest record.TopCorrection
+	at := int64(0)
+	run := func(panes int, right float64) (published int) {
+		for range panes {
+			f.pane(at, twoClasses(r, at, 100, .9, right))
+			for _, c := range f.followed() {
+				latest, published = c, published+1
+				if c.EffectiveFrom != record.At((at+1)*paneLength) || c.Published || c.Stage != record.StageTop {
+					t.Errorf("pane %d: %+v", at, c)
+				}
+			}
+			at++
+		}
+		return published
+	}
+	serves := func() float64 { return correctionOf(latest).Map(.9) }
+	latest.Slope = 1
+	if run(20, .6); math.Abs(serves()-.6) > .05 {
+		t.Errorf("of .9, of which .6 are right, it makes %.3f", serves())
+	}
+	if run(20, .9); math.Abs(serves()-.9) > .04 {
+		t.Errorf("when .9 are right again it makes %.3f", serves())
+	}
+	// Outcomes as even as can be: what has been learnt does not move, and nothing is published.
+	even := func() (published int) {
+		for range 30 {
+			rows := twoClasses(r, at, 100, .9, 1)
+			for i := 5; i < len(rows); i += 10 {
+				rows[i].Y = 1
+			}
+			f.pane(at, rows)
+			published += len(f.followed())
+			at++
+		}
+		return published
+	}
+	even()
+	if quiet := even(); quiet > 1 {
+		t.Errorf("%d corrections where nothing moves", quiet)
+	}
+	run(10, .6)
+
+	state, err := f.Append(nil)
+	f.must(err)
+	back := newFixture(t, followConfig(), 2)
+	in := binenc.NewReader(state)
+	f.must(back.Restore(&in))
+	again, err := back.Append(nil)
+	if err != nil || !bytes.Equal(state, again) {
+		t.Errorf("a state of %d bytes became %d, %v", len(state), len(again), err)
+	}
+	rows := twoClasses(r, at, 100, .9, .95)
+	f.pane(at, rows)
+	back.pane(at, rows)
+	if a, b := f.followed(), back.followed(); len(a) != 1 || len(b) != 1 || a[0] != b[0] {
+		t.Errorf("after a restore %+v, without %+v", b, a)
+	}
+	at++
+
+	f.pin = &pin{by: "x"}
+	f.pane(at, rows)
+	if c := f.followed(); len(c) != 1 || c[0].Slope != 1 || c[0].Intercept != 0 || f.top != nil {
+		t.Errorf("a pin leaves %+v", c)
+	}
+	f.pane(at+1, rows)
+	if c := f.followed(); len(c) != 0 {
+		t.Errorf("it ends twice: %+v", c)
+	}
+	back.must(back.Forget("gone", at*paneLength))
+	if c := back.followed(); len(c) != 1 || c[0].Slope != 1 || c[0].Intercept != 0 {
+		t.Errorf("a version out of service keeps %+v", c)
+	}
+}
+
+// TestFollowBeginsAnew: a calibrator that takes force is served as it was tested, and followed from then on, by its own
+// rows only; one that must not be corrected is not.
+func TestFollowBeginsAnew(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	f := newFixture(t, followConfig(), 2)
+	for at := range int64(10) {
+		f.pane(at, twoClasses(r, at, 100, .9, .6))
+	}
+	if len(f.followed()) == 0 {
+		t.Fatal("nothing was followed")
+	}
+	in := inForceAs(t, 1, 2, reasonQuick)
+	in.From = 10 * paneLength
+	f.version.Calibrators = append(f.version.Calibrators, in)
+	f.pane(10, twoClasses(r, 9, 100, .9, .6)) // predicted before it took force
+	f.pane(11, twoClasses(r, 9, 100, .9, .6))
+	if c := f.followed(); len(c) != 0 {
+		t.Errorf("rows of another calibrator made %+v", c)
+	}
+	for at := int64(12); at < 30; at++ {
+		f.pane(at, twoClasses(r, at, 100, .9, .6))
+	}
+	all := f.followed()
+	if len(all) == 0 || all[len(all)-1].Revision != 1 {
+		t.Fatalf("%+v", all)
+	}
+	if c := correctionOf(all[len(all)-1]).Map(.75); math.Abs(c-.6) > .05 { // .9 at temperature 2
+		t.Errorf("of .75, of which .6 are right, it makes %.3f", c)
+	}
+	weights, err := calibrator.NewClassWeights(calibrator.Identity{}, []float64{1, 3})
+	f.must(err)
+	f.version.Calibrators = append(f.version.Calibrators,
+		&stage.InForce{Revision: 2, From: 30 * paneLength, Cal: weights})
+	for at := int64(30); at < 40; at++ {
+		f.pane(at, twoClasses(r, at, 100, .9, .6))
+	}
+	if c := f.followed(); len(c) != 0 {
+		t.Errorf("class weights were corrected: %+v", c)
+	}
+}
