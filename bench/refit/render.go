@@ -84,11 +84,10 @@ func title(name string) string {
 
 // onlineTable is online Platt scaling with calibeating.
 func onlineTable(b *strings.Builder, sets []*setOf) {
-	fmt.Fprint(b, "\n**Online Platt scaling with calibeating** (`refit.online`), each row forecast before its label: "+
-		"its regret, the mean log loss of Platt's map less that of the best fixed one chosen with hindsight on the "+
-		"whole stream (10⁻³ nats a row, mean and largest over the streams; below 0 it is better than any that stands "+
-		"still), "+
-		"and the excess ECE of what it forecasts (%).\n\n")
+	fmt.Fprint(b, "\n**Online Platt scaling with calibeating** (`calibrator.OnlinePlatt`), each row forecast before "+
+		"its label: its regret, the mean log loss of Platt's map less that of the best fixed one chosen with "+
+		"hindsight on the whole stream (10⁻³ nats a row, mean and largest over the streams; below 0 it is better "+
+		"than any that stands still), and the excess ECE of what it forecasts (%).\n\n")
 	fmt.Fprintln(b, "| streams | on the scores as they are: regret | largest | excess ECE | on what was published: "+
 		"regret | largest | excess ECE |\n|---|---|---|---|---|---|---|")
 	for _, s := range sets {

@@ -4,9 +4,9 @@ package integration
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -27,7 +27,8 @@ calibrated: {enabled: true, columns: probs, at_once: %t}
 `
 
 // TestCalibratedStream: every prediction comes out once, with softmax(z/T) of the revision that its message names: the
-// identity before the first refit is published, the fitted temperature after it.
+// identity before the first refit is published, the fitted temperature after it; its top confidence corrected as was
+// published for that revision before the row's event time, once the correction had come.
 func TestCalibratedStream(t *testing.T) {
 	t.Parallel()
 	for _, atOnce := range []bool{false, true} {
@@ -50,21 +51,21 @@ func checkCalibratedStream(t *testing.T, config string) {
 	}
 	produce("--limit", "4000")
 	p.drain(4000, 3900)
-	temperatures := published(t, s)
+	temperatures, _ := published(t, s)
 	if len(temperatures) == 0 {
 		t.Fatal("no calibrator after 4,000 rows of a net with 12 % calibration error")
 	}
 	produce("--skip", "4000", "--limit", "3000", "--end=true")
 	p.drain(7000, 7000)
 	p.stop()
-	temperatures = published(t, s)
+	temperatures, tops := published(t, s)
 
 	rows := loadRows(t, "c10jpeg_resnet_logits.npz", "resnet20", 10)
 	byID := map[arrowio.ID]int{}
 	for i := range 7000 {
 		byID[arrowio.HashID(fmt.Sprintf("row-%d", i))] = i
 	}
-	seen, calibrated := map[int]bool{}, 0
+	seen, calibrated, corrected := map[int]bool{}, 0, 0
 	for _, m := range kafkatest.ReadAll(t, brokers, s.topic("calibrated")) {
 		revision := metadata(t, m.Value, arrowio.MetaCalibrator)
 		bs, err := arrowio.NewDecoder(arrowio.Options{}).Decode(m.Value, arrowio.Origin{}, arrowio.Predictions)
@@ -85,31 +86,49 @@ func checkCalibratedStream(t *testing.T, config string) {
 				if n > 0 {
 					calibrated++
 				}
-				compareProbs(t, b.Scores[i*b.K:(i+1)*b.K], rows.Scores[row*10:(row+1)*10], temperatures[n])
+				want := softmaxAt(rows.Scores[row*10:(row+1)*10], temperatures[n])
+				got, right := b.Scores[i*b.K:(i+1)*b.K], false
+				for _, top := range tops {
+					if top.Revision == n && top.EffectiveFrom.UnixNano() <= b.TS[i] &&
+						nearProbs(got, correctedBy(top, want)) {
+						right = true
+						corrected++
+						break
+					}
+				}
+				if !right && !nearProbs(got, want) {
+					t.Fatalf("offset %d row %d: %v, want %v of revision %d, or that corrected", m.Offset, i, got,
+						want, n)
+				}
 			}
 		}
 	}
-	if len(seen) != 7000 || calibrated < 2500 {
-		t.Errorf("%d rows, %d of them calibrated; want 7,000 and the 3,000 that came after the refit", len(seen),
-			calibrated)
+	if len(seen) != 7000 || calibrated < 2500 || corrected < 1000 {
+		t.Errorf("%d rows, %d of them calibrated, %d corrected; want 7,000, the 3,000 that came after the refit, "+
+			"and many", len(seen), calibrated, corrected)
 	}
 }
 
-// published returns the temperatures by revision; revision 0 is the identity.
-func published(t *testing.T, s settings) map[int]float64 {
+// published returns the temperatures by revision, of which 0 is the identity, and the corrections of top confidences.
+func published(t *testing.T, s settings) (map[int]float64, []record.TopCorrection) {
 	t.Helper()
-	out := map[int]float64{}
+	out, tops := map[int]float64{}, []record.TopCorrection(nil)
 	for _, m := range kafkatest.ReadAll(t, brokers, s.topic("calibrators")) {
-		var c record.Calibrator
-		if err := json.Unmarshal(m.Value, &c); err != nil {
+		r, err := record.DecodeCalibrators(m.Value)
+		if err != nil {
 			t.Fatal(err)
 		}
-		out[c.Revision] = c.Evidence.Temperature
+		switch r := r.(type) {
+		case *record.Calibrator:
+			out[r.Revision] = r.Evidence.Temperature
+		case *record.TopCorrection:
+			tops = append(tops, *r)
+		}
 	}
 	if len(out) > 0 {
 		out[0] = 1
 	}
-	return out
+	return out, tops
 }
 
 func metadata(t *testing.T, value []byte, key string) string {
@@ -127,15 +146,43 @@ func metadata(t *testing.T, value []byte, key string) string {
 // float32Tolerance is of probabilities stored as float32.
 const float32Tolerance = 1e-6
 
-func compareProbs(t *testing.T, got []float32, z []float32, temperature float64) {
-	t.Helper()
-	sum := 0.0
-	for _, x := range z {
-		sum += math.Exp(float64(x) / temperature)
-	}
+func softmaxAt(z []float32, temperature float64) []float64 {
+	p, sum := make([]float64, len(z)), 0.0
 	for k, x := range z {
-		if want := math.Exp(float64(x)/temperature) / sum; math.Abs(float64(got[k])-want) > float32Tolerance {
-			t.Fatalf("class %d: probability %v, want %v at T = %v", k, got[k], want, temperature)
+		p[k] = math.Exp(float64(x) / temperature)
+		sum += p[k]
+	}
+	for k := range p {
+		p[k] /= sum
+	}
+	return p
+}
+
+// correctedBy is Platt's map of the top confidence, plainly; the other classes keep their shares of the rest, and none
+// comes out on top.
+func correctedBy(top record.TopCorrection, p []float64) []float64 {
+	out, c := slices.Clone(p), slices.Max(p)
+	odds := math.Log(c / (1 - c))
+	at := max(-math.Log(9999), min(math.Log(9999), odds))
+	now := 1 / (1 + math.Exp(-(top.Slope*at + top.Intercept + odds - at)))
+	slices.Sort(out)
+	if second := out[len(out)-2] * (1 + 0x1p-20) / (1 - c); now < second*(1-now) {
+		now = second / (1 + second)
+	}
+	copy(out, p)
+	for k := range out {
+		if out[k] *= (1 - now) / (1 - c); p[k] == c {
+			out[k] = now
 		}
 	}
+	return out
+}
+
+func nearProbs(got []float32, want []float64) bool {
+	for k := range want {
+		if math.Abs(float64(got[k])-want[k]) > float32Tolerance {
+			return false
+		}
+	}
+	return true
 }

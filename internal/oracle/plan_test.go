@@ -220,7 +220,7 @@ func (p *plan) refit(r *rand.Rand, line func(string, ...any)) {
 		"max_accuracy_drop: 0.02,",
 		pick(r, 0, 400, 1000), pick(r, "0s", "2m"))
 	line("  shadow_for: %s, canary_share: %g, canary_for: %s, rollback_panes: %d, cooldown: %s, "+
-		"online: %v, label_shift: %s, follow: %v}",
+		"follow: %v, label_shift: %s}",
 		pick(r, "0s", "20s"), pick(r, 0, 0, .3), pick(r, "30s", "1m"), pick(r, 0, 20, 10000),
-		pick(r, "20s", "2m", "5m"), r.IntN(2) == 0, shift, p.seed%4 == 1)
+		pick(r, "20s", "2m", "5m"), r.IntN(2) == 0, shift)
 }

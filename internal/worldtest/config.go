@@ -38,7 +38,7 @@ func Rules() []rule.Config {
 func Refits() refit.Config {
 	return refit.Config{
 		Method: "temperature", Period: 60 * time.Second, OnAlarm: true, FreshRows: 300, MinRows: 200, MaxRows: 2000,
-		TestShare: .3, Delay: 2, Alpha: .05, ValidationRows: 1000, RollbackPanes: 10_000, Online: true, Follow: true,
+		TestShare: .3, Delay: 2, Alpha: .05, ValidationRows: 1000, RollbackPanes: 10_000, Follow: true,
 		MaxECERise: .01, MaxAccuracyDrop: .01, Cooldown: 20 * time.Second,
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestOnlineIsShownAndKept: only the snapshots of the whole version show online Platt scaling. Crashes do not change
-// it.
+// TestOnlineIsShownAndKept: only the snapshots of the whole version show the top confidence that follows. Crashes do
+// not change it.
 func TestOnlineIsShownAndKept(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()

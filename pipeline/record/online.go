@@ -1,13 +1,12 @@
 package record
 
-// Online is how online Platt scaling with calibeating does, or with refit.follow what is served in its place, over all
-// sampled rows since the start, each forecast before its label was seen. Log losses are of the top label, in nats a
-// row.
+// Online is how the top confidence does that follows the outcomes (refit.follow), over all sampled rows since the
+// start, each forecast before its label was seen. Log losses are of the top label, in nats a row.
 type Online struct {
 	Rows      int64   `json:"rows"`
-	Slope     float64 `json:"slope"` // of Platt's map as it is now, in the log-odds of the calibrated confidence
+	Slope     float64 `json:"slope"` // of the correction that is served, in the log-odds of the calibrated confidence
 	Intercept float64 `json:"intercept"`
-	ECE       float64 `json:"ece"` // of the forecasts, calibeating included
+	ECE       float64 `json:"ece"` // of the forecasts
 	LogLoss   float64 `json:"log_loss"`
 	// BestFixed is the best fixed map for the same rows, chosen in hindsight; Regret the mean log loss above its.
 	BestFixed FixedPlatt `json:"best_fixed"`

@@ -80,7 +80,7 @@ type Snapshot struct {
 	Served     *Metrics `json:"served,omitempty"`
 	// InForce is the calibrator in force at At; nil while it is the identity.
 	InForce *InForce `json:"calibrator"`
-	// Online is online Platt scaling on top of the calibrator in force, where refit.online is set; all rows only.
+	// Online is the top confidence that follows the outcomes, where refit.follow is set; of all rows only.
 	Online *Online `json:"online,omitempty"`
 	// Unlabelled has the statistics of the window's predictions before their labels come; only of kind time, once there
 	// is a reference.

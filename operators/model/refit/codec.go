@@ -61,7 +61,7 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 		return append(dst, onlines.Unpack(s.packedOnline)...), nil
 	}
 	if s.online != nil {
-		return s.online.append(dst)
+		return s.online.append(dst), nil
 	}
 	return dst, nil
 }

@@ -61,8 +61,6 @@ type Config struct {
 	Cooldown time.Duration `yaml:"cooldown" default:"2m"`
 	// Let the top confidence follow the newest outcomes between refits (docs/operations.md). It excludes a pin.
 	Follow bool `yaml:"follow" default:"true"`
-	// Run online Platt scaling with calibeating on top of the calibrator in force; snapshots show its metrics.
-	Online bool `yaml:"online"`
 	// What to do when class shares have moved. off: nothing. candidate: class weights are validated like a refit's
 	// candidate, once labels come. at_once: they come into force before labels. They may change the top class of a row.
 	LabelShift string `yaml:"label_shift" default:"off" enum:"off|candidate|at_once"`

@@ -58,15 +58,12 @@ func followable(f *stage.InForce) bool {
 	return true
 }
 
-// topOf is the correction of rows that f calibrates; nil where no outcomes are followed.
-func topOf(s *State, f *stage.InForce) *calibrator.TopCorrection {
-	switch {
-	case s.top == nil:
-		return nil
-	case f != s.version.Newest() || s.top.base != s.version.InForceRevision():
-		return &calibrator.TopCorrection{Slope: 1}
+// topOf is the correction of rows that f calibrates.
+func topOf(s *State, f *stage.InForce) calibrator.TopCorrection {
+	if s.top == nil || f != s.version.Newest() || s.top.base != s.version.InForceRevision() {
+		return calibrator.TopCorrection{Slope: 1}
 	}
-	return &s.top.served
+	return s.top.served
 }
 
 // topRow is a sampled row as the calibrator of its time scores it.
@@ -76,9 +73,9 @@ type topRow struct {
 	by   *stage.InForce
 }
 
-// topRows scores the rows of a pane, where something is learnt from their top confidence.
+// topRows scores the rows of a pane, where the top confidence follows them.
 func topRows(s *State, in *stage.Pane) ([]topRow, error) {
-	if !(s.stage.cfg.Online || s.stage.cfg.Follow) || len(in.Rows) == 0 {
+	if !s.stage.cfg.Follow || len(in.Rows) == 0 {
 		return nil, nil
 	}
 	out, sc := make([]topRow, len(in.Rows)), stage.NewScorer(s.version.K)
@@ -102,7 +99,7 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 // one in force may have been fitted on them.
 func learnTop(s *State, rows []topRow) error {
 	t, newest := s.top, s.version.Newest()
-	if t == nil || !s.stage.cfg.Follow || len(rows) == 0 {
+	if t == nil || len(rows) == 0 {
 		return nil
 	}
 	for i := range rows {

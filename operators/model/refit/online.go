@@ -1,9 +1,7 @@
 package refit
 
 import (
-	"fmt"
 	"math"
-	"slices"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -13,12 +11,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// online is online Platt scaling with calibeating on top of the calibrator in force, over a version's sampled rows in
-// order. Each row is forecast before its label is used.
+// online is how the followed top confidence does, over a version's sampled rows in order. Each row is forecast before
+// its label is used.
 type online struct {
-	platt *calibrator.OnlinePlatt
-	loss  float64 // Σ log loss of the forecasts of the Platt map, before calibeating
-	bins  [eceBins]metric.Bin
+	rows int64
+	loss float64 // Σ log loss of the forecasts
+	bins [eceBins]metric.Bin
 	// cells hold the rows by log-odds. They give the best fixed map in hindsight.
 	cells [onlineCells]oddsCell
 }
@@ -31,8 +29,8 @@ type oddsCell struct {
 	sum     float64 // Σ ℓ
 }
 
-// onlineClip is the clip of calibrator.OnlinePlatt; its log-odds are within ±ln((1-clip)/clip). A cell is about 1/14
-// wide. Using a cell's mean changes the loss of a row by at most a²/8·(1/28)², which is 2e-4 nats at slope a = 1.
+// onlineClip is the default clip of calibrator.OnlinePlatt; its log-odds are within ±ln((1-clip)/clip). A cell is about
+// 1/14 wide. Using a cell's mean changes the loss of a row by at most a²/8·(1/28)², which is 2e-4 nats at slope a = 1.
 const (
 	onlineClip  = 1e-4
 	onlineCells = 256
@@ -49,23 +47,13 @@ func (s *State) stepOnline(rows []topRow) error {
 		return err
 	}
 	if s.online == nil {
-		p, err := calibrator.NewOnlinePlatt(calibrator.OnlineSettings{Clip: onlineClip})
-		if err != nil {
-			return err
-		}
-		s.online = &online{platt: p}
+		s.online = &online{}
 	}
 	for i := range rows {
-		if err := s.online.take(rows[i].conf, rows[i].hit, topOf(s, rows[i].by)); err != nil {
-			return err
-		}
+		s.online.take(rows[i].conf, rows[i].hit, topOf(s, rows[i].by))
 	}
 	if s.whole().IsNew() {
-		b, err := s.online.append(nil)
-		if err != nil {
-			return err
-		}
-		s.packedOnline, s.online = onlines.Pack(b), nil
+		s.packedOnline, s.online = onlines.Pack(s.online.append(nil)), nil
 	}
 	return nil
 }
@@ -89,13 +77,9 @@ func onlineNow(s *State) (*online, error) {
 	return o, o.restore(&r)
 }
 
-// take counts a row's forecast, and then learns from its label. The forecast is that of top where there is one.
-func (o *online) take(conf float64, hit bool, top *calibrator.TopCorrection) error {
-	told, p := o.platt.Predict(conf), o.platt.Current().Map(min(max(conf, onlineClip), 1-onlineClip))
-	if top != nil {
-		told = top.Map(conf)
-		p = told
-	}
+// take counts a row and the forecast that top makes of it.
+func (o *online) take(conf float64, hit bool, top calibrator.TopCorrection) {
+	told := top.Map(conf)
 	b := &o.bins[metric.BinIndex(told, eceBins)]
 	c := min(max(conf, onlineClip), 1-onlineClip)
 	l := math.Log(c / (1 - c))
@@ -108,11 +92,11 @@ func (o *online) take(conf float64, hit bool, top *calibrator.TopCorrection) err
 	if hit {
 		b.SumA++
 		cell.hits++
-		o.loss -= logProb(p)
+		o.loss -= logProb(told)
 	} else {
-		o.loss -= logProb(1 - p)
+		o.loss -= logProb(1 - told)
 	}
-	return o.platt.Update(conf, hit)
+	o.rows++
 }
 
 // logProb returns the logarithm of a probability. Its floor is the smallest distance from 1 that a float64 can express.
@@ -170,27 +154,19 @@ func (o *online) fixedLoss(a, b float64) (loss float64) {
 }
 
 // shown returns the online part of a snapshot; nil before the first row.
-func (o *online) shown(top *following) *record.Online {
-	if o == nil || o.platt.Rows() == 0 {
+func (o *online) shown(top calibrator.TopCorrection) *record.Online {
+	if o == nil || o.rows == 0 {
 		return nil
 	}
-	n := float64(o.platt.Rows())
+	n := float64(o.rows)
 	best, a, b := o.bestFixed()
-	now := calibrator.TopCorrection{Slope: o.platt.Slope(), Intercept: o.platt.Intercept()}
-	if top != nil {
-		now = top.served
-	}
-	return &record.Online{Rows: int64(o.platt.Rows()), Slope: now.Slope, Intercept: now.Intercept,
+	return &record.Online{Rows: o.rows, Slope: top.Slope, Intercept: top.Intercept,
 		ECE: metric.ECE(o.bins[:]), LogLoss: o.loss / n, Regret: (o.loss - best) / n,
 		BestFixed: record.FixedPlatt{Slope: a, Intercept: b, LogLoss: best / n}}
 }
 
-func (o *online) append(dst []byte) ([]byte, error) {
-	state, err := o.platt.MarshalJSON()
-	if err != nil {
-		return dst, err
-	}
-	dst = binenc.AppendFloat64(binenc.AppendBytes(dst, state), o.loss)
+func (o *online) append(dst []byte) []byte {
+	dst = binenc.AppendFloat64(binenc.AppendVarint(dst, o.rows), o.loss)
 	for i := range o.bins {
 		b := &o.bins[i]
 		dst = appendFloats(binenc.AppendVarint(dst, b.N), b.SumC, b.SumA)
@@ -199,12 +175,11 @@ func (o *online) append(dst []byte) ([]byte, error) {
 		c := &o.cells[i]
 		dst = binenc.AppendFloat64(binenc.AppendVarint(binenc.AppendVarint(dst, c.n), c.hits), c.sum)
 	}
-	return dst, nil
+	return dst
 }
 
 func (o *online) restore(r *binenc.Reader) error {
-	state := slices.Clone(r.Bytes(binenc.MaxItems))
-	o.loss = r.Float64()
+	o.rows, o.loss = r.Varint(), r.Float64()
 	for i := range o.bins {
 		b := &o.bins[i]
 		b.N = r.Varint()
@@ -215,12 +190,5 @@ func (o *online) restore(r *binenc.Reader) error {
 		c := &o.cells[i]
 		c.n, c.hits, c.sum = r.Varint(), r.Varint(), r.Float64()
 	}
-	if r.Err() != nil {
-		return r.Err()
-	}
-	o.platt = new(calibrator.OnlinePlatt)
-	if err := o.platt.UnmarshalJSON(state); err != nil {
-		return fmt.Errorf("online Platt scaling: %w", err)
-	}
-	return nil
+	return r.Err()
 }
