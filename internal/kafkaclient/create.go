@@ -69,6 +69,9 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 		if e.name == t.Decisions { // what the history is rebuilt from
 			entries = append(entries, kafka.ConfigEntry{ConfigName: "retention.ms", ConfigValue: "-1"})
 		}
+		if e.name == t.Calibrators { // corrections come with the panes: only segments that have ended are compacted
+			entries = append(entries, kafka.ConfigEntry{ConfigName: "segment.ms", ConfigValue: "3600000"})
+		}
 		out = append(out, kafka.TopicConfig{Topic: e.name, NumPartitions: cfg.Kafka.Partitions,
 			ReplicationFactor: cfg.Kafka.Replication, ConfigEntries: entries})
 	}
