@@ -1,8 +1,8 @@
 // Package refit is the stage of the model task that refits the calibrators of model versions.
 //
-// At the end of each label pane State.Step does six things for all rows of a version, in this order:
+// At the end of each label pane State.Step does seven things for all rows of a version, in this order:
 //
-//  1. Online Platt scaling takes the pane's rows. Snapshots show it; it calibrates nothing.
+//  1. What the top confidence follows (follow.go) takes the pane's rows; snapshots show how it does.
 //  2. The account adds up what the rows lost by being calibrated. Where that is too much, the identity takes force.
 //  3. The rollback monitor tests the calibrator in force against its baselines, which are earlier calibrators and the
 //     identity. If a baseline is significantly better, it comes back into force.
@@ -13,6 +13,7 @@
 //     were not fitted on. A candidate is published when its e-value and its outlook both show that it is better; if a
 //     canary is configured, it goes to a share of the ids first.
 //  6. A new run begins: by period, or on an alarm once there are enough rows from after the alarm's start.
+//  7. A correction of the top confidence is published where the outcomes have moved, on top of what is in force now.
 //
 // Then State.StepShift proposes class weights if the class shares have moved. State.Obey carries out orders of people.
 //
@@ -22,6 +23,6 @@
 // has not ended.
 //
 // The state of a version is in the task's checkpoint (State.Append). A fit that was running when the state was saved
-// starts again (State.Continue). Decisions are published by stage.Env.Emit as record.Calibrator. The calibrators in
-// force are in stage.Version.Calibrators, and the latest decision is in stage.Version.Decision.
+// starts again (State.Continue). Decisions are published by stage.Env.Emit as record.Calibrator, corrections of
+// the top confidence as record.TopCorrection. The calibrators in force are in stage.Version.Calibrators, and the latest decision is in stage.Version.Decision.
 package refit
