@@ -61,6 +61,7 @@ func bodies(n int) map[string]string {
 // TestWorkIsBounded: no body takes more memory for its bytes than the budget assumes, and many of them at a time no
 // more than it allows; a request that has to wait too long is told to come again.
 func TestWorkIsBounded(t *testing.T) {
+	testsize.NoRace(t)
 	testsize.Slow(t)
 	_, url := serve(t)
 	post := func(body string) int {

@@ -23,6 +23,7 @@
 // has not ended.
 //
 // The state of a version is in the task's checkpoint (State.Append). A fit that was running when the state was saved
-// starts again (State.Continue). Decisions are published by stage.Env.Emit as record.Calibrator, corrections of
-// the top confidence as record.TopCorrection. The calibrators in force are in stage.Version.Calibrators, and the latest decision is in stage.Version.Decision.
+// starts again (State.Continue). Decisions are published by stage.Env.Emit as record.Calibrator, corrections of the top
+// confidence as record.TopCorrection. The calibrators in force are in stage.Version.Calibrators, and the latest
+// decision is in stage.Version.Decision.
 package refit
