@@ -153,6 +153,7 @@ func readers(t *testing.T) map[string][]string {
 
 // TestMaxMemory: a file that asks for more memory than it may have is refused, whatever reads it.
 func TestMaxMemory(t *testing.T) {
+	testsize.NoRace(t)
 	testsize.Slow(t)
 	const most = 64 << 20
 	files := []string{zeroArray(t, 2<<20), constantParquet(t, 4<<20), longLine(t, 100<<20)}

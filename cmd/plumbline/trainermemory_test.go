@@ -18,6 +18,7 @@ import (
 // measures what it holds: by far less than the features where the bound is small, and more than them where it is not,
 // which shows that the measurement would tell.
 func TestTrainerMemory(t *testing.T) {
+	testsize.NoRace(t)
 	testsize.Slow(t) // writes 400 MB and trains for some seconds
 	const n, d, k, features = 200_000, 1024, 10, 2 * 200_000 * 1024
 	dir := t.TempDir()
