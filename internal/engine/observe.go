@@ -59,6 +59,10 @@ func (rt *Engine) showRecord(rec any) error {
 	case *record.Calibrator:
 		return rt.addCalibrator(r)
 	case *record.TopCorrection:
+		if r.EffectiveFrom.IsZero() {
+			return fmt.Errorf("correction of revision %d of %s/%s: effective_from is no time", r.Revision, r.Model,
+				r.Version)
+		}
 		return rt.published.Correct(arrowio.ModelKey{Model: r.Model, Version: r.Version}, apply.Top{
 			Revision: r.Revision, From: r.EffectiveFrom.UnixNano(),
 			Correction: calibrator.TopCorrection{Slope: r.Slope, Intercept: r.Intercept}})

@@ -69,8 +69,10 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 		if e.name == t.Decisions { // what the history is rebuilt from
 			entries = append(entries, kafka.ConfigEntry{ConfigName: "retention.ms", ConfigValue: "-1"})
 		}
-		if e.name == t.Calibrators { // corrections come with the panes: only segments that have ended are compacted
-			entries = append(entries, kafka.ConfigEntry{ConfigName: "segment.ms", ConfigValue: "3600000"})
+		if e.name == t.Calibrators {
+			// Corrections come with the panes, and only segments that have ended are compacted. Some hosted brokers
+			// refuse shorter ones.
+			entries = append(entries, kafka.ConfigEntry{ConfigName: "segment.ms", ConfigValue: "14400000"})
 		}
 		out = append(out, kafka.TopicConfig{Topic: e.name, NumPartitions: cfg.Kafka.Partitions,
 			ReplicationFactor: cfg.Kafka.Replication, ConfigEntries: entries})

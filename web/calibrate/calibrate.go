@@ -20,8 +20,8 @@ type InForce struct {
 	Revision       int       // 0: nothing has been published, the identity
 	From           time.Time // event time from which it is in force; zero at revision 0
 	Calibrator     calibrator.Calibrator
-	// Top corrects its top confidence from TopFrom on; the zero value does not.
-	Top     calibrator.TopCorrection
+	// Top corrects its top confidence from TopFrom on; nil where nothing does.
+	Top     *calibrator.TopCorrection
 	TopFrom time.Time
 	// Canary calibrates Share of the ids (arrowio.InShare) of rows that have one; nil where there is none.
 	Canary calibrator.Calibrator
@@ -118,14 +118,14 @@ func (f *InForce) etag() string {
 	return strconv.Quote(tag)
 }
 
-func (f *InForce) corrected() bool { return f.Top != calibrator.TopCorrection{} && !f.Top.None() }
+func (f *InForce) corrected() bool { return f.Top != nil && !f.Top.None() }
 
 // serving is the calibrator with the correction of its top confidence.
 func (f *InForce) serving() (calibrator.Calibrator, error) {
 	if !f.corrected() {
 		return f.Calibrator, nil
 	}
-	return calibrator.Correct(f.Calibrator, f.Top)
+	return calibrator.Correct(f.Calibrator, *f.Top)
 }
 
 func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
@@ -163,7 +163,7 @@ func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
 		out.EffectiveFrom = f.From.UTC().Format(time.RFC3339Nano)
 	}
 	if f.corrected() {
-		out.Top = &top{f.Top, f.TopFrom.UTC().Format(time.RFC3339Nano)}
+		out.Top = &top{*f.Top, f.TopFrom.UTC().Format(time.RFC3339Nano)}
 	}
 	h.reply(w, out)
 }

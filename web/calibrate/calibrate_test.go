@@ -59,7 +59,7 @@ func (s *table) publish(c calibrator.Calibrator) {
 func (s *table) correct(top calibrator.TopCorrection, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.f.Top, s.f.TopFrom = top, at
+	s.f.Top, s.f.TopFrom = &top, at
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
