@@ -16,6 +16,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	opmodel "github.com/plumbline/plumbline/operators/model"
@@ -72,7 +73,7 @@ func (w *wiring) newShard(id int) *shard {
 func (s *shard) next(input int) int { return int(max(s.s.Next()[pipeline.Input(input)], 0)) }
 
 func (s *shard) take(r record) {
-	s.w.must(s.s.Take(context.Background(), r.pipeline()))
+	s.w.must(batchtest.Lend(r.pipeline(), func(r pipeline.Record) error { return s.s.Take(context.Background(), r) }))
 }
 
 // out returns the dead letters and calibrated rows since the last save, and the panes that were not written yet.

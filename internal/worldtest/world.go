@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -133,7 +134,9 @@ func (w *World[T]) Step(p Pick) bool {
 		w.Drained[i] = true
 	} else {
 		in := p(w.Rand, left)
-		w.Must(s.Take(context.Background(), w.In[i][in][len(w.In[i][in])-left[in]]))
+		w.Must(batchtest.Lend(w.In[i][in][len(w.In[i][in])-left[in]], func(r pipeline.Record) error {
+			return s.Take(context.Background(), r)
+		}))
 	}
 	if w.Crash == 0 {
 		w.Letters = append(w.Letters, s.Decided().Before...)

@@ -18,13 +18,17 @@ import (
 // transactions that were aborted.
 const readCommitted = 1
 
-// span is what one request asks for: about so many bytes of a partition from an offset.
+// span is what one request asks for: records of a partition from an offset.
 type span struct {
 	topic     string
 	partition int
 	offset    int64
-	bytes     int
+	bytes     int // at most, but for one batch
 }
+
+// askedOf is the part of a span that is asked for: of the default it is 1 MiB, which is in the processor's cache still
+// when it is decoded. A larger batch comes whole.
+const askedOf = 8
 
 func (s span) limits() recordset.Limits { return recordset.LimitsOf(s.bytes) }
 
@@ -32,8 +36,9 @@ func (s span) limits() recordset.Limits { return recordset.LimitsOf(s.bytes) }
 type partitionAnswer struct {
 	recordset.Set
 	code   int16
-	high   int64 // offset after the last record
-	stable int64 // the last stable offset; negative = the broker does not know it
+	high   int64  // offset after the last record
+	stable int64  // the last stable offset; negative = the broker does not know it
+	open   []byte // that Room gave last
 }
 
 // ApiKey implements protocol.Message.
@@ -47,8 +52,9 @@ func (f *partitionAnswer) settled() int64 {
 	return min(f.high, f.stable)
 }
 
-// fetchCommitted asks for the records of a span. The error of the partition is returned too.
-func fetchCommitted(ctx context.Context, c *kafka.Client, s span) (*partitionAnswer, error) {
+// fetchCommitted asks for the records of a span, which are read into memory; nil: into some of their own. The error of
+// the partition is returned too.
+func fetchCommitted(ctx context.Context, c *kafka.Client, s span, into *memory) (*partitionAnswer, error) {
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
@@ -63,7 +69,7 @@ func fetchCommitted(ctx context.Context, c *kafka.Client, s span) (*partitionAns
 		CurrentLeaderEpoch: -1,
 		FetchOffset:        s.offset,
 		LogStartOffset:     -1,
-		PartitionMaxBytes:  int32(s.bytes),
+		PartitionMaxBytes:  int32(max(s.bytes/askedOf, 1)),
 	}
 	topic := fetchAPI.RequestTopic{Topic: s.topic, Partitions: []fetchAPI.RequestPartition{partition}}
 	m, err := transport.RoundTrip(ctx, c.Addr, &rawFetch{
@@ -79,6 +85,7 @@ func fetchCommitted(ctx context.Context, c *kafka.Client, s span) (*partitionAns
 		},
 		client: clientID(transport),
 		most:   s.limits().Batch,
+		into:   into,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("fetch from %s partition %d: %w", s.topic, s.partition, err)
@@ -107,6 +114,7 @@ type rawFetch struct {
 	*fetchAPI.Request
 	client  string
 	most    int64 // bytes of records that are read
+	into    *memory
 	version int16
 }
 
@@ -129,7 +137,7 @@ func (r *rawFetch) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if got := a.int32(); a.err == nil && got != correlation {
 		return nil, fmt.Errorf("answer with correlation id %d, asked was with %d", got, correlation)
 	}
-	f := a.partition(r.version, r.most)
+	f := a.partition(r)
 	if a.err == nil {
 		_, a.err = io.CopyN(io.Discard, rw, a.left)
 	}
@@ -153,9 +161,15 @@ func (a *answer) bytes(n int64) []byte {
 	if a.err != nil {
 		return make([]byte, 8) // of the widest number
 	}
-	b := make([]byte, n)
-	_, a.err = io.ReadFull(a.r, b)
-	a.left -= n
+	return a.read(make([]byte, n))
+}
+
+// read fills b.
+func (a *answer) read(b []byte) []byte {
+	if a.err == nil {
+		_, a.err = io.ReadFull(a.r, b)
+		a.left -= int64(len(b))
+	}
 	return b
 }
 
@@ -169,8 +183,8 @@ func (a *answer) int32() int32 { return int32(binary.BigEndian.Uint32(a.bytes(4)
 func (a *answer) int64() int64 { return int64(binary.BigEndian.Uint64(a.bytes(8))) }
 
 // partition reads the answer for one topic and partition, in the versions 0 to 11 of the protocol.
-func (a *answer) partition(version int16, most int64) *partitionAnswer {
-	f := &partitionAnswer{stable: -1}
+func (a *answer) partition(r *rawFetch) *partitionAnswer {
+	f, version := &partitionAnswer{stable: -1}, r.version
 	if version >= 1 {
 		a.int32() // throttled for
 	}
@@ -205,11 +219,15 @@ func (a *answer) partition(version int16, most int64) *partitionAnswer {
 	if size > a.left {
 		return a.without(f)
 	}
-	if size > most { // then it is one batch
+	if size > r.most { // then it is one batch
 		const head = 61
 		size = head
 	}
-	f.Data = a.bytes(size)
+	if r.into == nil {
+		f.Data = a.bytes(size)
+	} else {
+		f.Data = a.read(r.into.bytes(int(size)))
+	}
 	return f
 }
 

@@ -34,11 +34,13 @@ type fetcher struct {
 	gate      *Gate
 	log       *slog.Logger
 
-	out  chan []pipeline.Record
-	next int64        // offset to fetch
-	done atomic.Int64 // next, for the consumer; every record before it is in out or was handed out
-	end  atomic.Int64 // the log's end as last reported; -1 = not yet
-	err  error        // set before out is closed
+	memory *memory // serves again once records were taken; nil: theirs is their own
+	part   *part   // that will be handed over next
+	out    chan *part
+	next   int64        // offset to fetch
+	done   atomic.Int64 // next, for the consumer; every record before it is in out or was handed out
+	end    atomic.Int64 // the log's end as last reported; -1 = not yet
+	err    error        // set before out is closed
 }
 
 // run fetches until ctx is done, the end offset, or an error that retrying cannot mend.
@@ -86,27 +88,28 @@ func (f *fetcher) fetch(ctx context.Context) error {
 		f.next = first
 	}
 	at := span{f.topic, f.partition, f.next, f.maxBytes}
-	res, err := fetchCommitted(ctx, f.client, at)
+	res, err := fetchCommitted(ctx, f.client, at, f.memory)
 	if err != nil {
 		return err
 	}
-	part, size := []pipeline.Record(nil), 0
+	f.lend(res)
+	size := 0
 	after, err := res.Each(f.next, at.limits(), func(r *pipeline.Record, cost int) error {
 		if f.until >= 0 && r.Offset >= f.until {
 			return nil
 		}
 		r.Input, r.Topic, r.Partition = f.input, f.topic, int32(f.partition)
-		part, size = append(part, *r), size+cost
+		f.part.records, size = append(f.part.records, *r), size+cost
 		f.next = r.Offset + 1
 		if size < max(f.maxBytes, leastPart) {
 			return nil
 		}
-		full := part
-		part, size = nil, 0
-		return f.hand(ctx, full, res.settled())
+		size = 0
+		return f.hand(ctx, res.settled())
 	})
 	f.next = max(f.next, after)
-	if herr := f.hand(ctx, part, res.settled()); herr != nil {
+	f.ended(res)
+	if herr := f.hand(ctx, res.settled()); herr != nil {
 		return herr
 	}
 	return err
@@ -115,11 +118,54 @@ func (f *fetcher) fetch(ctx context.Context) error {
 // leastPart keeps small fetches from making a part of each record.
 const leastPart = 64 << 10
 
+// lend has what an answer's records need beside its own bytes come from the fetcher's memory.
+func (f *fetcher) lend(res *partitionAnswer) {
+	if f.part == nil {
+		f.part = f.newPart()
+	}
+	if f.memory == nil {
+		return
+	}
+	res.Room = func(n int) []byte {
+		b := f.memory.bytes(n)
+		if res.open != nil { // the records of this part or before have it all
+			f.part.memory = append(f.part.memory, res.open)
+		}
+		res.open = b
+		return b
+	}
+}
+
+func (f *fetcher) newPart() *part {
+	if f.memory == nil {
+		return new(part)
+	}
+	return f.memory.another()
+}
+
+// ended has an answer's memory go with the last of its records. Where they have been handed over, it goes with the
+// next: records are taken in order.
+func (f *fetcher) ended(res *partitionAnswer) {
+	switch {
+	case f.memory == nil:
+	case res.Size == 0 && len(f.part.records) == 0:
+		f.memory.idle()
+		f.part.memory = nil
+	default:
+		for _, b := range [][]byte{res.open, res.Data} {
+			if cap(b) > 0 {
+				f.part.memory = append(f.part.memory, b)
+			}
+		}
+	}
+}
+
 // hand gives records to the consumer, then says how far they go, and where the log ends.
-func (f *fetcher) hand(ctx context.Context, rs []pipeline.Record, end int64) error {
-	if len(rs) > 0 {
+func (f *fetcher) hand(ctx context.Context, end int64) error {
+	if len(f.part.records) > 0 {
 		select {
-		case f.out <- rs:
+		case f.out <- f.part:
+			f.part = f.newPart()
 		case <-ctx.Done():
 			return ctx.Err()
 		}

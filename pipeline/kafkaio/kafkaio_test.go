@@ -1,6 +1,7 @@
 package kafkaio
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -65,6 +66,7 @@ func read(t testing.TB, s *Source, stop func(r pipeline.Record) bool) []pipeline
 		if err != nil {
 			t.Fatalf("after %d records: %v", len(out), err)
 		}
+		r.Key, r.Value = bytes.Clone(r.Key), bytes.Clone(r.Value) // they are the source's
 		out = append(out, r)
 		if stop != nil && stop(r) {
 			return out

@@ -46,6 +46,8 @@ type Source struct {
 type input struct {
 	f     *fetcher
 	queue []pipeline.Record
+	at    *part // that queue is of
+	gone  *part // whose last record was handed out, and may be looked at still
 	since time.Time
 	idle  bool
 	ended bool
@@ -88,6 +90,7 @@ func NewSource(spec Spec) *Source {
 			gate:      spec.Gate,
 			log:       spec.Log,
 			next:      spec.Next[in],
+			memory:    lent(in),
 		})
 		i.reset(spec.IdleTimeout)
 		s.in = append(s.in, i)
@@ -98,8 +101,16 @@ func NewSource(spec Spec) *Source {
 	return s
 }
 
+// lent is memory for records of an input that is used again when they were taken. Model tasks keep bytes of panes.
+func lent(in pipeline.Input) *memory {
+	if in == pipeline.Panes {
+		return nil
+	}
+	return new(memory)
+}
+
 func newInput(f *fetcher) *input {
-	f.out = make(chan []pipeline.Record, fetchQueue)
+	f.out = make(chan *part, fetchQueue)
 	f.end.Store(-1)
 	f.done.Store(f.next)
 	in := &input{f: f, told: map[bool]time.Time{}}
@@ -123,6 +134,9 @@ func (s *Source) Next(ctx context.Context) (pipeline.Record, error) {
 }
 
 func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
+	for _, in := range s.in {
+		in.forget()
+	}
 	for {
 		if paused, err := s.waitOpen(ctx); paused || err != nil {
 			return pipeline.Record{Input: s.order[0], Paused: paused}, err
@@ -260,17 +274,17 @@ func (s *Source) tell(in *input, idle bool) {
 func (s *Source) wait(ctx context.Context) error {
 	t := time.NewTimer(poll)
 	defer t.Stop()
-	var chans [2]chan []pipeline.Record
+	var chans [2]chan *part
 	for i, in := range s.in {
 		if i < len(chans) && len(in.queue) == 0 && !in.ended {
 			chans[i] = in.f.out
 		}
 	}
 	select {
-	case rs, ok := <-chans[0]:
-		s.in[0].take(rs, ok)
-	case rs, ok := <-chans[1]:
-		s.in[1].take(rs, ok)
+	case p, ok := <-chans[0]:
+		s.in[0].take(p, ok)
+	case p, ok := <-chans[1]:
+		s.in[1].take(p, ok)
 	case <-t.C:
 	case <-ctx.Done():
 		return ctx.Err()
@@ -284,20 +298,28 @@ func (in *input) fill() {
 	}
 	at := in.f.position() // before the look at out: what it has gone past is there
 	select {
-	case rs, ok := <-in.f.out:
-		in.take(rs, ok)
+	case p, ok := <-in.f.out:
+		in.take(p, ok)
 	default:
 		in.reached.Store(at)
 	}
 }
 
-func (in *input) take(rs []pipeline.Record, ok bool) {
+func (in *input) take(p *part, ok bool) {
 	if !ok {
 		in.ended = true
 		return
 	}
-	in.queue = rs
+	in.gone, in.at, in.queue = in.at, p, p.records
 	in.noteHead()
+}
+
+// forget gives back the memory of what nobody looks at any more, since the next record is asked for.
+func (in *input) forget() {
+	if in.f.memory != nil {
+		in.f.memory.done(in.gone)
+	}
+	in.gone = nil
 }
 
 // hand takes the first record of the queue.

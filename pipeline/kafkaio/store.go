@@ -384,7 +384,7 @@ func (s *Store) write(ctx context.Context, partition int, key string, value []by
 func (s *Store) fetch(ctx context.Context, at span, yield func(*pipeline.Record) error) (after int64, err error) {
 	backoff := retryBackoff
 	for {
-		res, err := fetchCommitted(ctx, s.client, at)
+		res, err := fetchCommitted(ctx, s.client, at, nil)
 		if err == nil {
 			return res.Each(at.offset, at.limits(), func(r *pipeline.Record, _ int) error {
 				if r.Unread != nil {

@@ -168,8 +168,8 @@ func (l *Log) wait(ctx context.Context) error {
 		end = t.C
 	}
 	select {
-	case rs, ok := <-l.in.f.out:
-		l.in.take(rs, ok)
+	case p, ok := <-l.in.f.out:
+		l.in.take(p, ok)
 	case <-end:
 	case <-ctx.Done():
 		return ctx.Err()

@@ -77,6 +77,15 @@ func (w *walk) batchV2(b []byte) error {
 	return err
 }
 
+// open returns the content of a batch.
+func (w *walk) open(codec uint16, body []byte) (*source, error) {
+	src, err := open(codec, body, w.limits.Batch)
+	if err == nil {
+		src.room = &w.room
+	}
+	return src, err
+}
+
 // marker takes a control batch.
 func (w *walk) marker(h head, body []byte) error {
 	w.aborted.covers(h.producer, h.base) // a transaction may have begun before this response
@@ -105,7 +114,7 @@ func (w *walk) records(h head, body []byte) error {
 // eachRecord returns the offset after the last record that was read.
 func (w *walk) eachRecord(h head, body []byte) (next int64, err error) {
 	next = h.base
-	src, err := open(h.attributes&codecBits, body, w.limits.Batch)
+	src, err := w.open(h.attributes&codecBits, body)
 	if err != nil {
 		return next, err
 	}
@@ -183,23 +192,13 @@ func (w *walk) record(h head, src *source) (*pipeline.Record, error) {
 // the fields before it, of 7 bytes at least, have been read.
 const leastMoved = 8 << 10
 
-// together is how many bytes small values are copied to at a time: who keeps one keeps so many.
-const together = 16 << 10
-
 // copied returns a copy of a small value, aligned; nil of nil.
 func (w *walk) copied(value []byte) []byte {
 	if len(value) == 0 {
 		return value
 	}
-	const word = 8
-	n := len(value)
-	whole := (n + word - 1) &^ (word - 1)
-	if whole > len(w.room) {
-		w.room = make([]byte, together)
-	}
-	out := w.room[:n:n]
+	out := w.room.take(len(value))
 	copy(out, value)
-	w.room = w.room[whole:]
 	return out
 }
 

@@ -156,7 +156,7 @@ func (w *walk) wrapped(outer message) (next int64, err error) {
 //
 //nolint:gosec // signed in the protocol
 func (w *walk) inner(outer message, each func(offset int64, src *source, size int) error) error {
-	src, err := open(outer.codec, outer.value, w.limits.Batch)
+	src, err := w.open(outer.codec, outer.value)
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,9 @@ type Set struct {
 	// Size is how many bytes it had; more than Data has where the rest was too large to be read.
 	Size    int
 	Aborted []Transaction
+	// Room returns n bytes of memory for records that cannot lie in Data. Those before the call lie in no memory of a
+	// later one, and those after it in none of an earlier one. nil: make.
+	Room func(n int) []byte
 }
 
 // Transaction is one that was aborted, from its first offset to its marker.
@@ -62,7 +65,8 @@ type Taker func(r *pipeline.Record, cost int) error
 // afterwards. It returns the offset after everything that was read, records that were left out included; -1 where
 // nothing was.
 func (s *Set) Each(from int64, limits Limits, take Taker) (after int64, err error) {
-	w := &walk{from: from, limits: limits, take: take, aborted: newAborted(s.Aborted), after: -1}
+	w := &walk{from: from, limits: limits, take: take, aborted: newAborted(s.Aborted), after: -1,
+		room: room{of: s.Room}}
 	for rest := s.Data; len(rest) > magicAt; {
 		//nolint:gosec // signed in the protocol
 		size := batchHead + int64(int32(binary.BigEndian.Uint32(rest[sizeAt:])))
@@ -98,7 +102,39 @@ type walk struct {
 	aborted *aborted
 	after   int64
 	at      pipeline.Record
-	room    []byte // for the next small values
+	room    room
+}
+
+// room is memory for what cannot lie in the answer, a piece of it for many: who keeps one keeps so many.
+type room struct {
+	of   func(n int) []byte // nil: make
+	left []byte
+}
+
+// What pieces have: those that are used again can be larger.
+const (
+	together = 16 << 10
+	lent     = 256 << 10
+)
+
+// take returns n bytes, aligned.
+func (r *room) take(n int) []byte {
+	const word = 8
+	whole := (n + word - 1) &^ (word - 1)
+	if whole > len(r.left) {
+		piece, of := together, func(n int) []byte { return make([]byte, n) }
+		if r.of != nil {
+			piece, of = lent, r.of
+		}
+		if r.left = of(max(piece, whole)); piece <= whole {
+			out := r.left
+			r.left = nil
+			return out[:n:n]
+		}
+	}
+	out := r.left[:n:n]
+	r.left = r.left[whole:]
+	return out
 }
 
 func (w *walk) batch(b []byte) error {

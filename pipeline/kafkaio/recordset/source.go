@@ -19,6 +19,7 @@ type source struct {
 	flat  []byte
 	codec *bufio.Reader // nil: flat
 	free  func()
+	room  *room // for what is decompressed
 	read  int64 // bytes so far
 	limit int64
 }
@@ -87,7 +88,7 @@ func (s *source) take(n int) ([]byte, error) {
 		s.flat = s.flat[n:]
 		return b, nil
 	}
-	b := make([]byte, n)
+	b := s.room.take(n)
 	if _, err := io.ReadFull(s.codec, b); err != nil {
 		return nil, within(err)
 	}
