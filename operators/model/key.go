@@ -64,8 +64,13 @@ func (k *keyState) begin(v *version, cfg *Config) {
 		})
 	}
 	if k.Slice == "" {
+		var online *record.Online // of all windows of a pane
+		var of record.Time
 		k.Shows = append(k.Shows, func(s *record.Snapshot, _ *stage.Window) error {
-			s.Online = v.refit.Online()
+			if online == nil || of != s.At {
+				online, of = v.refit.Online(), s.At
+			}
+			s.Online = online
 			return nil
 		})
 	}
