@@ -34,6 +34,7 @@ type Server struct {
 	bin     string
 	dir     string // with data, log and password
 	proc    *exec.Cmd
+	ended   chan struct{} // closed when proc has
 	number  atomic.Int64
 }
 
@@ -120,13 +121,48 @@ func (s *Server) command(name string, args ...string) (*exec.Cmd, error) {
 	return cmd, demote(cmd)
 }
 
-// Launch starts the server and waits until it answers: after Kill it goes on with what was committed.
+// Launch starts the server and waits until it answers: after Kill it goes on with what was committed. One that ends
+// before is started again: children of a server that was killed may hold its memory for a moment.
 func (s *Server) Launch() error {
+	db, err := sql.Open("postgres", s.dsn("postgres"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	if err := s.start(); err != nil {
+		return err
+	}
+	for {
+		err := db.PingContext(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			text, _ := os.ReadFile(s.log())
+			return fmt.Errorf("PostgreSQL does not answer: %w\n%s", err, text)
+		}
+		time.Sleep(50 * time.Millisecond)
+		select {
+		case <-s.ended:
+			if err := s.start(); err != nil {
+				return err
+			}
+		default:
+		}
+	}
+}
+
+func (s *Server) log() string { return filepath.Join(s.dir, "log") }
+
+// start starts the program.
+func (s *Server) start() error {
 	_, port, err := net.SplitHostPort(s.Address)
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
@@ -139,32 +175,20 @@ func (s *Server) Launch() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	s.proc = cmd
-	db, err := sql.Open("postgres", s.dsn("postgres"))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = db.Close() }()
-	ctx, cancel := context.WithTimeout(context.Background(), startTime)
-	defer cancel()
-	for {
-		err := db.PingContext(ctx)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			text, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("PostgreSQL does not answer: %w\n%s", err, text)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	ended := make(chan struct{})
+	s.proc, s.ended = cmd, ended
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	return nil
 }
 
 // Kill ends the server at once, as a power failure does.
 func (s *Server) Kill() {
 	if s.proc != nil {
 		kill(s.proc)
-		_ = s.proc.Wait()
+		<-s.ended
 		_ = os.Remove(filepath.Join(s.data(), "postmaster.pid"))
 		s.proc = nil
 	}
