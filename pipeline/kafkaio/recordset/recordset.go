@@ -66,7 +66,7 @@ type Taker func(r *pipeline.Record, cost int) error
 // nothing was.
 func (s *Set) Each(from int64, limits Limits, take Taker) (after int64, err error) {
 	w := &walk{from: from, limits: limits, take: take, aborted: newAborted(s.Aborted), after: -1,
-		room: room{of: s.Room}}
+		room: roomOf(s)}
 	for rest := s.Data; len(rest) > magicAt; {
 		//nolint:gosec // signed in the protocol
 		size := batchHead + int64(int32(binary.BigEndian.Uint32(rest[sizeAt:])))
@@ -107,24 +107,33 @@ type walk struct {
 
 // room is memory for what cannot lie in the answer, a piece of it for many: who keeps one keeps so many.
 type room struct {
-	of   func(n int) []byte // nil: make
-	left []byte
+	of    func(n int) []byte // nil: make
+	piece int                // bytes of the next
+	left  []byte
 }
 
-// What pieces have: those that are used again can be larger.
+// What pieces have: those that are used again can be as large as the answer, and grow with what it inflates to.
 const (
 	together = 16 << 10
 	lent     = 256 << 10
 )
+
+func roomOf(s *Set) room {
+	r := room{of: s.Room, piece: together}
+	if s.Room != nil {
+		r.piece = min(max(len(s.Data), together), lent)
+	}
+	return r
+}
 
 // take returns n bytes, aligned.
 func (r *room) take(n int) []byte {
 	const word = 8
 	whole := (n + word - 1) &^ (word - 1)
 	if whole > len(r.left) {
-		piece, of := together, func(n int) []byte { return make([]byte, n) }
+		piece, of := r.piece, func(n int) []byte { return make([]byte, n) }
 		if r.of != nil {
-			piece, of = lent, r.of
+			of, r.piece = r.of, min(2*piece, lent)
 		}
 		if r.left = of(max(piece, whole)); piece <= whole {
 			out := r.left
