@@ -24,6 +24,9 @@ const Password = "s3cret/of+the=test"
 // startTime bounds how long a server may take to answer.
 const startTime = 5 * time.Minute
 
+// starts bounds how often one that ends before it answers is started again.
+const starts = 20
+
 // ErrAbsent says that there is no PostgreSQL that could be started.
 var ErrAbsent = errors.New("no PostgreSQL: neither initdb on the PATH nor /usr/lib/postgresql, " +
 	"or no user but root (Debian: apt-get install postgresql)")
@@ -134,18 +137,19 @@ func (s *Server) Launch() error {
 	if err := s.start(); err != nil {
 		return err
 	}
-	for {
+	for left := starts; ; {
 		err := db.PingContext(ctx)
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || left == 0 {
 			text, _ := os.ReadFile(s.log())
 			return fmt.Errorf("PostgreSQL does not answer: %w\n%s", err, text)
 		}
 		time.Sleep(50 * time.Millisecond)
 		select {
 		case <-s.ended:
+			left--
 			if err := s.start(); err != nil {
 				return err
 			}
