@@ -23,12 +23,9 @@ type span struct {
 	topic     string
 	partition int
 	offset    int64
-	bytes     int // at most, but for one batch
+	asked     int // bytes that are asked for; a larger batch comes whole
+	bytes     int // that limits follow from
 }
-
-// askedOf is the part of a span that is asked for: of the default it is 1 MiB, which is in the processor's cache still
-// when it is decoded. A larger batch comes whole.
-const askedOf = 8
 
 func (s span) limits() recordset.Limits { return recordset.LimitsOf(s.bytes) }
 
@@ -69,7 +66,7 @@ func fetchCommitted(ctx context.Context, c *kafka.Client, s span, into *memory) 
 		CurrentLeaderEpoch: -1,
 		FetchOffset:        s.offset,
 		LogStartOffset:     -1,
-		PartitionMaxBytes:  int32(max(s.bytes/askedOf, 1)),
+		PartitionMaxBytes:  int32(s.asked),
 	}
 	topic := fetchAPI.RequestTopic{Topic: s.topic, Partitions: []fetchAPI.RequestPartition{partition}}
 	m, err := transport.RoundTrip(ctx, c.Addr, &rawFetch{

@@ -20,7 +20,7 @@ type Config struct {
 	Brokers []string `yaml:"brokers" default:"127.0.0.1:9092" required:"true" format:"address"`
 	// Name in the logs and quotas of the brokers.
 	ClientID string `yaml:"client_id" default:"plumbline" required:"true"`
-	// Most bytes of a partition read ahead at a time; a request asks for an eighth.
+	// Most bytes of a partition read ahead at a time; requests for rows ask for an eighth.
 	FetchMax int `yaml:"fetch_max_bytes" default:"8MiB" min:"1KiB" max:"1GiB"`
 	// Largest message that is decoded or produced; larger ones go to the dead-letter topic.
 	MessageMax int `yaml:"message_max_bytes" default:"8MiB" min:"1KiB" max:"1GiB"`

@@ -30,6 +30,7 @@ type fetcher struct {
 	topic     string
 	partition int
 	maxBytes  int
+	asks      int   // bytes for which a request asks
 	until     int64 // stop before this offset; -1 = never
 	gate      *Gate
 	log       *slog.Logger
@@ -87,7 +88,7 @@ func (f *fetcher) fetch(ctx context.Context) error {
 		}
 		f.next = first
 	}
-	at := span{f.topic, f.partition, f.next, f.maxBytes}
+	at := span{f.topic, f.partition, f.next, f.asks, f.maxBytes}
 	res, err := fetchCommitted(ctx, f.client, at, f.memory)
 	if err != nil {
 		return err

@@ -18,32 +18,43 @@ type part struct {
 // The zero value is ready; any goroutine may call its methods.
 type memory struct {
 	mu    sync.Mutex
-	free  [][]byte // the one that was done first comes first
+	asked uint64 // how often bytes were asked for
+	free  []piece
 	parts []*part
+}
+
+// piece is memory that is free since bytes were asked for so many times. Those that are free longest come first.
+type piece struct {
+	b     []byte
+	since uint64
 }
 
 // What is kept. There is never more of it than was on its way at once.
 const (
-	keptParts = fetchQueue + 3
-	keptBytes = 64 // pieces
-	generous  = 4  // times what is asked for
-	leastKept = 64 << 10
-	rounded   = 4 << 10
+	keptParts  = fetchQueue + 3
+	keptPieces = 64
+	keptFor    = 64 // times that others were asked for: a burst does not stay in memory
+	generous   = 4  // times what is asked for
+	leastKept  = 64 << 10
+	rounded    = 4 << 10
 )
 
-// bytes returns n bytes of any content. Where no piece fits, the oldest is let go: a burst does not stay in memory.
+// bytes returns n bytes of any content.
 func (m *memory) bytes(n int) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := len(m.free) - 1; i >= 0; i-- {
-		if c := cap(m.free[i]); c >= n && c <= max(generous*n, leastKept) {
-			b := m.free[i][:n]
-			m.free = slices.Delete(m.free, i, i+1)
-			return b
-		}
+	m.asked++
+	old := 0
+	for old < len(m.free) && m.free[old].since+keptFor < m.asked {
+		old++
 	}
-	if len(m.free) > 0 {
-		m.free = slices.Delete(m.free, 0, 1)
+	m.free = slices.Delete(m.free, 0, old)
+	for i := len(m.free) - 1; i >= 0; i-- {
+		b := m.free[i].b
+		if c := cap(b); c >= n && c <= max(generous*n, leastKept) {
+			m.free = slices.Delete(m.free, i, i+1)
+			return b[:n]
+		}
 	}
 	return make([]byte, n, (n+rounded-1)&^(rounded-1))
 }
@@ -69,8 +80,8 @@ func (m *memory) done(p *part) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, b := range p.memory {
-		if len(m.free) < keptBytes {
-			m.free = append(m.free, b)
+		if len(m.free) < keptPieces {
+			m.free = append(m.free, piece{b, m.asked})
 		}
 	}
 	few := generous*len(p.records) < cap(p.records)

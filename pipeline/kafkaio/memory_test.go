@@ -194,10 +194,43 @@ func TestAnswersUseMemoryAgain(t *testing.T) {
 				return after.TotalAlloc - before.TotalAlloc, handed
 			}
 			take(50)
-			if allocated, handed := take(200); 5*allocated > handed {
-				t.Errorf("%d bytes allocated for messages of %d", allocated, handed)
+			most := .2
+			if c.codec == compress.Lz4 {
+				most = 1.2 // blocks of 4 MB are in a pool of the library, which each collection empties
+			}
+			if allocated, handed := take(200); float64(allocated) > most*float64(handed) {
+				t.Errorf("%d bytes allocated for messages of %d, allowed are %g of them", allocated, handed, most)
 			}
 		})
+	}
+}
+
+// TestBurstLeavesMemory: what large answers needed goes, though no answer after them is empty.
+func TestBurstLeavesMemory(t *testing.T) {
+	testsize.NoRace(t)
+	const burst = 10
+	large, small := batchOf(t, 0, 0, make([]byte, 4<<20)), batchOf(t, 0, 0, []byte("small"))
+	before := testsize.HeapInUse()
+	s := source(t, Spec{
+		Client: &kafka.Client{Addr: kafka.TCP("nowhere"), Transport: canned(func(_ string, at int64) ([]byte, int64) {
+			b := small
+			if at < burst {
+				b = large
+			}
+			binary.BigEndian.PutUint64(b, uint64(at))
+			return b, 1 << 40
+		})},
+		Topics:   map[pipeline.Input]string{pipeline.Logits: "z"},
+		Next:     map[pipeline.Input]int64{pipeline.Logits: 0},
+		MaxBytes: 8 << 20,
+	})
+	for range burst + 4*keptFor {
+		if _, err := s.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept := testsize.HeapInUse() - before; kept > 2<<20 {
+		t.Errorf("%.0f bytes are held after messages of 4 MiB, with %d small ones behind them", kept, 4*keptFor)
 	}
 }
 

@@ -86,6 +86,7 @@ func NewSource(spec Spec) *Source {
 			topic:     topic,
 			partition: spec.Partition,
 			maxBytes:  spec.MaxBytes,
+			asks:      max(spec.MaxBytes/askedOf, 1),
 			until:     until,
 			gate:      spec.Gate,
 			log:       spec.Log,
@@ -100,6 +101,10 @@ func NewSource(spec Spec) *Source {
 	spec.Gate.add(s)
 	return s
 }
+
+// askedOf is the part of Spec.MaxBytes for which a request asks: 1 MiB by default, which is in the processor's cache
+// still when it is decoded.
+const askedOf = 8
 
 // lent is memory for records of an input that is used again when they were taken. Model tasks keep bytes of panes.
 func lent(in pipeline.Input) *memory {

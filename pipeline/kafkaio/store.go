@@ -241,7 +241,7 @@ func (s *Store) follow(ctx context.Context, known *claims, end int64) error {
 	for known.next < end {
 		before := known.next
 		// Claims beyond end are taken too: next moves past them.
-		after, err := s.fetch(ctx, span{s.topic, 0, before, 2 * s.chunk}, func(r *pipeline.Record) error {
+		after, err := s.fetch(ctx, span{s.topic, 0, before, 2 * s.chunk, 2 * s.chunk}, func(r *pipeline.Record) error {
 			return known.take(r.Key, r.Value)
 		})
 		known.next = max(before, after)
@@ -297,7 +297,7 @@ func (s *Store) eachChunk(ctx context.Context, partition int, offsets []int64, k
 		for j := i + 1; j < len(offsets) && offsets[j] == offsets[j-1]+1 && most < chunkFetch; j++ {
 			most += s.chunk
 		}
-		_, err := s.fetch(ctx, span{s.topic, partition, offsets[i], most}, func(r *pipeline.Record) error {
+		_, err := s.fetch(ctx, span{s.topic, partition, offsets[i], most, most}, func(r *pipeline.Record) error {
 			if i == len(offsets) || r.Offset != offsets[i] || r.Value == nil || string(r.Key) != key(i) {
 				return nil
 			}

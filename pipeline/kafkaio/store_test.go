@@ -95,7 +95,7 @@ func live(t *testing.T, brokers []string, partitions int) int {
 		}
 		last := map[string]bool{}
 		for offset := int64(0); offset < end; {
-			res, err := fetchCommitted(t.Context(), client, span{"checkpoints", p, offset, 1 << 20}, nil)
+			res, err := fetchCommitted(t.Context(), client, span{"checkpoints", p, offset, 1 << 20, 1 << 20}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -124,6 +124,7 @@ func NewLog(spec TailSpec, topic string, partition int, of Range) *Log {
 		topic:     topic,
 		partition: partition,
 		maxBytes:  spec.MaxBytes,
+		asks:      spec.MaxBytes,
 		until:     until,
 		next:      next,
 		log:       spec.Log,

@@ -46,8 +46,8 @@ type Set struct {
 	// Size is how many bytes it had; more than Data has where the rest was too large to be read.
 	Size    int
 	Aborted []Transaction
-	// Room returns n bytes of memory for records that cannot lie in Data. Those before the call lie in no memory of a
-	// later one, and those after it in none of an earlier one. nil: make.
+	// Room returns n bytes of memory for what of records cannot lie in Data. After a call only the record that is being
+	// read, and those before it, lie in what earlier calls returned. nil: make.
 	Room func(n int) []byte
 }
 
