@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -131,7 +132,7 @@ func TestRecordsStayUntilTheNext(t *testing.T) {
 						r.Offset, r.Key, len(r.Value), want)
 				}
 			}
-			if _, err := s.Next(t.Context()); err != io.EOF {
+			if _, err := s.Next(t.Context()); !errors.Is(err, io.EOF) {
 				t.Errorf("at the end: %v", err)
 			}
 		})
