@@ -8,7 +8,7 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(BIN)/golangci-lint
 DEADCODE_VERSION := v0.52.0
 DEADCODE := $(BIN)/deadcode
-CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/config/*.yaml' | sort -u)
+CONFIGS = $(shell git ls-files ':(glob)**/plumbline.yaml' 'examples/config/*.yaml' ':!deploy/grafana' | sort -u)
 FUZZTIME := 30s
 
 .PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration integrations faults bench bench-peers bench-quality bench-train bench-e2e bench-latency bench-guard external-trainer detection-bench bench-go bench-stream recovery soak join-memory key-memory example-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check ptxas ptx-mutants cuda-fake trainer-chaos screenshots kafka-start kafka-stop clean

@@ -5,6 +5,7 @@ package integration
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -120,6 +121,9 @@ func (l lettersAttack) run(t *testing.T, a *attack) {
 	p.stop()
 	n := int64(0)
 	for _, m := range kafkatest.ReadAll(t, brokers, s.topic("deadletter")) {
+		if string(m.Key) == probe {
+			continue
+		}
 		a.Letters += letterBytes(t, &m)
 		n++
 	}
@@ -339,7 +343,7 @@ func sendHalf(t *testing.T, s settings) int64 {
 }
 
 func sendRefused(t *testing.T, s settings) int64 {
-	limitMessages(t, s.topic("deadletter"), "200")
+	limitMessages(t, s.topic("deadletter"), 200)
 	var values [][]byte
 	for i := range 100 {
 		values = append(values, bytes.Repeat([]byte{'x'}, 100+i))
@@ -360,17 +364,21 @@ func sendFlood(t *testing.T, s settings) int64 {
 	return n
 }
 
-// limitMessages sets the largest message that a topic takes.
-func limitMessages(t *testing.T, topic, bytes string) {
+// probe is the key of messages that ask whether a limit holds.
+const probe = "probe"
+
+// limitMessages sets the largest message that a topic takes, and waits until each partition refuses larger ones: a
+// broker answers before its logs know of it.
+func limitMessages(t *testing.T, topic string, bytes int) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 10 * time.Second}
 	res, err := client.IncrementalAlterConfigs(t.Context(), &kafka.IncrementalAlterConfigsRequest{
 		Resources: []kafka.IncrementalAlterConfigsRequestResource{{
 			ResourceType: kafka.ResourceTypeTopic,
 			ResourceName: topic,
-			Configs: []kafka.IncrementalAlterConfigsRequestConfig{
-				{Name: "max.message.bytes", Value: bytes, ConfigOperation: kafka.ConfigOperationSet},
-			},
+			Configs: []kafka.IncrementalAlterConfigsRequestConfig{{
+				Name: "max.message.bytes", Value: strconv.Itoa(bytes), ConfigOperation: kafka.ConfigOperationSet,
+			}},
 		}},
 	})
 	if err == nil {
@@ -381,4 +389,26 @@ func limitMessages(t *testing.T, topic, bytes string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for partition := range partitions {
+		within(t, time.Minute, fmt.Sprintf("refuse messages of %d bytes on %s/%d", bytes+1, topic, partition),
+			func() error { return refused(t, topic, partition, bytes+1) })
+	}
+}
+
+// refused is nil where the partition refuses a value of n bytes for its size.
+func refused(t *testing.T, topic string, partition, n int) error {
+	records := kafka.NewRecordReader(kafka.Record{
+		Key: kafka.NewBytes([]byte(probe)), Value: kafka.NewBytes(make([]byte, n)),
+	})
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 10 * time.Second}
+	res, err := client.Produce(t.Context(), &kafka.ProduceRequest{
+		Topic: topic, Partition: partition, RequiredAcks: kafka.RequireAll, Records: records,
+	})
+	switch {
+	case err != nil && !errors.Is(err, kafka.MessageSizeTooLarge):
+		return err
+	case err == nil && !errors.Is(res.Error, kafka.MessageSizeTooLarge):
+		return fmt.Errorf("answer %v", res.Error)
+	}
+	return nil
 }
