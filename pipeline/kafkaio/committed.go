@@ -223,7 +223,7 @@ func (a *answer) partition(r *rawFetch) *partitionAnswer {
 	if r.into == nil {
 		f.Data = a.bytes(size)
 	} else {
-		f.Data = a.read(r.into.bytes(int(size)))
+		f.Data = a.read(r.into.forAnswer(int(size)))
 	}
 	return f
 }

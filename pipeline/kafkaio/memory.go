@@ -17,13 +17,13 @@ type part struct {
 // process has not touched before costs it a page fault for each 4 KiB, which is more than the copy from the socket.
 // The zero value is ready; any goroutine may call its methods.
 type memory struct {
-	mu    sync.Mutex
-	asked uint64 // how often bytes were asked for
-	free  []piece
-	parts []*part
+	mu      sync.Mutex
+	answers uint64
+	free    []piece
+	parts   []*part
 }
 
-// piece is memory that is free since bytes were asked for so many times. Those that are free longest come first.
+// piece is memory that is free since so many answers. Those that are free longest come first.
 type piece struct {
 	b     []byte
 	since uint64
@@ -33,22 +33,33 @@ type piece struct {
 const (
 	keptParts  = fetchQueue + 3
 	keptPieces = 64
-	keptFor    = 64 // times that others were asked for: a burst does not stay in memory
+	keptFor    = 64 // answers: a burst does not stay in memory
 	generous   = 4  // times what is asked for
 	leastKept  = 64 << 10
 	rounded    = 4 << 10
 )
 
+// forAnswer returns n bytes of any content for the next answer, and lets go of what those before it had no need of.
+func (m *memory) forAnswer(n int) []byte {
+	m.age()
+	return m.bytes(n)
+}
+
+func (m *memory) age() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.answers++
+	old := 0
+	for old < len(m.free) && m.free[old].since+keptFor < m.answers {
+		old++
+	}
+	m.free = slices.Delete(m.free, 0, old)
+}
+
 // bytes returns n bytes of any content.
 func (m *memory) bytes(n int) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asked++
-	old := 0
-	for old < len(m.free) && m.free[old].since+keptFor < m.asked {
-		old++
-	}
-	m.free = slices.Delete(m.free, 0, old)
 	for i := len(m.free) - 1; i >= 0; i-- {
 		b := m.free[i].b
 		if c := cap(b); c >= n && c <= max(generous*n, leastKept) {
@@ -81,7 +92,7 @@ func (m *memory) done(p *part) {
 	defer m.mu.Unlock()
 	for _, b := range p.memory {
 		if len(m.free) < keptPieces {
-			m.free = append(m.free, piece{b, m.asked})
+			m.free = append(m.free, piece{b, m.answers})
 		}
 	}
 	few := generous*len(p.records) < cap(p.records)
