@@ -1,6 +1,7 @@
 package window
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -12,6 +13,32 @@ import (
 // seedOf returns the seed of the intervals of a pane. All signals and windows share it: those that hold the same rows
 // have the same intervals.
 func seedOf(k *stage.Key, in *stage.Pane) uint64 { return k.Seed("windows", in.Index) }
+
+// intervals are the latest. Windows that hold the same rows share theirs: all do at first, those of a slice with few
+// rows for hours.
+type intervals struct {
+	made [16]madeInterval
+	next int
+}
+
+type madeInterval struct {
+	bins []metric.Bin
+	seed uint64
+	is   metric.Interval
+}
+
+// of is metric.Resample.
+func (v *intervals) of(bins []metric.Bin, resamples int, seed uint64) metric.Interval {
+	for i := range v.made {
+		if m := &v.made[i]; m.seed == seed && slices.Equal(m.bins, bins) {
+			return m.is
+		}
+	}
+	m := &v.made[v.next]
+	v.next = (v.next + 1) % len(v.made)
+	*m = madeInterval{bins, seed, metric.Resample(bins, resamples, seed)}
+	return m.is
+}
 
 // metrics computes the metrics of a set's labelled rows. A new statistic needs a field of record.Metrics, set here, and
 // a row on the page.
@@ -51,7 +78,7 @@ func (t *Stage) topLabel(m *record.Metrics, g *acc.Grid, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	iv := metric.Resample(bins, t.env.Resamples, seed)
+	iv := t.latest.of(bins, t.env.Resamples, seed)
 	m.ECE, m.ECEL2, m.MCE = stage.Number(metric.ECE(bins)), stage.Number(metric.ECEL2(bins)),
 		stage.Number(metric.MCE(bins))
 	m.ECENull, m.ECENullHi, m.ECELo, m.ECEHi = stage.Number(iv.Null), stage.Number(iv.NullHi), stage.Number(iv.Lo),

@@ -19,10 +19,11 @@ const CountDroppedOld = "rows_after_final"
 
 // Stage keeps the windows of all keys of a task.
 type Stage struct {
-	env   *stage.Env
-	cfg   Settings
-	runs  map[*window]*windowRuns
-	turns slicing.Turns // at which slices are shown
+	env    *stage.Env
+	cfg    Settings
+	runs   map[*window]*windowRuns
+	turns  slicing.Turns // at which slices are shown
+	latest intervals
 }
 
 // showSlices is how often the latest snapshots of slices are published, at most. There may be thousands of slices, and
@@ -32,7 +33,7 @@ const showSlices = int64(time.Minute)
 // New returns the stage; env is that of the model task.
 func New(env *stage.Env, cfg Settings) *Stage {
 	turns := slicing.Turns((showSlices + env.Pane - 1) / env.Pane)
-	return &Stage{env, cfg, map[*window]*windowRuns{}, turns}
+	return &Stage{env: env, cfg: cfg, runs: map[*window]*windowRuns{}, turns: turns}
 }
 
 // turn is when the latest snapshots of a key are published: at this pane or not, and after how long again, in ns.
