@@ -174,6 +174,8 @@ func (h *Header) IsText() bool { return h.Kind == 'U' || h.Kind == 'S' }
 // Dtype is the type as NumPy writes it.
 func (h *Header) Dtype() string {
 	switch {
+	case h.Kind == 'U':
+		return fmt.Sprintf("U%d", h.Size/4) // UTF-32
 	case h.IsText():
 		return fmt.Sprintf("%c%d", h.Kind, h.Size)
 	case h.Kind == 'b':

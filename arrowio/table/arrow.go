@@ -66,6 +66,9 @@ func readArrowStream(f *os.File, o Options) (*Table, error) {
 	if err := b.readAll(r); err != nil {
 		return nil, err
 	}
+	if n, _ := f.Read(make([]byte, 1)); n > 0 {
+		return nil, errors.New("more follows the end of the Arrow stream: allowed is one stream a file")
+	}
 	return b.done(r.Schema(), o)
 }
 

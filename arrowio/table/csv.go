@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 )
@@ -448,14 +449,26 @@ func intColumn(out *[]int32) csvColumn {
 	}
 }
 
-// nanoColumn reads RFC 3339 or whole nanoseconds since 1970.
-func nanoColumn(out *[]arrowio.Time) csvColumn {
+// timesColumn reads times row by row. Numbers have the unit of the first, for rows are handed on before the greatest is
+// known.
+func timesColumn(out *[]arrowio.Time) csvColumn {
+	var unit int64
 	return func(s string) error {
 		var m moments
 		if err := m.text(s); err != nil {
 			return err
 		}
-		*out = append(*out, m.ns...)
+		if x, err := strconv.ParseFloat(s, 64); err == nil {
+			u := unitOf(int64(math.Abs(x)))
+			if unit == 0 {
+				unit = u
+			}
+			if u != unit {
+				return fmt.Errorf("%s is a time in another unit than the first one, of %v: allowed are seconds, "+
+					"milliseconds, microseconds or nanoseconds since 1970, the same in all rows", s, time.Duration(unit))
+			}
+		}
+		*out = append(*out, m.finish()...)
 		return nil
 	}
 }

@@ -88,7 +88,7 @@ func eachRow(open func() (io.Reader, error), f func(jsonRow) error) error {
 			}
 		}
 		if array && !d.More() {
-			return nil
+			return arrayEnds(d, n)
 		}
 		if raw == nil {
 			err := d.Decode(&raw)
@@ -107,6 +107,24 @@ func eachRow(open func() (io.Reader, error), f func(jsonRow) error) error {
 			return fmt.Errorf("row %d: %w", n, err)
 		}
 	}
+}
+
+// arrayEnds checks that an array of n rows ends where no row follows, and the file with it.
+func arrayEnds(d *json.Decoder, n int) error {
+	t, err := d.Token()
+	if err == nil && t == json.Delim(']') {
+		if _, err = d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			return fmt.Errorf("JSON, after row %d: more follows the array of rows: allowed is one array, or objects "+
+				"one after the other", n)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("the array of rows has no end: %w", io.ErrUnexpectedEOF)
+	}
+	return fmt.Errorf("JSON, after row %d: %w", n, err)
 }
 
 // noNumber says what to do about numbers that Python writes and JSON does not have.
@@ -369,27 +387,33 @@ func splitRows(columns []string, rows []json.RawMessage) ([]byte, error) {
 // readJSONColumns reads an object whose values are columns of equal length; done is false where they are none.
 func readJSONColumns(object jsonRow, o Options) (t *Table, done bool, err error) {
 	columns := map[string][]json.RawMessage{}
-	n := -1
-	for name, v := range object {
+	lengths := map[int]int{}
+	matrix, n := "", -1
+	for _, name := range slices.Sorted(maps.Keys(object)) {
 		var column []json.RawMessage
-		if v[0] != '[' || json.Unmarshal(v, &column) != nil {
+		if v := object[name]; v[0] != '[' || json.Unmarshal(v, &column) != nil {
 			continue
 		}
 		columns[name] = column
-		if inner := len(column) > 0 && column[0][0] == '['; inner && n < 0 {
-			n = len(column) // a matrix says how many rows there are
+		lengths[len(column)]++
+		if inner := len(column) > 0 && column[0][0] == '['; inner && (matrix == "" || isScoreName(name)) {
+			matrix, n = name, len(column) // a matrix says how many rows there are
 		}
 	}
-	if n < 0 {
-		lengths := map[int]int{}
-		for _, c := range columns {
-			if lengths[len(c)]++; lengths[len(c)] > 1 && len(columns) > 1 {
-				n = max(n, len(c))
+	if n < 0 && len(columns) > 1 {
+		for length, times := range lengths {
+			if times > 1 {
+				n = max(n, length)
 			}
 		}
 	}
 	if n < 2 { // one row of lists is a row
 		return nil, false, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(columns)) {
+		if c := columns[name]; len(c) != n && !isClassNames(name) {
+			return nil, true, fmt.Errorf("column %s has %d values, other columns have %d", quoteName(name), len(c), n)
+		}
 	}
 	var rows bytes.Buffer
 	for i := range n {

@@ -52,8 +52,9 @@ var unknownTexts = []string{"", "nan", "none", "null", "na", "n/a", "<na>", "nat
 
 func isUnknown(s string) bool { return slices.Contains(unknownTexts, strings.ToLower(s)) }
 
+// text takes a text. One that stands for no value may be the name of a class: see ignore.
 func (l *labelReader) text(s string) error {
-	if isUnknown(s) {
+	if s == "" {
 		l.none()
 		return nil
 	}
@@ -72,6 +73,26 @@ func (l *labelReader) text(s string) error {
 	}
 	l.class = append(l.class, at)
 	return nil
+}
+
+// ignore makes labels unknown whose text stands for no value, unless it is the name of a class.
+func (l *labelReader) ignore(classes []string) {
+	names, first, to := []string(nil), []int(nil), make([]int32, len(l.names))
+	for i, name := range l.names {
+		if to[i] = noLabel; !isUnknown(name) || slices.Contains(classes, name) {
+			to[i] = int32(len(names))
+			names, first = append(names, name), append(first, l.first[i])
+		}
+	}
+	if len(names) == len(l.names) {
+		return
+	}
+	for i, at := range l.class {
+		if at != noLabel {
+			l.class[i] = to[at]
+		}
+	}
+	l.names, l.first = names, first
 }
 
 // hot reads a row of K numbers, one of which is 1.
@@ -97,6 +118,7 @@ func (l *labelReader) hot(row []float64) error {
 
 // finish says which class each label is, -1 where it is not known; note is told what was guessed.
 func (l *labelReader) finish(classes []string, k int, note func(string)) ([]int32, error) {
+	l.ignore(classes)
 	if l.names != nil {
 		of, err := l.classesOf(classes, k, note)
 		if err != nil {

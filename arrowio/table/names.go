@@ -27,6 +27,17 @@ var (
 	weightNames = []string{"weight", "sample_weight"}
 )
 
+// isScoreName reports whether scores have the name.
+func isScoreName(name string) bool {
+	f := fold(name)
+	return slices.Contains(logitNames, f) || slices.Contains(probNames, f) || slices.Contains(scoreNames, f)
+}
+
+// isClassNames reports whether the names of the classes have the name: what is no column of rows.
+func isClassNames(name string) bool {
+	return slices.Contains([]string{"classes", "class_names", "classnames", "target_names", "label_names"}, fold(name))
+}
+
 // fold makes names comparable: lower case, and one underscore for every other sign.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {

@@ -124,7 +124,8 @@ func readArray(z *npy.Archive, name string, o Options) (*npy.Array, error) {
 		return nil, err
 	}
 	scores := cmp.Or(o.Array, o.Logits, o.Probs)
-	used := name == scores || name == "features" || name == o.Labels || slices.Contains(labelNames, name)
+	used := name == scores || name == "features" || name == o.Labels || slices.Contains(labelNames, name) ||
+		slices.Contains(weightNames, fold(name))
 	if scores != "" && !used && len(e.Shape) > 1 {
 		return &npy.Array{Header: e.Header}, nil
 	}
@@ -267,7 +268,13 @@ func (as arrays) labels(t *Table, s *npy.Array, o Options, note func(string)) (e
 			}
 		}
 		if y == nil {
+			if err := as.otherRows(t.N, "label", "labels"); err != nil {
+				return err
+			}
 			y = as.only(func(a *npy.Array) bool { return a.IsInt() && len(a.Shape) == 1 && a.Rows() == t.N })
+			if y != nil {
+				note("labels from " + y.Name)
+			}
 		}
 	}
 	if y == nil {
@@ -276,6 +283,16 @@ func (as arrays) labels(t *Table, s *npy.Array, o Options, note func(string)) (e
 	t.Source += "; labels " + y.Name
 	t.Label, err = labelsOf(y, t.N, t.K, o.Classes, note)
 	return err
+}
+
+// otherRows is the error of an array by one of the names that has one value for each row of other scores.
+func (as arrays) otherRows(n int, names ...string) error {
+	for _, name := range names {
+		if a := as.folded(name); a != nil && len(a.Shape) == 1 && a.Rows() != n {
+			return fmt.Errorf("array %s: %d values, and %d rows of scores", a, a.Rows(), n)
+		}
+	}
+	return nil
 }
 
 // labelsOf reads labels of any type: one a row, alone in a row, or one of K that is 1.
@@ -324,6 +341,9 @@ func (as arrays) columns(t *Table, s *npy.Array, o Options) error {
 	if err := as.findTimes(t, o); err != nil {
 		return err
 	}
+	if err := as.weights(t); err != nil {
+		return err
+	}
 	for _, a := range as {
 		if a == s || a.Rows() != t.N || len(a.Shape) > 2 || len(a.Shape) == 2 && a.Name != "features" {
 			continue
@@ -331,8 +351,7 @@ func (as arrays) columns(t *Table, s *npy.Array, o Options) error {
 		switch {
 		case a.Name == "features" && a.IsFloat() && len(a.Shape) == 2:
 			t.D, t.Features = a.Shape[1], a.Float32s()
-		case slices.Contains(weightNames, a.Name) && a.IsFloat() && t.Weight == nil:
-			t.Weight = a.Float32s()
+		case slices.Contains(weightNames, fold(a.Name)): // weights
 		case a.Name == "served" && a.IsFloat():
 			t.Served = a.Float32s()
 		case a.Name == "id" && (a.IsInt() || a.IsText()):
@@ -347,6 +366,28 @@ func (as arrays) columns(t *Table, s *npy.Array, o Options) error {
 	text := t.Slices
 	t.Slices = nil
 	t.setText(text)
+	return nil
+}
+
+// weights reads the array of the rows' weights. A matrix by that name is one of a model.
+func (as arrays) weights(t *Table) error {
+	if err := as.otherRows(t.N, weightNames...); err != nil {
+		return err
+	}
+	for _, name := range weightNames {
+		a := as.folded(name)
+		if a == nil || len(a.Shape) != 1 && (len(a.Shape) != 2 || a.Rows() != t.N || a.Shape[1] != 1) {
+			continue
+		}
+		if !a.IsFloat() && !a.IsInt() {
+			return fmt.Errorf("array %s holds no weights: want numbers", a)
+		}
+		t.Weight = make([]float32, t.N)
+		for i := range t.Weight {
+			t.Weight[i] = float32(a.Number(i))
+		}
+		return nil
+	}
 	return nil
 }
 

@@ -66,6 +66,8 @@ func TestOddFiles(t *testing.T) {
 		"scores by class":    byClass(named, `{"cat":`, `,"dog":`, `,"owl":`, "}"),
 		"Hugging Face's pipelines": byClass(named, `[{"label":"cat","score":`, `},{"label":"dog","score":`,
 			`},{"label":"owl","score":`, "}]"),
+		"columns and names of classes": `{"classes":["cat","dog","owl"],"probs":[[0.5,0.25,0.25],` +
+			`[0.125,0.75,0.125],[0.25,0.25,0.5],[0.75,0.125,0.125]],"y":[0,1,2,1]}`,
 		"columns": `{"predictions":[[0.5,0.25,0.25],[0.125,0.75,0.125],[0.25,0.25,0.5],` +
 			`[0.75,0.125,0.125]],"y":[0,1,2,1]}`,
 		"dataframe_records":      `{"dataframe_records":[` + strings.Join(lines, ",") + `]}`,
@@ -90,6 +92,8 @@ func TestOddFiles(t *testing.T) {
 const oddSplit = `{"columns":["probs_0","probs_1","probs_2","label"],"index":[0,1,2,3],` +
 	`"data":[[0.5,0.25,0.25,0],[0.125,0.75,0.125,1],[0.25,0.25,0.5,2],[0.75,0.125,0.125,1]]}`
 
+var oddArray = "[" + strings.ReplaceAll(strings.TrimSpace(oddJSON), "\n", ",") + "]"
+
 // TestOddFilesAreRefusedInWords: what cannot be read says what to do.
 func TestOddFilesAreRefusedInWords(t *testing.T) {
 	swap := strings.NewReplacer
@@ -105,6 +109,13 @@ func TestOddFilesAreRefusedInWords(t *testing.T) {
 		{swap("0.75", "-Infinity").Replace(oddJSON), "JSON has neither NaN nor Infinity"},
 		{`{"probs_0":{"0":0.5,"1":0.25},"label":{"0":1,"1":0}}`, `orient="records"`},
 		{`{"0":{"prob":0.5,"label":1},"1":{"prob":1,"label":1}}`, `orient="records"`},
+		{oddArray[:len(oddArray)-1], "JSON, after row 4: the array of rows has no end"},
+		{oddArray + oddArray, "JSON, after row 4: more follows the array of rows"},
+		{oddArray + `{"probs":[0.1`, "JSON, after row 4: "},
+		{damaged(zipped(t, oddArray)), "gzip: invalid checksum"},
+		{`{"prob":[0.9,0.2,0.4],"label":[1,0,1],"weight":[1,100]}`, "column weight has 2 values, other columns have 3"},
+		{`{"probs":[[0.5,0.5],[1,0]],"features":[[1],[2],[3]]}`, "column features has 3 values, other columns have 2"},
+		{swap("a,1", "a,2026-03-01 12:00:00 EST").Replace(oddCSV), "EST is the name of several zones"},
 		{`{"out":[{"a":[1]}],"label":1}`, "out: neither numbers nor lists of numbers; write a list of numbers a row"},
 		{"\xff\xfei\x00d\x00", "text in UTF-16; save it as UTF-8"},
 		{"\x80\x04\x95", "a Python pickle, which is a program; save arrays with numpy.savez"},
@@ -156,6 +167,13 @@ func zipped(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// damaged has another checksum.
+func damaged(zip string) string {
+	b := []byte(zip)
+	b[len(b)-6] ^= 1
+	return string(b)
 }
 
 func writeOdd(t *testing.T, text string) string {

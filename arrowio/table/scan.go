@@ -262,7 +262,7 @@ func (t *Table) featureCells(name string, feature bool) csvColumn {
 	case name == "label":
 		return intColumn(&t.Label)
 	case name == "ts":
-		return nanoColumn(&t.TS)
+		return timesColumn(&t.TS)
 	case name == "weight":
 		return floatOr(&t.Weight, 1)
 	}

@@ -237,6 +237,20 @@ func TestScanFeatures(t *testing.T) {
 	}
 }
 
+// TestScanFeaturesTimes: numbers of a CSV file have one unit, fractions or not.
+func TestScanFeaturesTimes(t *testing.T) {
+	const head = "features_0,label,ts\n"
+	s, err := scanBytes(t, "f", []byte(head+"1,0,1700000001.0\n2,1,1700000001.5\n3,0,1700000002\n"))
+	if want := []arrowio.Time{1_700_000_001e9, 1_700_000_001_500_000_000, 1_700_000_002e9}; err != nil ||
+		!slices.Equal(s.ts, want) {
+		t.Errorf("times %v, %v; want %v", s, err, want)
+	}
+	_, err = scanBytes(t, "f", []byte(head+"1,0,1700000001\n2,1,1700000001500\n"))
+	if err == nil || !strings.Contains(err.Error(), "line 3, column ts: 1700000001500 is a time in another unit") {
+		t.Errorf("two units: %v", err)
+	}
+}
+
 // TestScanFeaturesNull reads Parquet files of pyarrow whose first features are null, as fixed-size lists and as lists:
 //
 //	features = pa.array([None, [1, 2], [3, 4], None, [5, 6], [7, 8]], TYPE)

@@ -248,6 +248,96 @@ func TestNPZ(t *testing.T) {
 	}
 }
 
+// TestNPZLeavesNothingOut: weights of any numbers count, and an array that does not fit is an error.
+func TestNPZLeavesNothingOut(t *testing.T) {
+	probs := npyBytes("<f4", "3, 2", record.Bytes([]float32{.25, .75, 1, 0, .5, .5}))
+	y := func(name string, labels ...int64) map[string]string {
+		return map[string]string{"probs": probs, name: npyBytes("<i8", fmt.Sprintf("%d,", len(labels)),
+			record.Bytes(labels))}
+	}
+	with := func(name, array string) map[string]string {
+		arrays := y("label", 1, 0, 1)
+		arrays[name] = array
+		return arrays
+	}
+	for name, arrays := range map[string]map[string]string{
+		"whole numbers": with("weight", npyBytes("<i4", "3,", record.Bytes([]int32{1, 2, 3}))),
+		"a column":      with("sample_weight", npyBytes("<f8", "3, 1", record.Bytes([]float64{1, 2, 3}))),
+		"another case":  with("Weight", npyBytes("<f4", "3,", record.Bytes([]float32{1, 2, 3}))),
+	} {
+		got, err := Open(writeNPZ(t, arrays), Options{Probs: "probs"})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		equal(t, name, got.Weight, []float32{1, 2, 3})
+	}
+	for want, arrays := range map[string]map[string]string{
+		"array weight int32[2]: 2 values, and 3 rows of scores": with("weight",
+			npyBytes("<i4", "2,", record.Bytes([]int32{1, 2}))),
+		"array weight U1[3] holds no weights: want numbers": with("weight",
+			npyBytes("<U1", "3,", record.Bytes([]uint32{'a', 'b', 'c'}))),
+		"array labels int64[2]: 2 values, and 3 rows of scores": y("labels", 1, 0),
+	} {
+		arrays["fold"] = npyBytes("<i8", "3,", record.Bytes([]int64{0, 1, 1}))
+		if _, err := Open(writeNPZ(t, arrays), Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	matrix := with("weight", npyBytes("<f4", "2, 2", record.Bytes([]float32{1, 2, 3, 4})))
+	if got, err := Open(writeNPZ(t, matrix), Options{Probs: "probs"}); err != nil || got.Weight != nil {
+		t.Errorf("weights of a model: %v, %v", got, err)
+	}
+	said := ""
+	got, err := Open(writeNPZ(t, y("fold", 0, 1, 1)), Options{Note: func(s string) { said += s }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "labels", got.Label, []int32{0, 1, 1})
+	if !strings.HasSuffix(said, "labels from fold") {
+		t.Errorf("said %q", said)
+	}
+}
+
+// TestClassesByNamesOfNothing: text that stands for no value is a class where a class has the name.
+func TestClassesByNamesOfNothing(t *testing.T) {
+	const csv = "probs_0,probs_1,label\n0.9,0.1,none\n0.2,0.8,spam\n0.3,0.7,\n0.3,0.7,nan\n"
+	path := writeOdd(t, csv)
+	got, err := Open(path, Options{Classes: []string{"none", "spam"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "classes by flag", got.Label, []int32{0, 1, -1, -1})
+	got, err = Open(writeOdd(t, strings.NewReplacer("probs_0", "proba_none", "probs_1", "proba_spam").Replace(csv)),
+		Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "classes by columns", got.Label, []int32{0, 1, -1, -1})
+	got, err = Open(writeOdd(t, strings.NewReplacer("spam", "1").Replace(csv)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "numbers", got.Label, []int32{-1, 1, -1, -1})
+}
+
+// TestTwoStreamsInAFile: the rows of the second are not left out.
+func TestTwoStreamsInAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.arrows")
+	if err := Write(path, testTable(false)); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(b, b...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), "more follows the end") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestCSV(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.csv")
 	open := func(text string) (*Table, error) {

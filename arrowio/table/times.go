@@ -19,8 +19,11 @@ type moments struct {
 
 // Layouts of pandas, polars and databases; without a zone it is UTC.
 var timeLayouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999",
-	"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999 MST", "2006-01-02 15:04", "2006-01-02",
+	"2006-01-02T15:04:05.999999999", zoneLayout, "2006-01-02 15:04", "2006-01-02",
 	"2006-01-02 15:04:05.999999999 -0700", "2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999Z0700"}
+
+// zoneLayout is for the name of a zone. The names say an offset for UTC only.
+const zoneLayout = "2006-01-02 15:04:05.999999999 MST"
 
 func (m *moments) nanoseconds(t int64) { m.ns = append(m.ns, t) }
 
@@ -42,7 +45,10 @@ func (m *moments) text(s string) error {
 		return m.fraction(x)
 	}
 	for _, layout := range timeLayouts {
-		if at, err := time.Parse(layout, s); err == nil {
+		if at, err := time.ParseInLocation(layout, s, time.UTC); err == nil {
+			if zone, _ := at.Zone(); layout == zoneLayout && zone != "UTC" && zone != "GMT" {
+				return fmt.Errorf("%s: %s is the name of several zones: write an offset, such as -05:00", s, zone)
+			}
 			if year := at.Year(); year < 1678 || year > 2261 {
 				return fmt.Errorf("%s is outside the years 1678 to 2261", s)
 			}
