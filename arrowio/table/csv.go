@@ -464,8 +464,9 @@ func timesColumn(out *[]arrowio.Time) csvColumn {
 				unit = u
 			}
 			if u != unit {
-				return fmt.Errorf("%s is a time in another unit than the first one, of %v: allowed are seconds, "+
-					"milliseconds, microseconds or nanoseconds since 1970, the same in all rows", s, time.Duration(unit))
+				return fmt.Errorf("%s is a time in another unit than the first one, %v: allowed are seconds, "+
+					"milliseconds, microseconds or nanoseconds since 1970, one of them in all rows",
+					s, time.Duration(unit))
 			}
 		}
 		*out = append(*out, m.finish()...)

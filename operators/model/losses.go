@@ -225,7 +225,7 @@ func Moved(next int64, l *record.Loss) map[string]pipeline.Edit {
 }
 
 func modelSection(t *Task) pipeline.Section {
-	return pipeline.Section{Name: "model", Version: 11, State: taskState{t}}
+	return pipeline.Section{Name: "model", Version: 12, State: taskState{t}}
 }
 
 func lossesSection(t *Task) pipeline.Section {

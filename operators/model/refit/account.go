@@ -12,14 +12,15 @@ import (
 // account counts what the sampled rows of a version lost by being calibrated: the sum of NLL(as served) - NLL(raw
 // scores), in nats, each in [-B, B]. It is negative where calibration helps, so what helped for long is not given up
 // for a bad hour. When more than accountLimit nats are lost, the identity takes force and a new sum begins: the j-th
-// return. After it nothing else takes force for h·2^j sampled rows, h = fresh_rows. So among any N sampled rows, on any
-// stream, what is served loses at most
+// return. After it nothing else takes force for h·2^j sampled rows predicted since, h = fresh_rows. So among any N
+// sampled rows, on any stream, what is served loses at most
 //
 //	log2(2 + N/h)·(c + n·B)
 //
 // nats more than the raw scores, with c = accountLimit and n sampled rows in flight (docs/math.md, The gate of a
 // refit). Rows beyond a pane's sample (sample.rows_per_cell) are not counted. Orders of people are not held back, and
-// what a pin keeps in force is not counted. The returns of a version are never forgotten.
+// what a pin keeps in force is not counted. The returns of a version are never forgotten. The corrections of the top
+// confidence have an account of their own, of what they lose to the calibrators below them.
 type account struct {
 	lost    float64 // nats, of rows predicted since the last return
 	since   int64   // event time of the last return
@@ -37,6 +38,20 @@ const mostReturns = 40
 // resting reports whether nothing may take force but the identity.
 func (a *account) resting() bool { return a.rest > 0 }
 
+// pass counts a labelled row towards the end of a rest, unless it was predicted before that began: what it says is of
+// what was served then.
+func (a *account) pass(ts int64) {
+	if a.rest > 0 && ts >= a.since {
+		a.rest--
+	}
+}
+
+// begin begins a new sum with a rest.
+func (a *account) begin(now int64, cfg *Config) {
+	*a = account{since: now, returns: min(a.returns+1, mostReturns)}
+	a.rest = int64(max(cfg.FreshRows, leastTracked)) << a.returns
+}
+
 // holds says why a calibrator that is proved better may not take force; "" = it may.
 func (a *account) holds() string {
 	if !a.resting() {
@@ -52,7 +67,9 @@ func stepAccount(s *State, in *stage.Pane) (returned bool, err error) {
 	if cfg.RollbackPanes <= 0 || s.pin != nil {
 		return false, nil
 	}
-	a.rest = max(0, a.rest-int64(len(in.Rows)))
+	for i := range in.Rows {
+		a.pass(in.Rows[i].TS)
+	}
 	x, err := lostBy(&s.publisher, in.Rows)
 	if err != nil {
 		return false, err
@@ -90,12 +107,18 @@ func lostBy(p *publisher, rows []acc.SampleRow) (x losses, err error) {
 		w := float64(row.W)
 		x.rows, x.w = x.rows+1, x.w+w
 		x.inForce, x.identity = x.inForce+w*served.NLL, x.identity+w*raw.NLL
-		if p.unit > 0 {
-			w /= p.unit
-		}
-		x.lost += min(w, 1) * (served.NLL - raw.NLL)
+		x.lost += p.counts(row.W) * (served.NLL - raw.NLL)
 	}
 	return x, nil
+}
+
+// counts is a weight in units of the largest at the latest publication, at most 1.
+func (p *publisher) counts(weight float32) float64 {
+	w := float64(weight)
+	if p.unit > 0 {
+		w /= p.unit
+	}
+	return min(w, 1)
 }
 
 // giveBack begins a new sum, and puts the identity into force if something else is.
@@ -103,8 +126,7 @@ func lostBy(p *publisher, rows []acc.SampleRow) (x losses, err error) {
 func giveBack(s *State, in *stage.Pane, x *losses) (returned bool, err error) {
 	a := &s.account
 	lost := a.lost
-	*a = account{since: in.End, returns: min(a.returns+1, mostReturns)}
-	a.rest = int64(max(s.stage.cfg.FreshRows, leastTracked)) << a.returns
+	a.begin(in.End, &s.stage.cfg)
 	why := fmt.Sprintf("the log loss of the calibrated scores, summed over rows, is %.1f above that of the raw scores",
 		lost)
 	if s.run.busy() {

@@ -49,7 +49,7 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 	if s.quick != nil {
 		dst = s.quick.append(dst)
 	}
-	dst = append(dst, binenc.Flags(s.top != nil))
+	dst = append(s.topAccount.append(s.tops.append(dst)), binenc.Flags(s.top != nil))
 	if s.top != nil {
 		var err error
 		if dst, err = s.top.append(dst); err != nil {
@@ -99,6 +99,10 @@ func (s *State) Restore(in *binenc.Reader) error {
 		s.quick = newQuick()
 		s.quick.restore(in)
 	}
+	if err := s.tops.restore(in); err != nil {
+		return err
+	}
+	s.topAccount.restore(in)
 	if in.Byte() == 1 {
 		s.top = &following{}
 		if err := s.top.restore(in); err != nil {

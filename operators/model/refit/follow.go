@@ -3,6 +3,7 @@ package refit
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -12,9 +13,10 @@ import (
 )
 
 // Between two refits the top confidence may follow the outcomes: online Platt scaling with a memory, on top of the
-// calibrator in force. It is the quick and small part of calibration. It needs no proof, unlike a calibrator, because
-// it cannot do much: it keeps every row's class, it begins anew with every calibrator, and its loss is that of an
-// online Newton step. The tests of a refit and the alarms look at the calibrators below it, and know nothing of it.
+// calibrator in force. It is the quick and small part of calibration. It needs no proof, unlike a calibrator: it keeps
+// every row's class, it begins anew with every calibrator, and an account bounds what it loses to that. Without one, a
+// stream that turns as fast as corrections come would be followed to the wrong side for ever. The tests of a refit and
+// the alarms look at the calibrators below it, and know nothing of it.
 
 const (
 	// followGamma and followMemory are those of calibrator.OnlineSettings. With smaller ones calibrated streams lose
@@ -58,19 +60,49 @@ func followable(f *stage.InForce) bool {
 	return true
 }
 
-// topOf is the correction of rows that f calibrates.
-func topOf(s *State, f *stage.InForce) calibrator.TopCorrection {
-	if s.top == nil || f != s.version.Newest() || s.top.base != s.version.InForceRevision() {
-		return calibrator.TopCorrection{Slope: 1}
-	}
-	return s.top.served
+// tops are the corrections that were served, in their order.
+type tops []servedTop
+
+// servedTop is a correction from an event time on, of rows that a revision calibrates.
+type servedTop struct {
+	from int64
+	base int
+	top  calibrator.TopCorrection
 }
 
-// topRow is a sampled row as the calibrator of its time scores it.
+// keptTops bounds the corrections that late rows are scored by.
+const keptTops = 1024
+
+// at is the correction of a row that f calibrates.
+func (t tops) at(ts int64, f *stage.InForce) calibrator.TopCorrection {
+	base := 0
+	if f != nil {
+		base = f.Revision
+	}
+	for _, x := range slices.Backward(t) {
+		if x.from <= ts && x.base == base {
+			return x.top
+		}
+	}
+	return calibrator.TopCorrection{Slope: 1}
+}
+
+// forgetBefore drops the corrections that no row needs any more. All rows before ts have come.
+func (t *tops) forgetBefore(ts int64) {
+	n := max(0, len(*t)-keptTops)
+	for n+1 < len(*t) && (*t)[n+1].from <= ts {
+		n++
+	}
+	*t = slices.Delete(*t, 0, n)
+}
+
+// topRow is a sampled row as the calibrator of its time scores it, and as the correction of its time told it.
 type topRow struct {
-	conf float64
-	hit  bool
-	by   *stage.InForce
+	conf, told float64
+	hit        bool
+	by         *stage.InForce
+	ts         int64
+	lost       float64 // NLL as told less that by the calibrator alone, by weight
 }
 
 // topRows scores the rows of a pane, where the top confidence follows them.
@@ -78,7 +110,7 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 	if !s.stage.cfg.Follow || len(in.Rows) == 0 {
 		return nil, nil
 	}
-	out, sc := make([]topRow, len(in.Rows)), stage.NewScorer(s.version.K)
+	out, sc, bound := make([]topRow, len(in.Rows)), stage.NewScorer(s.version.K), nllBound(s.version.K)
 	for i := range in.Rows {
 		row := &in.Rows[i]
 		var cal calibrator.Calibrator
@@ -90,9 +122,31 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[i] = topRow{min(r.Confidence, 1), r.Hit, f} // a rounded sum may be slightly above 1
+		x := topRow{conf: min(r.Confidence, 1), hit: r.Hit, by: f, ts: row.TS} // a rounded sum may be slightly above 1
+		x.told = s.tops.at(row.TS, f).Map(x.conf)
+		before, after := x.conf, x.told
+		if !x.hit { // the other classes share the rest as before
+			before, after = 1-before, 1-after
+		}
+		x.lost = s.counts(row.W) * (min(bound, r.NLL+logProb(before)-logProb(after)) - min(bound, r.NLL))
+		out[i] = x
 	}
 	return out, nil
+}
+
+// countTop keeps the account of the corrections: what rows lost by them. Where that is too much, they end and rest.
+func countTop(s *State, in *stage.Pane, rows []topRow) {
+	a := &s.topAccount
+	for i := range rows {
+		r := &rows[i]
+		a.pass(r.ts)
+		if r.ts >= a.since {
+			a.lost += r.lost
+		}
+	}
+	if a.lost > accountLimit {
+		a.begin(in.End, &s.stage.cfg)
+	}
 }
 
 // learnTop learns from the rows that the calibrator in force has served. Those of earlier calibrators are left out: the
@@ -125,7 +179,7 @@ func learnTop(s *State, rows []topRow) error {
 func serveTop(s *State, in *stage.Pane) (err error) {
 	base, t := s.version.InForceRevision(), s.top
 	switch {
-	case !s.stage.cfg.Follow || s.pin != nil || !followable(s.version.Newest()):
+	case !s.stage.cfg.Follow || s.pin != nil || s.topAccount.resting() || !followable(s.version.Newest()):
 		return endTop(s, in.End)
 	case t == nil || t.base != base:
 		s.top, err = newFollowing(base)
@@ -134,6 +188,7 @@ func serveTop(s *State, in *stage.Pane) (err error) {
 		return nil
 	}
 	t.served, t.moved = t.now(), 0
+	s.tops.forgetBefore(in.End - s.stage.env.FinalAfter)
 	return s.emitTop(t.served, int64(t.platt.Rows()), in.End)
 }
 
@@ -148,6 +203,7 @@ func endTop(s *State, now int64) error {
 
 func (p *publisher) emitTop(top calibrator.TopCorrection, rows, now int64) error {
 	v := p.version
+	p.tops = append(p.tops, servedTop{now, v.InForceRevision(), top})
 	m, err := pipeline.NewMessage(pipeline.StreamTops, v.Model+"/"+v.Name+"/"+record.StageTop, now,
 		&record.TopCorrection{Schema: 1, Model: v.Model, Version: v.Name, Revision: v.InForceRevision(),
 			Stage: record.StageTop, DecidedAt: record.At(now), EffectiveFrom: record.At(now), Rows: rows,
@@ -158,6 +214,30 @@ func (p *publisher) emitTop(top calibrator.TopCorrection, rows, now int64) error
 	p.whole().Chain(m)
 	p.stage.env.Emit(nil, m)
 	return nil
+}
+
+func (t tops) append(dst []byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(t)))
+	for _, x := range t {
+		dst = binenc.AppendUvarint(binenc.AppendVarint(dst, x.from), uint64(x.base))
+		dst = appendFloats(dst, x.top.Slope, x.top.Intercept)
+	}
+	return dst
+}
+
+func (t *tops) restore(r *binenc.Reader) error {
+	for range r.Count(18, 2*keptTops) {
+		x := servedTop{from: r.Varint(), base: int(r.Int("revision", 0, 1<<40))}
+		readFloats(r, &x.top.Slope, &x.top.Intercept)
+		if r.Err() != nil {
+			return r.Err()
+		}
+		if err := x.top.Check(); err != nil {
+			return err
+		}
+		*t = append(*t, x)
+	}
+	return r.Err()
 }
 
 func (f *following) append(dst []byte) ([]byte, error) {

@@ -179,3 +179,66 @@ func TestFollowBeginsAnew(t *testing.T) {
 		t.Errorf("class weights were corrected: %+v", c)
 	}
 }
+
+// TestFollowedToTheWrongSide: a difficulty that turns as fast as corrections come is followed in antiphase. The account
+// ends that, for longer each time, and online says what was served, with labels late or not.
+func TestFollowedToTheWrongSide(t *testing.T) {
+	const panes, rows, conf = 80, 500, .8
+	lost := func(t *testing.T, late int64, counted bool) (sum float64, ends int) {
+		cfg := followConfig()
+		cfg.FreshRows = 1000
+		f, r := newFixture(t, cfg, 2), rand.New(rand.NewPCG(5, 5))
+		f.stage.env.FinalAfter = 10 * paneLength
+		var served []record.TopCorrection
+		var all, loss float64
+		sent := map[int64][]acc.SampleRow{}
+		for at := range int64(panes) {
+			sent[at] = twoClasses(r, at, rows, conf, conf+.15*float64(1-2*(at/(late+1)%2)))
+			for i := range sent[at] {
+				sent[at][i].LabelTS += late * paneLength
+			}
+			for i := range sent[at-late] {
+				row := &sent[at-late][i]
+				top := calibrator.TopCorrection{Slope: 1}
+				for _, c := range served {
+					if c.EffectiveFrom.UnixNano() <= row.TS {
+						top = correctionOf(c)
+					}
+				}
+				told, hit := top.Map(float64(float32(conf))), row.Y == 0
+				before := conf
+				if !hit {
+					told, before = 1-told, 1-conf
+				}
+				all, loss, sum = all+1, loss-math.Log(told), sum+math.Log(before)-math.Log(told)
+			}
+			f.pane(at, sent[at-late])
+			if !counted {
+				f.topAccount = account{}
+			}
+			state, err := f.Append(nil)
+			f.must(err)
+			f.State = f.stage.NewState(f.version)
+			in := binenc.NewReader(state)
+			f.must(f.Restore(&in))
+			served = append(served, f.followed()...)
+		}
+		if got := f.Online(); got == nil || math.Abs(got.LogLoss-loss/all) > 1e-6 || float64(got.Rows) != all {
+			t.Errorf("online is %+v, want log loss %v of %v rows as served", got, loss/all, all)
+		}
+		for _, c := range served {
+			if correctionOf(c).None() {
+				ends++
+			}
+		}
+		return sum, ends
+	}
+	for _, late := range []int64{0, 2} {
+		free, _ := lost(t, late, false)
+		bound, ends := lost(t, late, true)
+		if free < 500 || bound > free/2 || ends < 2 || ends > 6 {
+			t.Errorf("labels %d panes late: %.0f nats lost where nothing counts, %.0f else, ended %d times", late, free,
+				bound, ends)
+		}
+	}
+}

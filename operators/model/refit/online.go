@@ -50,7 +50,7 @@ func (s *State) stepOnline(rows []topRow) error {
 		s.online = &online{}
 	}
 	for i := range rows {
-		s.online.take(rows[i].conf, rows[i].hit, topOf(s, rows[i].by))
+		s.online.take(rows[i].conf, rows[i].told, rows[i].hit)
 	}
 	if s.whole().IsNew() {
 		s.packedOnline, s.online = onlines.Pack(s.online.append(nil)), nil
@@ -77,9 +77,8 @@ func onlineNow(s *State) (*online, error) {
 	return o, o.restore(&r)
 }
 
-// take counts a row and the forecast that top makes of it.
-func (o *online) take(conf float64, hit bool, top calibrator.TopCorrection) {
-	told := top.Map(conf)
+// take counts a row of a top confidence, and what was told of it.
+func (o *online) take(conf, told float64, hit bool) {
 	b := &o.bins[metric.BinIndex(told, eceBins)]
 	c := min(max(conf, onlineClip), 1-onlineClip)
 	l := math.Log(c / (1 - c))

@@ -65,8 +65,8 @@ func TestOnlineRegretOnRealDrift(t *testing.T) {
 			}
 			calibrator.Identity{}.Apply(q, row)
 			conf, hits = append(conf, q[top]), append(hits, int32(top) == labels[n])
-			o.take(q[top], int32(top) == labels[n],
-				calibrator.TopCorrection{Slope: p.Slope(), Intercept: p.Intercept()})
+			told := calibrator.TopCorrection{Slope: p.Slope(), Intercept: p.Intercept()}.Map(q[top])
+			o.take(q[top], told, int32(top) == labels[n])
 			if err := p.Update(q[top], int32(top) == labels[n]); err != nil {
 				t.Fatal(err)
 			}

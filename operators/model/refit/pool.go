@@ -63,11 +63,7 @@ type fitResult struct {
 func newJob(methods []string, rows []acc.SampleRow, k int, seed uint64, most int) *job {
 	j := &job{methods: methods, k: k, most: most, options: calibrator.Options{Seed: seed}, rows: rows,
 		done: make(chan struct{})}
-	for i := range rows {
-		j.z = append(j.z, rows[i].Z...)
-		j.y = append(j.y, rows[i].Y)
-		j.w = append(j.w, float64(rows[i].W))
-	}
+	j.z, j.y, j.w = fitOn(rows, k)
 	return j
 }
 

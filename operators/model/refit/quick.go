@@ -372,11 +372,53 @@ func temperatureOf(rows []acc.SampleRow, k int) (calibrator.Temperature, error) 
 }
 
 func dataOf(rows []acc.SampleRow, k int) calibrator.Data[float32] {
-	z, y, w := make([]float32, 0, len(rows)*k), make([]int32, 0, len(rows)), make([]float64, 0, len(rows))
+	z, y, w := fitOn(rows, k)
+	return calibrator.NewData(z, k, y, w)
+}
+
+// fitOn is what calibrators are fitted to: the scores, labels and weights of rows. Where the model is right about every
+// row, the likelihood only grows as confidences go to 1, and the next mistake would be served as impossible. Then
+// there is one row more, a mistake: the row of median margin, labelled with the class next to its top one.
+func fitOn(rows []acc.SampleRow, k int) (z []float32, y []int32, w []float64) {
+	z, y, w = make([]float32, 0, (len(rows)+1)*k), make([]int32, 0, len(rows)+1), make([]float64, 0, len(rows)+1)
+	margins, right := make([]rowMargin, len(rows)), len(rows) > 0
 	for i := range rows {
 		z, y, w = append(z, rows[i].Z...), append(y, rows[i].Y), append(w, float64(rows[i].W))
+		margins[i] = marginOf(&rows[i])
+		right = right && margins[i].top == rows[i].Y
 	}
-	return calibrator.NewData(z, k, y, w)
+	if right {
+		slices.SortFunc(margins, func(a, b rowMargin) int {
+			return cmp.Or(cmp.Compare(a.margin, b.margin), stage.CompareRows(*a.row, *b.row))
+		})
+		m := &margins[len(margins)/2]
+		z, y, w = append(z, m.row.Z...), append(y, m.next), append(w, float64(m.row.W))
+	}
+	return z, y, w
+}
+
+// rowMargin is the top class of a row, the one next to it, and how far that is below.
+type rowMargin struct {
+	row       *acc.SampleRow
+	top, next int32
+	margin    float32
+}
+
+func marginOf(row *acc.SampleRow) rowMargin {
+	m := rowMargin{row: row, next: 1}
+	if row.Z[1] > row.Z[0] {
+		m.top, m.next = 1, 0
+	}
+	for j := int32(2); int(j) < len(row.Z); j++ {
+		switch z := row.Z[j]; {
+		case z > row.Z[m.top]:
+			m.top, m.next = j, m.top
+		case z > row.Z[m.next]:
+			m.next = j
+		}
+	}
+	m.margin = row.Z[m.top] - row.Z[m.next]
+	return m
 }
 
 // answer publishes the first of the trackers' temperatures that keeps the bounds of the configuration on the rows since

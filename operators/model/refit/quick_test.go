@@ -302,3 +302,39 @@ func TestRefusedAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestFitsOfRowsThatAreAllRight: where the model makes no mistake, one is fitted as well, so that the next is not
+// served as impossible; where it makes one, the rows alone are fitted.
+func TestFitsOfRowsThatAreAllRight(t *testing.T) {
+	t.Parallel()
+	const n, k = 300, 3
+	rows := make([]acc.SampleRow, n)
+	for i := range rows {
+		rows[i] = acc.SampleRow{ID: [16]byte{byte(i), byte(i >> 8)}, TS: int64(i), W: 2, Y: int32(i % k),
+			Z: make([]float32, k)}
+		rows[i].Z[i%k] = 3 + float32(i%7)/10
+	}
+	served := func(method string) float64 {
+		z, y, w := fitOn(rows, k)
+		cal, _, err := calibrator.Fit(method, calibrator.NewData(z, k, y, w), calibrator.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, z64 := make([]float64, k), []float64{3.3, 0, 0}
+		cal.Apply(p, z64)
+		return p[0]
+	}
+	for _, method := range []string{"temperature", "beta", "isotonic", "vector"} {
+		if p := served(method); !(p > .97 && p < .9999) {
+			t.Errorf("%s: of %d rows that are all right it makes %v", method, n, p)
+		}
+	}
+	if z, y, w := fitOn(rows, k); len(z) != (n+1)*k || len(y) != n+1 || len(w) != n+1 || w[n] != 2 ||
+		z[n*k+int(y[n])] != 0 {
+		t.Errorf("%d labels, the last %d of %v with weight %v", len(y), y[n], z[n*k:], w[n])
+	}
+	rows[7].Y = (rows[7].Y + 1) % k
+	if _, y, _ := fitOn(rows, k); len(y) != n {
+		t.Errorf("with a mistake there are %d rows", len(y))
+	}
+}

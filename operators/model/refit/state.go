@@ -23,6 +23,8 @@ type State struct {
 	quick   *quick     // the first answer; nil = no rows yet
 	online  *online
 	top     *following
+	// topAccount counts what the corrections lost to the calibrators below them.
+	topAccount account
 	// packedOnline is the online scaling while the version is new; online is nil then.
 	packedOnline []byte
 }
@@ -37,6 +39,7 @@ type publisher struct {
 	pin      *pin                             // while set, only a person changes the calibrator in force
 	monitor  *monitor                         // of the calibrator in force
 	account  account                          // what was lost to the raw scores
+	tops     tops                             // corrections of the top confidence
 	losses   map[*stage.InForce]*sampleLosses // losses of the sample by calibrator; nil key = the identity; not saved
 }
 
@@ -79,7 +82,7 @@ func (s *State) Online() *record.Online {
 	if err != nil {
 		panic("refit: " + err.Error()) // what this process has packed itself
 	}
-	return o.shown(topOf(s, s.version.Newest()))
+	return o.shown(s.tops.at(math.MaxInt64, s.version.Newest()))
 }
 
 // Step processes all rows of a version at the end of a label pane. It tests the calibrator in force, continues the
@@ -98,6 +101,7 @@ func (s *State) Step(in *stage.Pane) error {
 	if err := recalibrate(s, in); err != nil {
 		return err
 	}
+	countTop(s, in, rows)
 	return serveTop(s, in)
 }
 
