@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -24,6 +25,16 @@ func PaneIndex(t Time, length int64) int64 {
 		i--
 	}
 	return i
+}
+
+// CheckPaneLength refuses a state whose panes have another length than the configuration's: it would take their numbers
+// for those of others. One that has none is of length 0.
+func CheckPaneLength(of, length int64) error {
+	if of != 0 && of != length {
+		return fmt.Errorf("event_time.pane is %v, the state's panes have %v: set it back, or start from nothing with "+
+			"a new group and a new topics.panes", time.Duration(length), time.Duration(of))
+	}
+	return nil
 }
 
 // Format renders an event time as RFC 3339 in UTC, with as many decimals as it needs.

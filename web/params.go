@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // maxLimit is the largest value of the parameter limit.
@@ -109,5 +111,5 @@ func (p *params) time(name string) (t int64, ok bool) {
 		p.fail("%s %q: must be an RFC 3339 time such as 2024-03-05T12:00:00Z", name, p.q.Get(name))
 		return 0, false
 	}
-	return v.UnixNano(), true
+	return record.Nearest(v), true
 }

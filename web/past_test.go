@@ -43,6 +43,8 @@ func TestHistoryOfAModel(t *testing.T) {
 			"&until=1970-01-01T00:00:02Z&limit=7&cursor=1.2.a&detail=none", nil, 200, "entries",
 			"a/b|1|alert+calibrator|1000000000|2000000000|7|1.2.a|false"},
 		{"HEAD", "m/history", nil, 200, "", "m|||-|-|100||true"},
+		{"GET", "m/history?since=0001-01-01T00:00:00Z&until=9999-12-31T00:00:00Z", nil, 200, "entries",
+			"m|||-9223372036854775808|9223372036854775807|100||true"},
 		{"GET", "m/history?kind=none", nil, 400, `kind \"none\": must be some of calibrator, alert`, ""},
 		{"GET", "m/history?limit=0", nil, 400, "from 1 to 10000", ""},
 		{"GET", "m/history?since=noon", nil, 400, "since", ""},

@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/printable"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 
@@ -110,7 +111,7 @@ func flagTime(flag, text string) (*int64, error) {
 	if err != nil {
 		return nil, cli.Usagef("--%s %q: must be a time such as 2026-01-31T12:00:00Z", flag, text)
 	}
-	ns := at.UnixNano()
+	ns := record.Nearest(at)
 	return &ns, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // taskState is the checkpoint section with the task's models.
@@ -18,7 +19,7 @@ type taskState struct{ t *Task }
 // AppendState implements pipeline.State.
 func (s taskState) AppendState(dst []byte) ([]byte, error) {
 	t := s.t
-	dst = binenc.AppendVarint(dst, t.next)
+	dst = binenc.AppendVarint(binenc.AppendVarint(dst, t.cfg.Pane), t.next)
 	dst = binenc.AppendUvarint(dst, uint64(len(t.shards)))
 	for _, p := range t.shards {
 		dst = p.append(dst)
@@ -45,6 +46,9 @@ type restoring struct {
 func (s taskState) RestoreState(src []byte) error {
 	t := s.t
 	r := binenc.NewReader(src)
+	if err := pipeline.CheckPaneLength(r.Varint(), t.cfg.Pane); err != nil {
+		return err
+	}
 	t.next = r.Varint()
 	for range r.Count(12, 1<<20) {
 		t.shards = append(t.shards, readProgress(&r))

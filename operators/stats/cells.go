@@ -135,13 +135,13 @@ func (s *Operator) compare(a, b cellKey) int {
 // State implements pipeline.Operator.
 func (s *Operator) State() pipeline.State { return s }
 
-// AppendState appends varint first label pane not emitted; uvarint keys, each 3 string model, version, slice,
-// uvarint K; open cells, then late cells: uvarint n, each uvarint key, varint label pane, varint prediction pane,
-// block(Set), ascending by (label pane, model, version, slice, prediction pane).
+// AppendState appends varint pane length, ns; varint first label pane not emitted; uvarint keys, each 3 string model,
+// version, slice, uvarint K; open cells, then late cells: uvarint n, each uvarint key, varint label pane, varint
+// prediction pane, block(Set), ascending by (label pane, model, version, slice, prediction pane).
 func (s *Operator) AppendState(dst []byte) ([]byte, error) {
 	dst = slices.Grow(dst, s.stateBytes)
 	start := len(dst)
-	dst = binenc.AppendVarint(dst, s.closed)
+	dst = binenc.AppendVarint(binenc.AppendVarint(dst, s.cfg.Pane), s.closed)
 	dst = s.keys.append(dst)
 	var err error
 	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {

@@ -23,6 +23,9 @@ type storedCell struct {
 // other: as many goroutines as there are processors do it.
 func (s *Operator) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
+	if err := pipeline.CheckPaneLength(r.Varint(), s.cfg.Pane); err != nil {
+		return err
+	}
 	s.closed = r.Varint()
 	s.keys.restore(&r)
 	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {

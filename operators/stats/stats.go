@@ -100,7 +100,7 @@ func New(cfg Options, h pipeline.Host) *Operator {
 
 // Stage is the operator as a shard registers it.
 func (s *Operator) Stage() pipeline.Stage {
-	return pipeline.Stage{Name: "stats", Operator: s, Version: 1, Reopen: s.reopen}
+	return pipeline.Stage{Name: "stats", Operator: s, Version: 2, Reopen: s.reopen}
 }
 
 // reopen opens label panes again that were emitted (pipeline.Stage). Their new rows are emitted in addition.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -170,6 +171,11 @@ func TestStateGoesOn(t *testing.T) {
 	}
 	if got, want := again.advance(20), r.advance(20); len(want) != 3 || !slices.Equal(got, want) {
 		t.Errorf("after a restore %q, want %q", got, want)
+	}
+	longer := stats.New(stats.Options{Pane: 2 * pane}, pipeline.Host{Outbox: r.outbox, Counts: r.counts})
+	if err := longer.RestoreState(state); err == nil || !strings.Contains(err.Error(), "event_time.pane is 20ns, "+
+		"the state's panes have 10ns") {
+		t.Errorf("with panes of another length: %v", err)
 	}
 	for n := range len(state) {
 		if err := newRig(t).op.RestoreState(state[:n]); err == nil {

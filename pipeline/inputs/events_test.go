@@ -98,6 +98,23 @@ func TestV2(t *testing.T) {
 	}
 }
 
+// TestTensorOfTwoTypes: contents of two types are refused, whichever has as many values as the shape.
+func TestTensorOfTwoTypes(t *testing.T) {
+	text := func(b []byte, n protowire.Number, s string) []byte {
+		return protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), s)
+	}
+	contents := text(text(text(nil, 6, string(float32s(1))), 8, "a"), 8, "b")
+	tensor := text(text(text(text(nil, 1, "y"), 2, "FP32"), 3, "\x01\x02"), 5, string(contents))
+	r := &Record{Value: text(text(nil, 1, "iris"), 5, string(tensor))}
+	d, err := New(Config{Format: "v2", Columns: Columns{Logits: "outputs.y"}}, Options{MaxBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Decode(r); err == nil || !strings.Contains(err.Error(), "values of two types") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func itoa(n int) string {
 	return string([]byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)})
 }

@@ -53,8 +53,9 @@ type registered[S any] struct {
 }
 
 type compiled[S any] struct {
-	schema S
-	err    error
+	schema  S
+	err     error
+	missing bool // from the registry, when it was asked last
 }
 
 func newRegistered[S any](name string, o *Options, compile func(*Schema) (S, error),
@@ -78,7 +79,7 @@ func (d *registered[S]) ready(ctx context.Context, r *Record) error {
 	if !ok {
 		return nil // decode says so
 	}
-	if _, known := d.known[id]; known {
+	if c, known := d.known[id]; known && !c.missing {
 		return nil
 	}
 	s, err := d.schemas.Schema(ctx, id)
@@ -88,6 +89,7 @@ func (d *registered[S]) ready(ctx context.Context, r *Record) error {
 	var c compiled[S]
 	switch {
 	case err != nil:
+		c.missing = true // the registry may get it: the client bounds how often it is asked
 		c.err = wire.Errorf(BadSchema, "schema %d: the registry has none of this number", id)
 	case s.Type != d.name:
 		c.err = wire.Errorf(BadSchema, "schema %d is of type %.20s, the input's format takes %s", id, s.Type, d.name)

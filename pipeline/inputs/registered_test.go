@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -48,6 +49,29 @@ func registeredRows(t testing.TB, c Config, s Schema, value []byte) []*arrowio.B
 		t.Fatal(err)
 	}
 	return batches(t, d, r, "region")
+}
+
+// TestASchemaThatComesLater: a number that the registry does not have is asked for again.
+func TestASchemaThatComesLater(t *testing.T) {
+	late := make(shelf, 0, 1)
+	d, err := New(Config{Format: "avro", Model: "m", Columns: Columns{Prob: "p"}},
+		Options{MaxBytes: 1 << 20, Schemas: &late})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value avroWriter
+	value.float(.25)
+	r := &Record{Value: asFramed(value), Time: 5}
+	for _, want := range []string{"the registry has none of this number", ""} {
+		if err := d.Ready(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Decode(r); want == "" && err != nil || want != "" && !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		late = append(late, Schema{Type: "AVRO", Text: `{"type":"record","name":"R","fields":[{"name":"p",` +
+			`"type":"float"}]}`})
+	}
 }
 
 // avroWriter writes Avro by hand.

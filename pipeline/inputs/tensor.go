@@ -32,6 +32,9 @@ func (t *tensor) set(c *collector, n *node) error {
 			rows = d
 		}
 	}
+	if len(t.floats) > 0 && len(t.others) > 0 {
+		return t.fail(c, "values of two types")
+	}
 	if size != t.size() {
 		return t.fail(c, "%d values in a shape of %v", t.size(), t.shape)
 	}

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -17,6 +18,18 @@ func At(ns int64) Time { return Time{ns, true} }
 
 // Now is the time of the wall clock.
 func Now() Time { return At(time.Now().UnixNano()) }
+
+// Nearest is a time in Unix nanoseconds: the first or the last that there is where it is before or after all, in 1677
+// and 2262.
+func Nearest(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
 
 // ParseTime reads RFC 3339 of any time zone.
 func ParseTime(text string) (Time, error) {

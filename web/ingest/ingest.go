@@ -277,9 +277,12 @@ func versionOf(r *http.Request) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("query: %w", err)
 	}
-	for name := range q {
+	for name, values := range q {
 		if name != "version" {
 			return "", fmt.Errorf("unknown parameter %q; allowed: version", name)
+		}
+		if len(values) > 1 {
+			return "", fmt.Errorf("version: given %d times; once is allowed", len(values))
 		}
 	}
 	return q.Get("version"), nil

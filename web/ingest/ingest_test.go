@@ -67,6 +67,7 @@ func TestAnswers(t *testing.T) {
 		{"m/predictions", js, `{"id":"a","probs":[NaN,0.5]}`, 400, "byte 19: JSON has no NaN"},
 		{"m/predictions", "text/csv", good, 415, "must be application/json"},
 		{"m/predictions?versions=2", js, good, 400, "allowed: version"},
+		{"m/predictions?version=1&version=2", js, good, 400, "version: given 2 times; once is allowed"},
 		{"m/predictions", js, strings.Repeat(" ", 1<<17), 413, "send fewer rows"},
 		{"m/outcomes", js, good, 404, "no such path"},
 	} {
