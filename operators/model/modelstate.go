@@ -19,7 +19,7 @@ type taskState struct{ t *Task }
 // AppendState implements pipeline.State.
 func (s taskState) AppendState(dst []byte) ([]byte, error) {
 	t := s.t
-	dst = binenc.AppendVarint(binenc.AppendVarint(dst, t.cfg.Pane), t.next)
+	dst = binenc.AppendVarint(binenc.AppendVarint(dst, t.next), t.cfg.Pane)
 	dst = binenc.AppendUvarint(dst, uint64(len(t.shards)))
 	for _, p := range t.shards {
 		dst = p.append(dst)
@@ -46,10 +46,10 @@ type restoring struct {
 func (s taskState) RestoreState(src []byte) error {
 	t := s.t
 	r := binenc.NewReader(src)
+	t.next = r.Varint()
 	if err := pipeline.CheckPaneLength(r.Varint(), t.cfg.Pane); err != nil {
 		return err
 	}
-	t.next = r.Varint()
 	for range r.Count(12, 1<<20) {
 		t.shards = append(t.shards, readProgress(&r))
 	}
