@@ -12,8 +12,8 @@ import (
 // account counts what the sampled rows of a version lost by being calibrated: the sum of NLL(as served) - NLL(raw
 // scores), in nats, each in [-B, B]. It is negative where calibration helps, so what helped for long is not given up
 // for a bad hour. When more than accountLimit nats are lost, the identity takes force and a new sum begins: the j-th
-// return. After it nothing else takes force for h·2^j sampled rows predicted since, h = fresh_rows. So among any N
-// sampled rows, on any stream, what is served loses at most
+// return. After it nothing else takes force for h·2^j sampled rows, h = fresh_rows. So among any N sampled rows, on any
+// stream, what is served loses at most
 //
 //	log2(2 + N/h)·(c + n·B)
 //
@@ -38,13 +38,9 @@ const mostReturns = 40
 // resting reports whether nothing may take force but the identity.
 func (a *account) resting() bool { return a.rest > 0 }
 
-// pass counts a labelled row towards the end of a rest, unless it was predicted before that began: what it says is of
-// what was served then.
-func (a *account) pass(ts int64) {
-	if a.rest > 0 && ts >= a.since {
-		a.rest--
-	}
-}
+// pass counts a pane's rows towards the end of a rest. Those that were predicted before it count, too: without them a
+// stream whose labels are late would be served raw for longer than it takes to know better.
+func (a *account) pass(rows []acc.SampleRow) { a.rest = max(0, a.rest-int64(len(rows))) }
 
 // begin begins a new sum with a rest.
 func (a *account) begin(now int64, cfg *Config) {
@@ -67,9 +63,7 @@ func stepAccount(s *State, in *stage.Pane) (returned bool, err error) {
 	if cfg.RollbackPanes <= 0 || s.pin != nil {
 		return false, nil
 	}
-	for i := range in.Rows {
-		a.pass(in.Rows[i].TS)
-	}
+	a.pass(in.Rows)
 	x, err := lostBy(&s.publisher, in.Rows)
 	if err != nil {
 		return false, err

@@ -137,9 +137,9 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 // countTop keeps the account of the corrections: what rows lost by them. Where that is too much, they end and rest.
 func countTop(s *State, in *stage.Pane, rows []topRow) {
 	a := &s.topAccount
+	a.pass(in.Rows)
 	for i := range rows {
 		r := &rows[i]
-		a.pass(r.ts)
 		if r.ts >= a.since {
 			a.lost += r.lost
 		}
