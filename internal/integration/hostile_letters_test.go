@@ -408,7 +408,7 @@ func refused(t *testing.T, topic string, partition, n int) error {
 	case err != nil && !errors.Is(err, kafka.MessageSizeTooLarge):
 		return err
 	case err == nil && !errors.Is(res.Error, kafka.MessageSizeTooLarge):
-		return fmt.Errorf("answer %v", res.Error)
+		return errors.New("the answer is " + fmt.Sprint(res.Error))
 	}
 	return nil
 }
