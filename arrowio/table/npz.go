@@ -289,7 +289,7 @@ func (as arrays) labels(t *Table, s *npy.Array, o Options, note func(string)) (e
 func (as arrays) otherRows(n int, names ...string) error {
 	for _, name := range names {
 		if a := as.folded(name); a != nil && len(a.Shape) == 1 && a.Rows() != n {
-			return fmt.Errorf("array %s: %d values, and %d rows of scores", a, a.Rows(), n)
+			return fmt.Errorf("array %s: want %d values, one for each row of scores", a, n)
 		}
 	}
 	return nil

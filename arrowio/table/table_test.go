@@ -272,11 +272,11 @@ func TestNPZLeavesNothingOut(t *testing.T) {
 		equal(t, name, got.Weight, []float32{1, 2, 3})
 	}
 	for want, arrays := range map[string]map[string]string{
-		"array weight int32[2]: 2 values, and 3 rows of scores": with("weight",
+		"array weight int32[2]: want 3 values, one for each row of scores": with("weight",
 			npyBytes("<i4", "2,", record.Bytes([]int32{1, 2}))),
 		"array weight U1[3] holds no weights: want numbers": with("weight",
 			npyBytes("<U1", "3,", record.Bytes([]uint32{'a', 'b', 'c'}))),
-		"array labels int64[2]: 2 values, and 3 rows of scores": y("labels", 1, 0),
+		"array labels int64[2]: want 3 values, one for each row of scores": y("labels", 1, 0),
 	} {
 		arrays["fold"] = npyBytes("<i8", "3,", record.Bytes([]int64{0, 1, 1}))
 		if _, err := Open(writeNPZ(t, arrays), Options{}); err == nil || !strings.Contains(err.Error(), want) {

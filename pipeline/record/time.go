@@ -19,8 +19,7 @@ func At(ns int64) Time { return Time{ns, true} }
 // Now is the time of the wall clock.
 func Now() Time { return At(time.Now().UnixNano()) }
 
-// Nearest is a time in Unix nanoseconds: the first or the last that there is where it is before or after all, in 1677
-// and 2262.
+// Nearest is a time in Unix nanoseconds, or the nearest that these can tell: they end in 1677 and 2262.
 func Nearest(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, math.MinInt64)):

@@ -381,20 +381,32 @@ func dataOf(rows []acc.SampleRow, k int) calibrator.Data[float32] {
 // there is one row more, a mistake: the row of median margin, labelled with the class next to its top one.
 func fitOn(rows []acc.SampleRow, k int) (z []float32, y []int32, w []float64) {
 	z, y, w = make([]float32, 0, (len(rows)+1)*k), make([]int32, 0, len(rows)+1), make([]float64, 0, len(rows)+1)
-	margins, right := make([]rowMargin, len(rows)), len(rows) > 0
 	for i := range rows {
 		z, y, w = append(z, rows[i].Z...), append(y, rows[i].Y), append(w, float64(rows[i].W))
-		margins[i] = marginOf(&rows[i])
-		right = right && margins[i].top == rows[i].Y
 	}
-	if right {
-		slices.SortFunc(margins, func(a, b rowMargin) int {
-			return cmp.Or(cmp.Compare(a.margin, b.margin), stage.CompareRows(*a.row, *b.row))
-		})
-		m := &margins[len(margins)/2]
+	if m := mistakeOf(rows); m.row != nil {
 		z, y, w = append(z, m.row.Z...), append(y, m.next), append(w, float64(m.row.W))
 	}
 	return z, y, w
+}
+
+// mistakeOf is the row of median margin; its row is nil where the model is wrong about a row, or there is none.
+func mistakeOf(rows []acc.SampleRow) (m rowMargin) {
+	var margins []rowMargin
+	for i := range rows {
+		x := marginOf(&rows[i])
+		if x.top != rows[i].Y {
+			return m
+		}
+		margins = append(margins, x)
+	}
+	if len(margins) == 0 {
+		return m
+	}
+	slices.SortFunc(margins, func(a, b rowMargin) int {
+		return cmp.Or(cmp.Compare(a.margin, b.margin), stage.CompareRows(*a.row, *b.row))
+	})
+	return margins[len(margins)/2]
 }
 
 // rowMargin is the top class of a row, the one next to it, and how far that is below.
