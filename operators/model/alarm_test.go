@@ -112,6 +112,48 @@ func TestAlarmComesAndGoes(t *testing.T) {
 	}
 }
 
+// TestAlarmOfLateLabels: where labels come ten minutes late, an alarm dates the error by the predictions, and the refit
+// begins with the first of them.
+func TestAlarmOfLateLabels(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	rows := episode(75, nil, 2500, 1)
+	from := len(rows)
+	rows = episode(76, rows, 2500, 2)
+	for i := range rows {
+		rows[i].LabelTS += 600 * second
+	}
+	s := alarmSetup(testAlarm(stage.SignalRaw))
+	s.model.Refit.Method, s.model.Refit.Period, s.model.Refit.OnAlarm = "ensemble_temperature", 0, true
+	s.join.Wait = 900 * time.Second
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
+	start := rows[from].TS
+	near := func(what string, at record.Time) {
+		if at := at.UnixNano(); at < start-60*second || at > start+60*second {
+			t.Errorf("%s is %s, the change was at %s", what, pipeline.Format(at), pipeline.Format(start))
+		}
+	}
+	alerts := w.alerts()
+	if len(alerts) != 1 {
+		t.Fatalf("alerts %+v, want one that fires", alerts)
+	}
+	a := &alerts[0]
+	near("the alert's start", a.Since)
+	for _, b := range a.Evidence.Bins {
+		if !b.Since.IsZero() && b.Since.UnixNano() > a.At.UnixNano()-600*second {
+			t.Errorf("bin %+v: labels of that time have not come", b)
+		}
+	}
+	if n := a.At.UnixNano() - a.Since.UnixNano() - 600*second; a.Rows > 10*(n/second+10) {
+		t.Errorf("%d rows since then, want those of about %d s, 10 each", a.Rows, n/second)
+	}
+	cals := worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators)
+	if len(cals) == 0 {
+		t.Fatal("no calibrator was published")
+	}
+	near("the first row of the fit", cals[0].Evidence.FitFrom)
+}
+
 // paneSums sums rows by event time, directly from the rows: the plain reference of alarmPanes.
 func paneSums(t *testing.T, rows []batchtest.Row, length, bins int64,
 	at func(batchtest.Row) int64) map[int64]detect.Pane {

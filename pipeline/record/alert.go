@@ -12,8 +12,8 @@ type Alert struct {
 	Measure  string `json:"measure,omitempty"` // what Value is of, for kinds with a choice
 	Severity string `json:"severity"`
 	State    string `json:"state"` // pending | firing | resolved
-	// Since is the start of the first label pane over the threshold; of kind anytime an estimate of when the error
-	// began.
+	// Since is the start of the first label pane over the threshold; of kind anytime an estimate of the first
+	// prediction with the error, however late its label came.
 	Since Time `json:"since"`
 	At    Time `json:"at"` // end of the label pane that changed the state
 	// Value and Threshold by kind: excess ECE and fire; anytime: log evidence and log 1/α; else the measure and fire.

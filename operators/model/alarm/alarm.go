@@ -27,6 +27,8 @@ type keyAlarm struct {
 	// These fields belong to the current pane and are not part of the state.
 	fired    *detect.Fired
 	observed bool
+	seen     int64 // since when labels show the error
+	delay    int64 // from predictions to the panes of the tests
 }
 
 func newAlert(s *spec, signal string) *stage.Alert {
@@ -104,8 +106,7 @@ func (a *keyAlarm) decide(spec *spec, rejected bool, end, pane int64) (state str
 	}
 	switch {
 	case fires && a.alert.State != stage.Firing:
-		a.alert.AlertState = stage.AlertState{State: stage.Firing, Since: a.started(spec, end, pane),
-			Last: a.alert.Last}
+		a.alert.AlertState = stage.AlertState{State: stage.Firing, Since: a.started(end, pane), Last: a.alert.Last}
 		a.remember()
 		return stage.Firing, true
 	case fires && !a.slice:
@@ -129,9 +130,8 @@ func (a *keyAlarm) decide(spec *spec, rejected bool, end, pane int64) (state str
 	return stage.Resolved, true
 }
 
-// started estimates when the error began: at the end of the last pane without evidence. In matured mode the age is
-// subtracted.
-func (a *keyAlarm) started(spec *spec, end, pane int64) int64 {
+// started estimates when the tests first saw the error: at the end of the last pane without evidence.
+func (a *keyAlarm) started(end, pane int64) int64 {
 	since := int64(math.MaxInt64)
 	if a.fired.ECE || a.fired.Accuracy {
 		since = a.fired.Headline.Since
@@ -142,7 +142,7 @@ func (a *keyAlarm) started(spec *spec, end, pane int64) int64 {
 	if a.fired.Class {
 		since = min(since, a.fired.Classes.Since)
 	}
-	return min(since, end-pane) - int64(spec.Matured)
+	return min(since, end-pane)
 }
 
 // remember clears the rows that can show that the error is gone, and notes the bins and classes that tests name.

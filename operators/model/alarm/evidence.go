@@ -23,7 +23,7 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 	if state == stage.Resolved {
 		since = a.alert.LastChange
 	}
-	bins, rows := k.Recent.After(a.confidence(), since)
+	bins, rows := k.Recent.After(a.confidence(), a.seen)
 	out := &record.Alert{
 		Schema:   1,
 		Model:    k.Version.Model,
@@ -127,17 +127,17 @@ func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.Aler
 			LogE:       b.LogE,
 		}
 		if b.LogE > 0 {
-			out.Since = record.At(min(b.Since, end-t.env.Pane) - int64(spec.Matured))
+			out.Since = record.At(min(b.Since, end-t.env.Pane) - a.delay)
 		}
 		e.Bins = append(e.Bins, out)
 	}
 	e.Direction = direction(net, all)
-	t.classEvidence(spec, a, end, e)
+	t.classEvidence(a, end, e)
 	return e
 }
 
 // classEvidence adds what the test by class says. Where it alone fired, the direction is that of its classes.
-func (t *Stage) classEvidence(spec *spec, a *keyAlarm, end int64, e *record.AlertEvidence) {
+func (t *Stage) classEvidence(a *keyAlarm, end int64, e *record.AlertEvidence) {
 	f := a.fired.Classes
 	if f == nil {
 		return
@@ -162,7 +162,7 @@ func (t *Stage) classEvidence(spec *spec, a *keyAlarm, end int64, e *record.Aler
 			Accuracy:   b.Recent.Accuracy,
 			Gap:        b.Recent.Gap,
 			LogE:       b.LogE,
-			Since:      record.At(min(b.Since, end-t.env.Pane) - int64(spec.Matured)),
+			Since:      record.At(min(b.Since, end-t.env.Pane) - a.delay),
 		})
 	}
 	if len(e.Tests) == 1 {

@@ -1,6 +1,7 @@
 package alarm
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -114,6 +115,7 @@ func (t *Stage) observeOne(a *keyAlarm, in *stage.Pane) error {
 
 // decide updates the state of an alarm and records the change for publishing.
 func (t *Stage) decide(k *stage.Key, a *keyAlarm, rejected bool, of int, c *stage.Closing) {
+	a.seen = cmp.Or(a.alert.OverFrom, a.alert.Since)
 	state, changed := a.decide(t.cfg, rejected, c.End, t.env.Pane)
 	if !changed {
 		return
@@ -121,7 +123,24 @@ func (t *Stage) decide(k *stage.Key, a *keyAlarm, rejected bool, of int, c *stag
 	if !a.slice {
 		of = 0
 	}
+	if state == stage.Firing {
+		t.date(a, k)
+	}
 	a.alert.Change = t.describe(k, a, state, c, of)
+}
+
+// date moves the start of an alert from the panes of the tests, which are of labels, to the predictions: refits and
+// people need to know from which prediction on the error is there.
+func (t *Stage) date(a *keyAlarm, k *stage.Key) {
+	a.seen, a.delay = a.alert.Since, int64(t.cfg.Matured)
+	if a.delay == 0 {
+		a.delay = k.LabelDelay(a.seen)
+		a.delay -= a.delay % t.env.Pane
+	} else {
+		a.seen -= a.delay
+	}
+	a.alert.Since -= a.delay
+	a.alert.OverFrom = a.seen
 }
 
 // rejected returns the slices of a version that the e-BH procedure rejects on a signal, and the number of slices

@@ -10,8 +10,8 @@ import (
 // AlertState is the state of one alert: that of one rule or alarm for one key.
 type AlertState struct {
 	State      string // "", pending, firing
-	Since      int64  // start of the first pane beyond the bound
-	OverFrom   int64  // end of the pane at Since; the For of a rule counts from here
+	Since      int64  // start of the first pane beyond the bound; of an alarm, of the first predictions
+	OverFrom   int64  // end of the pane at Since, from which For counts; of an alarm, since when labels tell
 	ClearFrom  int64  // while firing: end of the first pane back within the bound; 0 = still beyond it
 	LastChange int64
 	Last       LastAlert
