@@ -341,8 +341,10 @@ func (as arrays) columns(t *Table, s *npy.Array, o Options) error {
 	if err := as.findTimes(t, o); err != nil {
 		return err
 	}
-	if err := as.weights(t); err != nil {
-		return err
+	if !o.NoWeights {
+		if err := as.weights(t); err != nil {
+			return err
+		}
 	}
 	for _, a := range as {
 		if a == s || a.Rows() != t.N || len(a.Shape) > 2 || len(a.Shape) == 2 && a.Name != "features" {

@@ -22,6 +22,7 @@ type Options struct {
 	Time    string
 	Classes []string // the names of the classes, by the order of the scores
 
+	NoWeights bool // every row counts 1, whatever the file says
 	// Note is told what was taken by other names than those of docs/schema.md. May be nil.
 	Note func(what string)
 }
@@ -111,6 +112,9 @@ func Open(path string, o Options) (t *Table, err error) {
 		err = t.labelFile(o)
 	}
 	if err == nil {
+		if o.NoWeights {
+			t.Weight = nil
+		}
 		err = t.check()
 	}
 	if err != nil {

@@ -283,6 +283,11 @@ func TestNPZLeavesNothingOut(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
+	// Weights of the classes, say, are nobody's concern where weights are not asked for.
+	other := with("weight", npyBytes("<f4", "2,", record.Bytes([]float32{1, 2})))
+	if got, err := Open(writeNPZ(t, other), Options{Probs: "probs", NoWeights: true}); err != nil || got.Weight != nil {
+		t.Errorf("without weights: %v, %v", got, err)
+	}
 	matrix := with("weight", npyBytes("<f4", "2, 2", record.Bytes([]float32{1, 2, 3, 4})))
 	if got, err := Open(writeNPZ(t, matrix), Options{Probs: "probs"}); err != nil || got.Weight != nil {
 		t.Errorf("weights of a model: %v, %v", got, err)

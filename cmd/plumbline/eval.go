@@ -19,7 +19,6 @@ type evalFlags struct {
 	opt        metric.Options
 	by, plot   string
 	calibrator string
-	noWeights  bool
 }
 
 func newEvalCommand() *cobra.Command {
@@ -52,7 +51,7 @@ func (f *evalFlags) add(cmd *cobra.Command) {
 		"add interval and null expectation of every calibration error")
 	flags.IntVar(&opt.Resamples, "resamples", 1000, "resamples of intervals and null expectations")
 	flags.Uint64Var(&opt.Seed, "seed", 0, "seed of the resampling")
-	flags.BoolVar(&f.noWeights, "no-weights", false, "ignore the column weight")
+	flags.BoolVar(&f.of.NoWeights, "no-weights", false, "ignore the column weight")
 	flags.StringVar(&f.calibrator, "calibrator", "", "apply this calibrator `file` first")
 	flags.StringVar(&f.by, "by", "",
 		"text `column` (Arrow, Parquet, CSV): add a report for each of its values")
@@ -93,7 +92,6 @@ func (f *evalFlags) evaluate(cmd *cobra.Command, files []string) ([]offline.Eval
 		Metrics:        f.opt,
 		By:             f.by,
 		CalibratorFile: f.calibrator,
-		NoWeights:      f.noWeights,
 	}
 	if f.calibrator != "" {
 		var err error

@@ -27,7 +27,6 @@ type fitFlags struct {
 	folds, metricBins      int
 	out                    string
 	force, refit           bool
-	noWeights              bool
 	opt                    calibrator.Options
 }
 
@@ -64,7 +63,7 @@ func (f *fitFlags) add(cmd *cobra.Command) {
 		"score by cross-validation with this many folds; then fit on all rows")
 	flags.BoolVar(&f.refit, "refit", false, "fit the written calibrator on held-out rows too")
 	flags.IntVar(&f.metricBins, "metric-bins", 15, "bins of the ECE of held-out rows")
-	flags.BoolVar(&f.noWeights, "no-weights", false, "ignore the column weight")
+	flags.BoolVar(&f.of.NoWeights, "no-weights", false, "ignore the column weight")
 	flags.Uint64Var(&f.opt.Seed, "seed", 0, "seed of the split, of methods that draw, and of ECE intervals")
 	flags.StringVarP(&f.out, "output", "o", "",
 		"write the calibrator to this `file`; -: to stdout, and the report to stderr")
@@ -212,7 +211,6 @@ func (f *fitFlags) options(share float64) offline.FitOptions {
 		Share:         share,
 		Folds:         f.folds,
 		Seed:          f.opt.Seed,
-		NoWeights:     f.noWeights,
 	}
 }
 

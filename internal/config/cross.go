@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/operators/model/alarm"
@@ -115,6 +116,11 @@ func (c Config) checkPane(r *setting.Report) {
 	}
 	if p := c.Refit.Period; p > 0 && p < pane {
 		r.Fail("refit.period", p, "must be 0 (never) or at least event_time.pane, %s", setting.Show(pane))
+	}
+	// A silence ends the panes of all slices too, and rows after it would be late by what is left of theirs.
+	turns, idle := c.SliceTurns(), c.EventTime.IdleTimeout
+	if turns > 1 && idle > 0 && time.Duration(turns)*pane > idle {
+		r.Fail("slices.pane", c.Slices.Pane, "must be at most event_time.idle_timeout, %s", setting.Show(idle))
 	}
 }
 

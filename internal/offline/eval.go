@@ -27,7 +27,6 @@ type EvalOptions struct {
 	By             string                // column to report by value; "" = none
 	Calibrator     calibrator.Calibrator // applied to the scores before evaluation; nil = none
 	CalibratorFile string                // file name of Calibrator, for messages
-	NoWeights      bool
 }
 
 // File computes the metrics of one file.
@@ -36,9 +35,6 @@ func (f EvalOptions) File(file string) (EvalResult, error) {
 	t, err := feed.OpenTable(file, f.Table)
 	if err != nil {
 		return r, err
-	}
-	if f.NoWeights {
-		t.Weight = nil
 	}
 	if r.Rows, err = Rows(file, t); err != nil {
 		return r, err

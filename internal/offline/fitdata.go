@@ -49,7 +49,6 @@ type FitOptions struct {
 	Share         float64 // or the share of rows to hold out
 	Folds         int     // or the number of folds of a cross-validation
 	Seed          uint64
-	NoWeights     bool
 }
 
 // Read opens a file, and the held-out file if there is one. It calls note with a text about possible mistakes.
@@ -120,9 +119,6 @@ func (f FitOptions) labelledRows(labels, file string) (metric.Rows, []int, error
 	t, err := feed.OpenTable(file, of)
 	if err != nil {
 		return metric.Rows{}, nil, err
-	}
-	if f.NoWeights {
-		t.Weight = nil
 	}
 	return LabelledRows(file, t)
 }

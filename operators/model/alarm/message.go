@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -25,8 +27,8 @@ func message(a *record.Alert, bins []metric.Bin) string {
 	}
 	text := fmt.Sprintf("%s since about %s", how, e.Since)
 	if n, right, confidence := totals(bins); n > 0 {
-		text += fmt.Sprintf(": mean confidence %.3f, accuracy %.3f, ECE %.4f on the %d labelled rows since",
-			confidence/n, right/n, a.ECE, a.Rows)
+		text += fmt.Sprintf(": mean confidence %.3f, accuracy %.3f, ECE %.4f on the %d %s since",
+			confidence/n, right/n, a.ECE, a.Rows, stage.RowsOf(a.Signal))
 	}
 	text += fmt.Sprintf(". A model inside the tolerance (%s) shows this %s", tolerance(e), e.ByChance)
 	return text + worst(e.Bins) + worstClasses(e.Classes)

@@ -21,8 +21,8 @@ type Config struct {
 	Name string `yaml:"name" required:"true" format:"name"`
 	// calibrated: the output of the calibrator in force; raw: the model's own confidence.
 	Signal string `yaml:"signal" default:"calibrated" enum:"calibrated|raw"`
-	// The rule window: the latest label panes with at least this many rows, labelled ones or predictions, as the value
-	// needs.
+	// The rule window: the latest label panes with at least this many rows: labelled ones (calibrated: sampled) or
+	// predictions.
 	Rows int64 `yaml:"rows" default:"2000" min:"1" max:"1_000_000_000"`
 	// With fewer rows the rule does not decide; at most rows.
 	MinRows int64 `yaml:"min_rows" default:"500" min:"1" max:"1_000_000_000"`

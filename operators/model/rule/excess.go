@@ -30,8 +30,9 @@ func (r excess) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) {
 	iv := metric.Resample(bins, r.env.Resamples, r.key.Seed(r.cfg.Signal, in.Index))
 	over := ece - iv.Null
 	j = Evaluation{Rows: n, Value: over, Significant: ece > iv.NullHi, ECE: ece, Interval: iv}
-	j.Detail = fmt.Sprintf("%s ECE %.4f over the last %d labelled rows, "+
-		"%.4f more than a calibrated model would show (%.4f)", r.cfg.Signal, ece, n, over, iv.Null)
+	j.Detail = fmt.Sprintf("%s ECE %.4f over the last %d %s, "+
+		"%.4f more than a calibrated model would show (%.4f)",
+		r.cfg.Signal, ece, n, stage.RowsOf(r.cfg.Signal), over, iv.Null)
 	return j, true, nil
 }
 

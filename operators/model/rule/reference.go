@@ -56,9 +56,10 @@ func (r comparison) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) 
 		return j, false, nil
 	}
 	j.Value, j.Lo, j.Hi, j.Significant = d.Difference, &d.Lo, &d.Hi, d.Lo > 0
-	j.Detail = fmt.Sprintf("%s %s %.4f over the last %d labelled rows, %.4f in the %s reference of %d: "+
+	j.Detail = fmt.Sprintf("%s %s %.4f over the last %d %s, %.4f in the %s reference of %d: "+
 		"worse by %.4f, 95 %% interval %.4f to %.4f",
-		s.Signal, s.Measure, d.Now, cur.rows, d.Reference, s.Reference, ref.rows, d.Difference, d.Lo, d.Hi)
+		s.Signal, s.Measure, d.Now, cur.rows, stage.RowsOf(s.Signal), d.Reference, s.Reference, ref.rows,
+		d.Difference, d.Lo, d.Hi)
 	return j, true, nil
 }
 
@@ -88,9 +89,10 @@ func evaluateCurve(j Evaluation, bins []reference.BinChange, s *Config, refRows 
 	}
 	j.Lo, j.Hi = &lo, &hi
 	m := float64(len(bins))
-	j.Detail = fmt.Sprintf("%s calibration curve over the last %d labelled rows: "+
+	j.Detail = fmt.Sprintf("%s calibration curve over the last %d %s: "+
 		"accuracy - confidence in (%.3g, %.3g] is %+.4f, %+.4f in the %s reference of %d rows "+
 		"(p = %.2g for the whole curve)",
-		s.Signal, j.Rows, float64(best)/m, float64(best+1)/m, b.Now, b.Change.Reference, s.Reference, refRows, b.PHolm)
+		s.Signal, j.Rows, stage.RowsOf(s.Signal), float64(best)/m, float64(best+1)/m, b.Now, b.Change.Reference,
+		s.Reference, refRows, b.PHolm)
 	return j, true, nil
 }

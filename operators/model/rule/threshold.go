@@ -53,7 +53,8 @@ func (r threshold) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) {
 	if err != nil {
 		return j, false, err
 	}
-	what := fmt.Sprintf("%s %s of the last %d labelled rows", r.cfg.Signal, r.cfg.Measure, cur.rows)
+	what := fmt.Sprintf("%s %s of the last %d %s", r.cfg.Signal, r.cfg.Measure, cur.rows,
+		stage.RowsOf(r.cfg.Signal))
 	return r.cfg.withBounds(j, value, lo, hi, what)
 }
 

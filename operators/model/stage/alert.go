@@ -32,6 +32,14 @@ const (
 	Resolved         = "resolved"
 )
 
+// RowsOf says in words what the rows of a signal are: only those of the sample are calibrated.
+func RowsOf(signal string) string {
+	if signal == SignalCalibrated {
+		return "sampled rows"
+	}
+	return "labelled rows"
+}
+
 // End resolves the alert. InhibitedBy and Notified stay, because the record that resolves it needs them.
 func (r *AlertState) End() {
 	*r = AlertState{LastChange: r.Since, Last: r.Last, InhibitedBy: r.InhibitedBy, Notified: r.Notified}
