@@ -126,30 +126,78 @@ func (s *Section) restore(c *contents, fetch Fetch) error {
 	return s.State.RestoreState(stored.body)
 }
 
+// Freezer is a state that is copied much faster than it is encoded.
+type Freezer interface {
+	State
+	// Freeze returns AppendState of the state as it is now, for any later time and any goroutine; nil where a copy
+	// would take too much memory.
+	Freeze() func(dst []byte) ([]byte, error)
+}
+
 // EncodeCheckpoint writes magic, version, the sections, each with its version and CRC32C, and the names and sizes of
 // the files that they refer to, then the CRC32C of the whole.
-func EncodeCheckpoint(sections []Section) (Checkpoint, error) { return encodeCheckpoint(nil, sections) }
+func EncodeCheckpoint(sections []Section) (Checkpoint, error) {
+	d, err := draftCheckpoint(nil, sections)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	return d.finish()
+}
 
-// encodeCheckpoint is EncodeCheckpoint into dst, which is empty.
-func encodeCheckpoint(dst []byte, sections []Section) (Checkpoint, error) {
-	var c Checkpoint
-	dst = append(dst, checkpointMagic...)
-	dst = append(dst, checkpointVersion)
-	dst = binenc.AppendUvarint(dst, uint64(len(sections)))
+// draft is a checkpoint of a moment that is over, of which some sections are still to be encoded.
+type draft struct {
+	data   []byte
+	files  []File
+	frozen []frozen
+}
+
+// frozen is a section that was copied.
+type frozen struct {
+	Section
+	append func(dst []byte) ([]byte, error)
+}
+
+// draftCheckpoint writes into dst, which is empty, what the task must stand still for. Frozen sections come last.
+func draftCheckpoint(dst []byte, sections []Section) (d draft, err error) {
+	d.data = append(append(dst, checkpointMagic...), checkpointVersion)
+	d.data = binenc.AppendUvarint(d.data, uint64(len(sections)))
 	for _, s := range sections {
-		var err error
-		dst = append(binenc.AppendString(dst, s.Name), s.Version)
-		from := len(dst)
-		if dst, err = binenc.AppendBlock(dst, s.State.AppendState); err != nil {
-			return c, fmt.Errorf("encode state of %s: %w", s.Name, err)
+		if f, ok := s.State.(Freezer); ok {
+			if later := f.Freeze(); later != nil {
+				d.frozen = append(d.frozen, frozen{s, later})
+				continue
+			}
 		}
-		_, n := binary.Uvarint(dst[from:])
-		dst = binenc.AppendFixed32(dst, crc32.Checksum(dst[from+n:], castagnoli))
-		if s.Files != nil {
-			c.Files = append(c.Files, s.Files.Files()...)
+		if err := d.encode(&s, s.State.AppendState); err != nil {
+			return d, err
 		}
 	}
-	dst = binenc.AppendUvarint(dst, uint64(len(c.Files)))
+	return d, nil
+}
+
+func (d *draft) encode(s *Section, appendTo func(dst []byte) ([]byte, error)) (err error) {
+	d.data = append(binenc.AppendString(d.data, s.Name), s.Version)
+	from := len(d.data)
+	if d.data, err = binenc.AppendBlock(d.data, appendTo); err != nil {
+		return fmt.Errorf("encode state of %s: %w", s.Name, err)
+	}
+	_, n := binary.Uvarint(d.data[from:])
+	d.data = binenc.AppendFixed32(d.data, crc32.Checksum(d.data[from+n:], castagnoli))
+	if s.Files != nil {
+		d.files = append(d.files, s.Files.Files()...)
+	}
+	return nil
+}
+
+// finish encodes the rest.
+func (d *draft) finish() (Checkpoint, error) {
+	c := Checkpoint{Files: d.files}
+	for _, f := range d.frozen {
+		if err := d.encode(&f.Section, f.append); err != nil {
+			return c, err
+		}
+	}
+	dst := binenc.AppendUvarint(d.data, uint64(len(c.Files)))
 	for _, f := range c.Files {
 		name, err := hex.DecodeString(f.Name)
 		if err != nil || len(name) != sha256.Size {

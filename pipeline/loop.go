@@ -18,8 +18,8 @@ import (
 const lastTime = 10 * time.Second
 
 // How a task's time is divided. Checkpoints that come due while the one before is being saved are put off, and so are
-// those of a state so large that copying it would take more than a part in restShare+1 of the task's time: a state
-// that grows must not keep the task from getting to its end.
+// those of a state so large that copying and encoding it would take more than a part in restShare+1 of the task's time:
+// a state that grows must not keep the task from getting to its end.
 const (
 	restShare = 8
 	savePoll  = 10 * time.Millisecond // how often a task without records looks whether a save has ended
@@ -35,10 +35,12 @@ type loop struct {
 	src      Opened
 	number   uint64          // of the last checkpoint begun
 	memory   []byte          // of the checkpoint that was saved last, for the next
+	encoding time.Duration   // of its copies
 	unusable []uint64        // checkpoints that the task could not be restored from
 	ctx      context.Context // of checkpoints: done lastTime after that of the task
 	cancel   context.CancelFunc
 	inFlight chan error    // nil where there is none
+	last     *copied       // the last begun
 	err      error         // of one that failed: no other may follow, for its outputs would be lost
 	failed   chan struct{} // closed when one has failed
 	journal  *takeLog      // since the last checkpoint begun; nil where the order of taking is of no account
@@ -50,6 +52,7 @@ type loop struct {
 
 // copied is a task at one moment.
 type copied struct {
+	draft
 	Checkpoint
 	number        uint64
 	before, after []Message
@@ -57,6 +60,7 @@ type copied struct {
 	show          func()
 	trace         *tracing.Cut
 	prompt        uint64 // what was handed over to be written promptly
+	encoding      time.Duration
 }
 
 // newLoop returns the loop of a task that was restored.
@@ -115,7 +119,7 @@ func (l *loop) run(ctx context.Context) (err error) {
 			if err != nil {
 				return err
 			}
-			due = time.Now().Add(max(l.Interval-stood, restShare*stood))
+			due = time.Now().Add(max(l.Interval-stood, restShare*(stood+l.encoding)+l.encoding))
 		}
 	}
 }
@@ -297,21 +301,18 @@ func (l *loop) begin() (stood time.Duration, err error) {
 		l.Guard.Saved(t.Next())
 		return 0, nil
 	}
-	c, err := encodeCheckpoint(l.memory[:0], t.Sections())
+	d, err := draftCheckpoint(l.memory[:0], t.Sections())
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", t.Name(), err)
 	}
-	const burst = 4 // the state of one is not held for ever
-	if l.memory = c.Data; cap(c.Data) > burst*len(c.Data) {
-		l.memory = nil
-	}
 	l.number++
-	c.Unusable = l.unusable
+	var journal []byte
 	if l.journal != nil {
-		c.Journal = l.journal.cut(l.number, t.Order.IdleInputs())
+		journal = l.journal.cut(l.number, t.Order.IdleInputs())
 	}
 	s := &copied{
-		Checkpoint: c,
+		draft:      d,
+		Checkpoint: Checkpoint{Unusable: l.unusable, Journal: journal},
 		number:     l.number,
 		before:     out.Before,
 		after:      out.After,
@@ -322,15 +323,30 @@ func (l *loop) begin() (stood time.Duration, err error) {
 	}
 	t.Written()
 	done := make(chan error, 1)
-	l.inFlight = done
+	l.inFlight, l.last = done, s
 	go func() {
-		err := l.save(s)
+		err := l.finish(s)
+		if err == nil {
+			err = l.save(s)
+		}
 		if err != nil {
 			close(l.failed)
 		}
 		done <- err
 	}()
 	return 0, nil
+}
+
+// finish encodes what was only copied while the task stood still.
+func (l *loop) finish(s *copied) (err error) {
+	defer Caught(&err)
+	start := time.Now()
+	c, err := s.draft.finish()
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.task.Name(), err)
+	}
+	s.Data, s.Files, s.encoding = c.Data, c.Files, time.Since(start)
+	return nil
 }
 
 // shows returns what makes the status of now visible, and reports that to the source.
@@ -355,6 +371,12 @@ func (l *loop) settle() error {
 	if l.inFlight != nil {
 		l.err = <-l.inFlight
 		l.inFlight = nil
+		s := l.last
+		const burst = 4 // the state of one is not held for ever
+		if l.memory = s.Data; cap(s.Data) > burst*len(s.Data) {
+			l.memory = nil
+		}
+		l.encoding, l.last = s.encoding, nil
 	}
 	return l.err
 }

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// slowState takes its time to be copied.
+// slowState takes its time to be encoded: while the task stands still, unless it freezes.
 type slowState struct {
 	*adderState
-	takes time.Duration
+	takes   time.Duration
+	freezes bool
 }
 
 func (s slowState) AppendState(dst []byte) ([]byte, error) {
@@ -18,14 +19,26 @@ func (s slowState) AppendState(dst []byte) ([]byte, error) {
 	return s.adderState.AppendState(dst)
 }
 
-// largeAdder is an adder that is never full, with a state that takes its time to be copied.
+func (s slowState) Freeze() func(dst []byte) ([]byte, error) {
+	if !s.freezes {
+		return nil
+	}
+	later := s.adderState.Freeze()
+	return func(dst []byte) ([]byte, error) {
+		time.Sleep(s.takes)
+		return later(dst)
+	}
+}
+
+// largeAdder is an adder that is never full, with a slow state.
 type largeAdder struct {
 	*adder
-	takes time.Duration
+	slow slowState
 }
 
 func (a largeAdder) Sections() []Section {
-	return []Section{{Name: "sum", State: slowState{&a.state, a.takes}}}
+	a.slow.adderState = &a.state
+	return []Section{{Name: "sum", State: a.slow}}
 }
 
 func (a largeAdder) Decided() Outputs {
@@ -55,7 +68,7 @@ func (s *tickSource) Next(ctx context.Context) (Record, error) {
 	return s.listSource.Next(ctx)
 }
 
-func runLarge(t *testing.T, r *rig, takes, length time.Duration) {
+func runLarge(t *testing.T, r *rig, slow slowState, length time.Duration) {
 	t.Helper()
 	for range 10_000 {
 		r.source.values = append(r.source.values, 1)
@@ -63,7 +76,7 @@ func runLarge(t *testing.T, r *rig, takes, length time.Duration) {
 	src := &tickSource{listSource: *r.source, end: time.Now().Add(length)}
 	err := Run(t.Context(), r.runner, func() (Registered, error) {
 		task, err := r.build()
-		task.Task = largeAdder{r.task, takes}
+		task.Task = largeAdder{r.task, slow}
 		return task, err
 	}, func(map[Input]int64) (Opened, error) { return Opened{Source: src}, nil })
 	if err != nil {
@@ -82,14 +95,17 @@ func TestLargeStatesAreCopiedLessOften(t *testing.T) {
 		{100 * time.Millisecond, 100 * time.Millisecond, 10, 13}, // one in 900 ms
 		{2 * time.Second, 100 * time.Millisecond, 1, 3},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig()
-			r.runner.Interval = c.interval
-			runLarge(t, r, c.takes, 10*time.Second)
-			if n := len(r.store.saved); n < c.least || n > c.most {
-				t.Errorf("copying takes %v: %d checkpoints in ten seconds, want %d to %d", c.takes, n, c.least, c.most)
-			}
-		})
+		for _, freezes := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig()
+				r.runner.Interval = c.interval
+				runLarge(t, r, slowState{takes: c.takes, freezes: freezes}, 10*time.Second)
+				if n := len(r.store.saved); n < c.least || n > c.most {
+					t.Errorf("encoding takes %v (of a copy: %v): %d checkpoints in ten seconds, want %d to %d", c.takes,
+						freezes, n, c.least, c.most)
+				}
+			})
+		}
 	}
 }
 
@@ -100,7 +116,7 @@ func TestCheckpointDueDuringASaveIsPutOff(t *testing.T) {
 		r := newRig()
 		r.runner.Interval = 100 * time.Millisecond
 		r.store.fail = func(int) error { time.Sleep(time.Second); return nil }
-		runLarge(t, r, 0, 5*time.Second)
+		runLarge(t, r, slowState{}, 5*time.Second)
 		taken := r.task.state.sum
 		if n := len(r.store.saved); n < 5 || n > 7 {
 			t.Errorf("%d checkpoints in five seconds, each of one second, want 5 to 7", n)

@@ -26,6 +26,19 @@ type adder struct {
 type adderState struct {
 	next, sum int64
 	pending   []int64
+	frozen    error // what encoding a copy gives
+}
+
+// Freeze implements Freezer.
+func (s *adderState) Freeze() func(dst []byte) ([]byte, error) {
+	c := *s
+	c.pending = slices.Clone(s.pending)
+	return func(dst []byte) ([]byte, error) {
+		if c.frozen != nil {
+			return dst, c.frozen
+		}
+		return c.AppendState(dst)
+	}
 }
 
 func (s *adderState) AppendState(dst []byte) ([]byte, error) {
@@ -359,6 +372,19 @@ func TestStopSavesOnceMore(t *testing.T) {
 	}
 	if want := "write deadletter, save, write panes, commit"; strings.Join(r.events, ", ") != want || !r.task.closed {
 		t.Errorf("got %v, want %s", r.events, want)
+	}
+}
+
+// TestCopyThatDoesNotEncode: a copy is encoded while the task goes on; an error of it ends the task, and nothing of
+// that checkpoint is seen.
+func TestCopyThatDoesNotEncode(t *testing.T) {
+	r := newRig(1, 2, 3, 4, 5)
+	err := Run(t.Context(), r.runner, func() (Registered, error) {
+		r.task = &adder{state: adderState{frozen: errTest}}
+		return r.task.registered(), nil
+	}, func(map[Input]int64) (Opened, error) { return Opened{Source: r.source}, nil })
+	if !errors.Is(err, errTest) || !strings.Contains(err.Error(), "adder: encode state of sum") || len(r.events) > 0 {
+		t.Errorf("got %v after %v, want an error that names task and section, and nothing before", err, r.events)
 	}
 }
 

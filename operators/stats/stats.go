@@ -49,7 +49,6 @@ type Operator struct {
 	lateBy   map[arrowio.ModelKey]int64 // of these, those that are late
 
 	buf         []byte // scratch of emit
-	stateBytes  int    // about the size of the next state
 	pooledBytes int    // memory of the sets in pool
 }
 

@@ -169,6 +169,17 @@ func TestStateGoesOn(t *testing.T) {
 	if b, err := again.op.AppendState(nil); err != nil || !bytes.Equal(b, state) {
 		t.Errorf("another state after a restore, %v", err)
 	}
+	// A copy is of its moment, whatever comes later.
+	frozen := again.op.Freeze()
+	again.take(predictions("v1", 1, 3, 12), labelled("v3", [2]int64{1, 13}))
+	again.advance(30)
+	if b, err := frozen(nil); err != nil || !bytes.Equal(b, state) {
+		t.Errorf("another state of a copy, %v", err)
+	}
+	again = newRig(t)
+	if err := again.op.RestoreState(state); err != nil {
+		t.Fatal(err)
+	}
 	if got, want := again.advance(20), r.advance(20); len(want) != 3 || !slices.Equal(got, want) {
 		t.Errorf("after a restore %q, want %q", got, want)
 	}
