@@ -156,8 +156,9 @@ func (s *State) byPeriod(in *stage.Pane) error {
 	return s.begin(rows, reasonPeriod, in)
 }
 
-// onAlarm begins a run when FreshRows sampled rows have come since the alarm's start. It uses only these, because rows
-// from before the change would bias the fit. While an alarm fires no run begins by period, and a current run is
+// onAlarm begins a run when FreshRows sampled rows have come since the alarm's start, or that of a later fall of
+// accuracy: an alarm of before may still fire. It uses only these, because rows from before the change would bias the
+// fit. While an alarm fires no run begins by period, and a current run is
 // replaced, because its rows are from before the change.
 func (s *State) onAlarm(in *stage.Pane, since int64) error {
 	cfg := &s.stage.cfg
@@ -167,7 +168,7 @@ func (s *State) onAlarm(in *stage.Pane, since int64) error {
 	if f := s.version.Newest(); f != nil && f.Reason == reasonAlarm {
 		since = max(since, f.From)
 	}
-	since = max(since, s.changes.latest())
+	since = max(since, s.changes.latest(), s.whole().AccuracyFell())
 	rows := rowsSince(s.whole().Sample, since)
 	if len(rows) < cfg.FreshRows {
 		return nil

@@ -8,6 +8,30 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
+// TestRefitBeginsWhereAccuracyFell: while an alarm of before still fires, rows of before the fall would spoil the fit.
+func TestRefitBeginsWhereAccuracyFell(t *testing.T) {
+	x := newFixture(t, testConfig(), 4)
+	k := x.key
+	k.Sample = sample(batchtest.Rows(44, batchtest.Options{N: 1000, Sharpness: 3}))
+	fell := &stage.Alert{Anytime: true, Signal: stage.SignalAccuracy,
+		AlertState: stage.AlertState{State: stage.Firing, Since: k.Sample[800].TS}}
+	k.Alerts = []*stage.Alert{{AlertState: stage.AlertState{State: stage.Firing, Since: k.Sample[0].TS}}, fell}
+	end := batchtest.Start + 100*second
+	for _, c := range []struct {
+		state string
+		since int64
+		fit   int64 // first row, -1 = none
+	}{{stage.Firing, k.Sample[800].TS, -1}, {stage.Firing, k.Sample[600].TS, 600}, {stage.Inactive, 0, 0}} {
+		fell.State, fell.Since = c.state, c.since
+		x.run, x.alarmAt = nil, 0
+		in := &stage.Pane{Index: pipeline.PaneIndex(end, paneLength), End: end, Labelled: 1}
+		x.must(x.onAlarm(in, k.Sample[0].TS))
+		if got := x.run != nil; got != (c.fit >= 0) || got && x.run.fitFrom != k.Sample[c.fit].TS {
+			t.Errorf("accuracy %q since row at %d: run %+v, want one from row %d on", c.state, c.since, x.run, c.fit)
+		}
+	}
+}
+
 // TestRefitWaitsForFreshRows: a refit on an alarm uses only rows since the alarm's start, and waits until there are
 // enough.
 func TestRefitWaitsForFreshRows(t *testing.T) {

@@ -106,6 +106,16 @@ func (k *Key) FiringSince() (since int64, any bool) {
 	return since, any
 }
 
+// AccuracyFell returns the start of the alarm on accuracy that fires; 0 = none does.
+func (k *Key) AccuracyFell() (since int64) {
+	for _, a := range k.Alerts {
+		if a.State == Firing && a.OfAccuracy() {
+			since = a.Since
+		}
+	}
+	return since
+}
+
 // AlertKey is the key of a rule's records on the alerts topic.
 func (k *Key) AlertKey(rule string) string {
 	return k.Version.Model + "/" + k.Version.Name + "/" + k.Slice + "/" + rule
