@@ -57,13 +57,13 @@ func rootOf(k *stage.Key) *candidate {
 }
 
 // answered reports whether a calibrator has answered an alarm on raw confidences. If an alarm watches the calibrated
-// confidences, any calibrator in force counts; otherwise it must have come after the error began.
+// confidences, any calibrator in force counts; otherwise it must have come after labels showed the error.
 func answered(k *stage.Key, a *stage.Alert) bool {
 	f := k.Version.Newest()
 	if !a.Anytime || a.Signal != stage.SignalRaw || f == nil {
 		return false
 	}
-	return watchesCalibrated(k) || f.From > a.Since
+	return watchesCalibrated(k) || f.From > cmp.Or(a.OverFrom, a.Since)
 }
 
 // watchesCalibrated reports whether the key has an alarm on the calibrated confidences.
