@@ -192,10 +192,11 @@ func (d *draft) encode(s *Section, appendTo func(dst []byte) ([]byte, error)) (e
 // finish encodes the rest.
 func (d *draft) finish() (Checkpoint, error) {
 	c := Checkpoint{Files: d.files}
-	for _, f := range d.frozen {
-		if err := d.encode(&f.Section, f.append); err != nil {
+	for i := range d.frozen {
+		if err := d.encode(&d.frozen[i].Section, d.frozen[i].append); err != nil {
 			return c, err
 		}
+		d.frozen[i] = frozen{} // a copy is not held while the checkpoint is saved
 	}
 	dst := binenc.AppendUvarint(d.data, uint64(len(c.Files)))
 	for _, f := range c.Files {

@@ -122,7 +122,9 @@ func Run(ctx context.Context, rn Runner, build Build, open Open) (err error) {
 	if err := rn.Sink.Write(ctx, t.Decided().After); err != nil {
 		return fmt.Errorf("%s: write again what the checkpoint held: %w", t.Name(), err)
 	}
-	t.Written()
+	if !t.Decided().Dirty { // else restoring has decided something, which the next checkpoint writes
+		t.Written()
+	}
 	src, err := open(t.Next())
 	if err != nil {
 		return fmt.Errorf("%s: open source: %w", t.Name(), err)

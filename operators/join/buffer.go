@@ -361,7 +361,8 @@ func (w *memory) kept(p *entry) []float32 {
 // compact forgets the names that no entry in memory uses any more, once they are many: slice values may be without
 // number over time (tenants, sessions). Indices change. It reports whether it did anything.
 func (w *memory) compact() bool {
-	if len(w.models)+len(w.values) <= 1024+4*w.live*(1+w.columns) {
+	const few = 1024
+	if len(w.models) <= few+2*w.live && len(w.models)+len(w.values) <= few+4*w.live*(1+w.columns) {
 		return false
 	}
 	models, values := w.models, w.values

@@ -68,10 +68,10 @@ func (w *buffer) Files() []pipeline.File {
 func (w *buffer) restore(src []byte, fetch pipeline.Fetch) error {
 	r := binenc.NewReader(src)
 	w.reset(w.cfg)
-	for range r.Count(2, 1<<20) {
+	for range r.Count(2, math.MaxInt32) {
 		w.model(arrowio.ModelKey{Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName)})
 	}
-	for range r.Count(1, 1<<24) {
+	for range r.Count(1, math.MaxInt32) {
 		w.value(r.String(binenc.MaxName))
 	}
 	places := w.restoreColumns(&r)

@@ -124,6 +124,14 @@ func dropHeld(t *Task, v *version, k int, r *rival, pane int64) {
 	drop(t, v, k, n)
 }
 
+// dropRivals counts and drops what is held of other numbers of classes.
+func dropRivals(t *Task, v *version, pane int64) {
+	for _, k := range slices.Sorted(maps.Keys(v.contest.rivals)) {
+		dropHeld(t, v, k, v.contest.rivals[k], pane)
+	}
+	v.contest.rivals = nil
+}
+
 // predictions of a pane that the inboxes of a K have.
 func (r *rival) predictions(pane int64) int64 {
 	if b := r.inboxes[""]; b != nil {
@@ -301,10 +309,7 @@ func (t *stepper) changeClasses(k int, now int64) error {
 func (t *stepper) settle(pane int64, why string) error {
 	v, c := t.version, &t.contest
 	c.settled = true
-	for _, k := range slices.Sorted(maps.Keys(c.rivals)) {
-		dropHeld(t.Task, v, k, c.rivals[k], pane)
-	}
-	c.rivals = nil
+	dropRivals(t.Task, v, pane)
 	t.log.Warn("the number of classes of a model version is settled", "model", v.Model, "version", v.Name, "classes",
 		v.K, "why", why)
 	return v.refit.TellClasses(&record.Calibrator{Outcome: "classes: " + why, Classes: v.K}, pane*t.cfg.Pane)
@@ -322,8 +327,11 @@ func (t *stepper) orderClasses(o *pipeline.Order, pane int64) error {
 	if o.Classes != v.K {
 		k := o.Classes
 		was, own := v.K, t.contest.own
+		if t.contest.rivals == nil {
+			t.contest.rivals = map[int]*rival{}
+		}
 		if t.contest.rivals[k] == nil {
-			t.contest.rivals = map[int]*rival{k: {inboxes: map[string]*inbox{}}}
+			t.contest.rivals[k] = &rival{inboxes: map[string]*inbox{}}
 		}
 		if err := t.overtake(k, pane, true); err != nil {
 			return err
@@ -332,7 +340,7 @@ func (t *stepper) orderClasses(o *pipeline.Order, pane int64) error {
 			was, "rows", own.rows)
 	}
 	v.contest.settled = true
-	v.contest.rivals = nil
+	dropRivals(t.Task, v, pane)
 	return v.refit.TellClasses(&record.Calibrator{Outcome: fmt.Sprintf("classes: K = %d by %s", v.K, o.By),
 		Classes: v.K, By: o.By, Why: o.Why}, now)
 }

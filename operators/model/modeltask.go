@@ -97,8 +97,8 @@ func (t *Task) Report(caughtUp, active bool) (show func()) {
 		st.Epochs = append(st.Epochs, t.shards[i].epoch)
 	}
 	st.Versions = versionsStatus(t)
-	for i := range t.losses.all {
-		st.Losses = append(st.Losses, &t.losses.all[i])
+	for _, l := range t.losses.all { // copies: the task sets bounds later
+		st.Losses = append(st.Losses, &l)
 	}
 	if b := t.barrier(); len(t.shards) > 0 && b != minPane {
 		st.WM = b * t.cfg.Pane

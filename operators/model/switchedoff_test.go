@@ -1,8 +1,12 @@
 package model
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/operators/model/alarm"
@@ -68,4 +72,47 @@ func restart(w *world, s setup, checkpoint []byte) *Task {
 	task := s.task()
 	w.Must(pipeline.RestoreCheckpoint(checkpoint, task.Sections(), nil))
 	return task
+}
+
+// TestAlarmSwitchedOffIsPublished, by the task as it runs: what restoring decides is written with the next checkpoint.
+func TestAlarmSwitchedOffIsPublished(t *testing.T) {
+	s := alarmSetup(testAlarm())
+	w := newWorld(t, s, worldtest.Stream(t, episode(83, nil, 2000, 2), 1, 50), 1).run(worldtest.AnyOrder)
+	store, sink := &worldtest.FrailStore{}, &written{}
+	begin := func(s setup) {
+		err := pipeline.Run(t.Context(), pipeline.Runner{Group: "g", Store: store, Sink: sink,
+			Interval: time.Hour, Log: quiet},
+			func() (pipeline.Registered, error) {
+				t := s.task()
+				return pipeline.Registered{Task: t, Waiter: t}, nil
+			},
+			func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
+				return pipeline.Opened{Source: &listedSource{w.Panes, int(max(next[pipeline.Panes], 0)), -1}}, nil
+			})
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	begin(s)
+	n := len(sink.ms)
+	s.model.Alarm = nil
+	begin(s)
+	if len(sink.ms) == n {
+		t.Error("nothing was published after the restart without the alarm")
+	}
+	state := map[string]string{}
+	for _, m := range sink.ms {
+		if m.Stream == pipeline.StreamAlerts {
+			var a record.Alert
+			if err := json.Unmarshal(m.Value, &a); err != nil {
+				t.Fatal(err)
+			}
+			state[string(m.Key)] = a.State
+		}
+	}
+	for k, v := range state {
+		if v == stage.Firing {
+			t.Errorf("%s still fires for ever", k)
+		}
+	}
 }

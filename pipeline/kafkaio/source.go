@@ -149,8 +149,14 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 		for _, in := range s.in {
 			in.fill()
 		}
+		if err := s.failed(); err != nil {
+			return pipeline.Record{}, err
+		}
 		if best := s.pick(); best != nil {
 			r := best.hand()
+			// No producer and no broker of today leaves a timestamp out. A row of one that did is as far ahead as it
+			// says: else a single such record could move all clocks.
+			r.Time = max(r.Time, 1)
 			s.tell(best, false)
 			r.Ahead = s.spec.MaxAhead > 0 && r.Time > time.Now().Add(s.spec.MaxAhead).UnixNano()
 			best.reset(s.spec.IdleTimeout)
@@ -158,9 +164,6 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 		}
 		ended := true
 		for i, in := range s.in {
-			if in.ended && !errors.Is(in.f.err, io.EOF) {
-				return pipeline.Record{}, in.f.err
-			}
 			ended = ended && in.ended
 			if r, ok := s.becameIdle(i); ok {
 				return r, nil
@@ -173,6 +176,16 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 			return pipeline.Record{}, err
 		}
 	}
+}
+
+// failed returns the error of an input whose records before it were all handed out: the others must not run ahead.
+func (s *Source) failed() error {
+	for _, in := range s.in {
+		if in.ended && len(in.queue) == 0 && !errors.Is(in.f.err, io.EOF) {
+			return in.f.err
+		}
+	}
+	return nil
 }
 
 // waitOpen waits while the gate is closed; report says that the task must get the notice of the pause first. The time

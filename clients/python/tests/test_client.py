@@ -63,7 +63,7 @@ class Receiver(Server):
         table = pa.ipc.open_stream(body).read_all()
         self.metadata.append((path, table.schema.metadata))
         self.rows[path.rsplit("/", 1)[1]] += table.drop_columns(["ts"]).to_pylist()
-        return 202, {}, b"{}"
+        return 200, {}, json.dumps({"rows": table.num_rows, "rejected": 0}).encode()
 
 
 class TestLogger(unittest.TestCase):
@@ -133,6 +133,132 @@ class TestLogger(unittest.TestCase):
         s = logger.stats()
         self.assertEqual((s.logged, s.sent, s.refused), (5, 2, 3), s)
         self.assertTrue(s.errors)
+
+    def test_wrong_lengths_that_add_up_are_refused(self):
+        """Calls become one batch, in which two mistakes must not make up for each other."""
+        p = [0.5, 0.5]
+        for wrong in (lambda log: (log.label(["a", "b"], [1]), log.label(["c"], [0, 1])),
+                      lambda log: (log.log(["a", "b"], probs=[p] * 3), log.log(["c", "d", "e"], probs=[p] * 2)),
+                      lambda log: (log.log(["a", "b"], probs=[p] * 2, s=["x"]),
+                                   log.log(["c"], probs=[p], s=["y", "z"])),
+                      lambda log: (log.log(["a", "b"], probs=[p] * 2, ts=[1.0]),
+                                   log.log(["c"], probs=[p], ts=[1.0, 2.0]))):
+            r = self.receiver()
+            with PlumblineLogger("m", to=r.url, linger=0.3) as logger:
+                wrong(logger)
+            s = logger.stats()
+            self.assertEqual((s.sent, s.refused), (0, s.logged), s)
+
+    def test_values_that_no_column_has(self):
+        r = self.receiver()
+        with PlumblineLogger("m", to=r.url, linger=0.01) as logger:
+            for label in (2**32, 1e12, -(2**40), 0.5, float("inf"), float("nan")):
+                logger.label(["a"], np.array([label]))
+            for ids in ([1, "1"], ["a", b"b"], np.array([["a"]]), ["a", 1]):
+                logger.label(ids, [1] * len(ids))
+            for name in ("id", "model", "version"):
+                logger.log(["a"], probs=[[0.5, 0.5]], **{name: "x"}) if name != "id" else logger._put(
+                    "predictions", ["a"], {"probs": [[0.5, 0.5]], "id": "x"})
+            logger.log(["a"], probs=[[0.5, 0.5]], ts=["yesterday"])
+        s = logger.stats()
+        self.assertEqual((s.sent, s.refused), (0, s.logged), s)
+        self.assertIn("ValueError: label: 4294967296 is no class", s.errors)
+
+    def test_ids(self):
+        import uuid
+        r = self.receiver()
+        name = uuid.uuid4()
+        with PlumblineLogger("m", to=r.url, linger=0.01) as logger:
+            for ids in ([None, float("nan"), "x"], [b"abc"], np.array([2**64 - 1], np.uint64), np.int64(5), name,
+                        {"k": 1}.keys()):
+                logger.label(ids, [1] * (len(ids) if hasattr(ids, "__len__") else 1))
+        self.assertCountEqual([q["id"] for q in r.rows["labels"]],
+                              [None, None, "x", b"abc", 2**64 - 1, 5, str(name), "k"], logger.stats())
+
+    def test_times(self):
+        want = 1_700_000_000_123_000_000
+        got = [_columns.nanoseconds(v).tolist() for v in (
+            [1_700_000_000], [1_700_000_000_123], [1_700_000_000_123_000], [want], [1_700_000_000.123],
+            ["2023-11-14T22:13:20.123Z"], ["2023-11-14T23:13:20.123+01:00"], [7])]
+        self.assertEqual(got[0], [1_700_000_000 * 10**9])
+        self.assertEqual(got[1:4] + got[5:], [[want]] * 5 + [[7]])
+        self.assertLess(abs(got[4][0] - want), 1000)
+        r = self.receiver()
+        with PlumblineLogger("m", to=r.url, linger=0.01) as logger:
+            logger.log(["a", "b"], probs=[[0.5, 0.5]] * 2, ts=time.time())  # one for all rows
+        self.assertEqual(logger.stats().sent, 2, logger.stats())
+
+    def test_a_call_copies_nested_lists(self):
+        r = self.receiver()
+        rows, ids = [[0.25, 0.75], [0.5, 0.5]], {"x": 1, "y": 2}
+        with PlumblineLogger("m", to=r.url, linger=0.2) as logger:
+            logger.log(ids.keys(), probs=rows)
+            rows[0][0], rows[1] = 9.0, [7.0, 7.0]
+            ids.clear()
+        self.assertEqual([(q["id"], q["probs"]) for q in r.rows["predictions"]], [("x", [0.25, 0.75]), ("y", [0.5, 0.5])])
+
+    def test_a_large_batch_meets_a_process_that_does_not_read_it(self):
+        """A process refuses by Content-Length, and may close before the body has come."""
+        import socket
+        taken, listener = [], socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def serve():
+            while True:
+                try:
+                    conn, _ = listener.accept()
+                except OSError:
+                    return
+                with conn, conn.makefile("rb") as f:
+                    while line := f.readline():
+                        head = [line]
+                        while (line := f.readline()).strip():
+                            head.append(line)
+                        n = next(int(h.split(b":")[1]) for h in head if h.lower().startswith(b"content-length"))
+                        if n > 1 << 20:
+                            conn.sendall(b"HTTP/1.1 413 x\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+                            conn.shutdown(socket.SHUT_WR)
+                            time.sleep(0.2)  # the answer comes before the reset
+                            break
+                        rows = pa.ipc.open_stream(f.read(n)).read_all().num_rows
+                        taken.append(rows)
+                        body = json.dumps({"rows": rows, "rejected": 0}).encode()
+                        conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+        threading.Thread(target=serve, daemon=True).start()
+        logger = PlumblineLogger("m", to=f"http://127.0.0.1:{listener.getsockname()[1]}", linger=0.01, max_bytes=1 << 28)
+        n = 12_000  # 48 MB
+        logger.log([f"r{i}" for i in range(n)], logits=np.zeros((n, 1000), np.float32))
+        logger.label(["a"], [1])
+        s = logger.close(timeout=60)
+        self.assertEqual((s.sent, s.failed, s.dropped), (n + 1, 0, 0), s)
+        self.assertEqual(sum(taken), n + 1)
+
+    def test_what_is_no_answer_is_no_success(self):
+        for body in (b"<html>", b"[1]", b"{}", b'{"rows": "x"}', b'{"rows": 1, "rejected": null}',
+                     b'{"rows": 1, "rejected": 99, "first_rejected": "x"}', b"[" * 100_000):
+            server = Server(lambda _path, _body, body=body: (200, {}, body))
+            self.addCleanup(server.close)
+            with PlumblineLogger("m", to=server.url, linger=0.01) as logger:
+                logger.label(["a"], [1])
+            s = logger.stats()
+            self.assertEqual((s.sent, s.failed, s.dropped), (0, 1, 0), (body[:40], s))
+
+    def test_children_of_multiprocessing_send_what_lingers(self):
+        r = self.receiver()
+        program = f"""
+import multiprocessing
+from plumbline import PlumblineLogger
+def child():
+    logger = PlumblineLogger("m", to={r.url!r}, linger=60)
+    logger.label(["child"], [1])
+if __name__ == "__main__":
+    p = multiprocessing.get_context("fork").Process(target=child)
+    p.start()
+    p.join()
+"""
+        done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True)
+        self.assertEqual((done.returncode, [q["id"] for q in r.rows["labels"]]), (0, ["child"]), done.stderr)
 
     def test_refused_by_the_process(self):
         r = self.receiver(400)
@@ -339,7 +465,7 @@ class TestCalibrator(unittest.TestCase):
         self.assertIn("503", c.problem)
 
         def publish(record, revision, **more):
-            now["record"] = {"revision": revision, "calibrator": record, **more}
+            now["record"] = {"model": "m", "version": "1", "revision": revision, "calibrator": record, **more}
             changed.set()
             end = time.monotonic() + 10
             while time.monotonic() < end and c.revision != revision and not c.problem.startswith(f"revision {revision}"):
@@ -361,6 +487,84 @@ class TestCalibrator(unittest.TestCase):
         np.testing.assert_allclose(c(z), _maps.softmax(z))
         self.assertIn("of next year", c.problem)
         self.assertTrue(np.isnan(c(np.array([[np.nan, 1.0]]))).any())  # what is wrong stays so
+
+    def test_what_is_no_answer_changes_nothing(self):
+        good = {"model": "m", "version": "1", "revision": 1,
+                "calibrator": {"version": 1, "method": "temperature", "temperature": 2.0}}
+        z, answers = np.array([[1.0, 2.0, 4.0]]), []
+        server = Server(lambda _path, _body: answers[0] if len(answers) == 1 else answers.pop(0))
+        self.addCleanup(server.close)
+        answers[:] = [(200, {}, json.dumps(good).encode())]
+        c = Calibrator.follow(server.url, "m", wait=0.05)
+        self.addCleanup(c.close)
+        c._stop.set()  # the test asks
+        c._thread.join()
+        for answer in ({}, {"status": "ok"}, {**good, "model": "other"}, {**good, "revision": None},
+                       {**good, "revision": "x"}, {**good, "calibrator": [1]}, {**good, "calibrator": None},
+                       {**good, "top": [1]}, None, "x", 3):
+            answers[:] = [(200, {}, json.dumps(answer).encode())]
+            self.assertFalse(c._fetch(c._address, "", 2), answer)
+            self.assertTrue(c.problem, answer)
+            np.testing.assert_allclose(c(z), _maps.softmax(z / 2))
+        for raw in (b"[" * 100_000, b"{", b"\xff"):
+            answers[:] = [(200, {}, raw)]
+            self.assertFalse(c._fetch(c._address, "", 2), raw[:10])
+        answers[:] = [(200, {"X": "y" * 70_000}, b"{}")]  # http.client.LineTooLong
+        self.assertFalse(c._fetch(c._address, "", 2))
+        self.assertEqual(c.revision, 1)
+        answers[:] = [(304, {}, b"")]
+        self.assertTrue(c._fetch(c._address, "x", 2))
+        self.assertEqual(c.problem, "")
+        for bad in (-2.0, 0.0, float("nan")):
+            c._take({"version": 1, "method": "temperature", "temperature": bad}, 2, {})
+            self.assertIn("temperature", c.problem)
+            self.assertEqual(c.revision, 0)
+
+    def test_every_method_says_its_classes(self):
+        k, top, hidden = 5, 4, 2
+        deep = {"version": 1, "method": "parameterised_temperature",
+                "params": {"classes": k, "top": top, "hidden": hidden, "w1": [0.1] * (hidden * (top - 1)),
+                           "b1": [0.0] * hidden, "w2": [0.1] * hidden**2, "b2": [0.0] * hidden, "w3": [0.5] * hidden,
+                           "b3": 0.0}}
+        for calibrator in (deep, {"version": 1, "method": "vector", "params": {"w": [1.0] * k, "b": [0.1] * k}},
+                           {"version": 1, "method": "class_weights",
+                            "params": {"base": deep, "weights": [1.0] * k}}):
+            c = Calibrator()
+            c._take(calibrator, 1, {})
+            self.assertEqual((c.problem, c.revision), ("", 1))
+            z = np.arange(2.0 * k).reshape(2, k)
+            np.testing.assert_allclose(c(z), _maps.calibrate(calibrator, z))
+            np.testing.assert_allclose(c(z[:, :3]), _maps.softmax(z[:, :3]))
+            self.assertIn(f"{k} classes", c.problem)
+            c(z)
+            self.assertEqual(c.problem, "")  # of the latest logits
+
+    def test_logits_of_no_shape(self):
+        for bad in ([], 3.0, None, np.zeros((2, 2, 2)), np.zeros((2, 0)), "text"):
+            with self.assertRaises((ValueError, TypeError)):
+                Calibrator()(bad)
+        self.assertEqual(Calibrator()(np.zeros((0, 3))).shape, (0, 3))
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_it_follows_in_a_forked_process(self):
+        now = {"revision": 1}
+
+        def answer(_path, _body):
+            time.sleep(0.05)
+            return 200, {}, json.dumps({"model": "m", "revision": now["revision"],
+                                        "calibrator": {"version": 1, "method": "identity"}}).encode()
+
+        server = Server(answer)
+        self.addCleanup(server.close)
+        c = Calibrator.follow(server.url, "m", wait=1)
+        self.addCleanup(c.close)
+        if (child := os.fork()) == 0:
+            end = time.monotonic() + 20
+            while c.revision != 2 and time.monotonic() < end:
+                time.sleep(0.02)
+            os._exit(0 if c.revision == 2 else 1)
+        now["revision"] = 2
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
 
 
 class TestHooks(unittest.TestCase):

@@ -133,11 +133,12 @@ func (t *Stage) decide(k *stage.Key, a *keyAlarm, rejected bool, of int, c *stag
 // people need to know from which prediction on the error is there.
 func (t *Stage) date(a *keyAlarm, k *stage.Key) {
 	a.seen, a.delay = a.alert.Since, int64(t.cfg.Matured)
+	labels := k.LabelDelay(a.seen)
+	labels -= labels % t.env.Pane
 	if a.delay == 0 {
-		a.delay = k.LabelDelay(a.seen)
-		a.delay -= a.delay % t.env.Pane
+		a.delay = labels
 	} else {
-		a.seen -= a.delay
+		a.seen += min(labels, a.delay) - a.delay
 	}
 	a.alert.Since -= a.delay
 	a.alert.OverFrom = a.seen

@@ -117,10 +117,14 @@ func (m *Model) discover() {
 	}
 }
 
-// Forget drops the rows of a version that is out of service. Its requests and evaluators stay.
+// Forget drops the rows of a version that is out of service, or has another number of classes now. Its requests and
+// evaluators stay.
 func (m *Model) Forget(name string) {
 	s := m.states[name]
 	s.reference, s.blocks, s.over, s.tried = nil, nil, excess{}, tried{}
+	for _, e := range s.evaluators {
+		e.pairs = nil
+	}
 }
 
 // Remove drops all that is known of a version, unless a head was asked for it. It reports whether it has.

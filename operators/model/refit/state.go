@@ -111,6 +111,9 @@ func recalibrate(s *State, in *stage.Pane) error {
 		return err
 	}
 	if rolled, err := s.stepMonitor(in); err != nil || rolled {
+		if err == nil && s.run.busy() { // its canary would be served on, whatever takes force for all
+			err = s.end("the calibrator that it was to replace was rolled back", in.End)
+		}
 		return err
 	}
 	if answered, err := stepQuick(s, in); err != nil || answered {

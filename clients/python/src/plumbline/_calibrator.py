@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import weakref
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,8 @@ class Calibrator:
 
     def __init__(self, calibrator: dict[str, Any] | None = None, revision: int = 0) -> None:
         self._now: tuple[dict[str, Any], int, dict[str, float]] = (calibrator or _IDENTITY, revision, {})
-        self.problem = "" if calibrator else "no calibrator yet"
+        # What is wrong with asking for the calibrator, with what came, and with the latest logits.
+        self._problems = {"fetch": "", "calibrator": "" if calibrator else "no calibrator yet", "logits": ""}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -40,28 +43,48 @@ class Calibrator:
         """The number of the calibrator in force; 0 is none."""
         return self._now[1]
 
+    @property
+    def problem(self) -> str:
+        """Why the plain softmax is given, or an older calibrator than there may be; "" where neither is."""
+        return next((why for why in self._problems.values() if why), "")
+
     @classmethod
     def follow(cls, url: str, model: str, version: str = "", *, headers: dict[str, str] | None = None,
                wait: float = 40.0) -> Calibrator:
         """The calibrator of a model that the plumbline process at url has, from now on the newest one."""
         c = cls()
-        query = {"wait": f"{wait:g}s"}
-        if version:
-            query["version"] = version
-        address = f"{url.rstrip('/')}/api/v1/models/{urllib.parse.quote(model, safe='')}/calibrator"
-        c._fetch(address + ("?" + urllib.parse.urlencode({"version": version}) if version else ""), headers or {}, "", 5)
-        c._thread = threading.Thread(target=c._run, args=(address + "?" + urllib.parse.urlencode(query), headers or {},
-                                                          wait + 10), name="plumbline-calibrator", daemon=True)
-        c._thread.start()
+        c._wanted, c._headers, c._wait = {"model": model, "version": version}, headers or {}, wait
+        query = {"version": version} if version else {}
+        c._address = f"{url.rstrip('/')}/api/v1/models/{urllib.parse.quote(model, safe='')}/calibrator?"
+        c._fetch(c._address + urllib.parse.urlencode(query), "", 5)
+        c._address += urllib.parse.urlencode({"wait": f"{wait:g}s", **query})
+        c._start()
+        if hasattr(os, "register_at_fork"):
+            me = weakref.ref(c)
+
+            def forked() -> None:
+                child = me()
+                if child is not None and not child._stop.is_set():
+                    child._stop = threading.Event()
+                    child._start()
+
+            os.register_at_fork(after_in_child=forked)  # threads stay with the parent
         return c
 
-    _etag = ""
+    _etag = _address = ""
+    _wait = 40.0
+    _headers: dict[str, str] = {}
+    _wanted: dict[str, str] = {}
 
-    def _run(self, address: str, headers: dict[str, str], timeout: float) -> None:
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="plumbline-calibrator", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
         pause = 0.5
         while not self._stop.is_set():
             began = time.monotonic()
-            if self._fetch(address, headers, self._etag, timeout):
+            if self._fetch(self._address, self._etag, self._wait + 10):
                 pause = 0.5
                 if time.monotonic() - began < 0.2:  # it answers at once: too many wait there
                     self._stop.wait(5)
@@ -69,33 +92,47 @@ class Calibrator:
                 self._stop.wait(pause)
                 pause = min(2 * pause, 30.0)
 
-    def _fetch(self, address: str, headers: dict[str, str], etag: str, timeout: float) -> bool:
-        request = urllib.request.Request(address, headers={**headers, **({"If-None-Match": etag} if etag else {})})
+    def _fetch(self, address: str, etag: str, timeout: float) -> bool:
+        """Asks once; False where nothing was learnt. What is in force stays, whatever the answer is made of."""
+        headers = {**self._headers, **({"If-None-Match": etag} if etag else {})}
         try:
+            request = urllib.request.Request(address, headers=headers)
             with urllib.request.urlopen(request, timeout=timeout) as answer:
                 body, tag = answer.read(_MAX_RECORD + 1), answer.headers.get("ETag") or ""
             if len(body) > _MAX_RECORD:
                 raise ValueError(f"more than {_MAX_RECORD} bytes, which no calibrator has")
-            record = json.loads(body)
-            if not isinstance(record, dict):
-                raise ValueError("the answer is no object")
+            self._take(*self._read(json.loads(body)))
         except urllib.error.HTTPError as e:
             if e.code == 304:
+                self._tell("fetch", "")
                 return True
-            self._trouble(f"{e.code} from {address}")
+            self._tell("fetch", f"{e.code} from {address}")
             return False
-        except (OSError, ValueError) as e:
-            self._trouble(f"{address}: {e}")
+        except Exception as e:  # proxies answer, too
+            self._tell("fetch", f"{address}: {type(e).__name__}: {e}"[:500])
             return False
-        self._take(record)
+        self._tell("fetch", "")
         self._etag = tag
         return True
 
-    def _take(self, record: dict[str, Any]) -> None:
-        c, revision, top = record.get("calibrator") or _IDENTITY, int(record.get("revision", 0)), record.get("top") or {}
+    def _read(self, record: Any) -> tuple[dict[str, Any], int, dict[str, float]]:
+        """The parts of an answer. Raises ValueError where it is not that of a plumbline process about the model."""
+        if not isinstance(record, dict):
+            raise ValueError("the answer is no object")
+        for name, want in self._wanted.items():
+            if want and record.get(name) != want:
+                raise ValueError(f"the answer has {name} {record.get(name)!r}, not {want!r}")
+        c, revision, top = record.get("calibrator"), record.get("revision"), record.get("top")
+        if not isinstance(c, dict) or type(revision) is not int or not isinstance(top, (dict, type(None))):
+            raise ValueError("the answer has no calibrator and revision")
+        return c, revision, top or {}
+
+    def _take(self, c: dict[str, Any], revision: int, top: dict[str, float]) -> None:
         try:
             if c.get("version") != 1:
                 raise ValueError(f"version {c.get('version')} of calibrators is not known")
+            if not c.get("temperature", 1) > 0:
+                raise ValueError(f"temperature {c['temperature']} is not above 0")
             k = classes(c) or 3
             probe = _maps.calibrate(c, np.linspace(-2, 2, 2 * k).reshape(2, k))
             probe = _maps.correct(top, probe) if top else probe
@@ -103,34 +140,39 @@ class Calibrator:
                 raise ValueError("its probabilities of a probe are none")
         except Exception as e:  # a newer plumbline may publish what this client does not know
             self._now = (_IDENTITY, 0, {})
-            self._trouble(f"revision {revision}, method {c.get('method')!r}: {type(e).__name__}: {e}")
+            self._tell("calibrator", f"revision {revision}, method {c.get('method')!r}: {type(e).__name__}: {e}")
             return
         self._now = (c, revision, top)
-        self.problem = ""
+        self._problems["logits"] = ""
+        self._tell("calibrator", "")
 
-    def _trouble(self, why: str) -> None:
-        if why != self.problem:
+    def _tell(self, of: str, why: str) -> None:
+        if why and why != self._problems[of]:
             _log.warning("plumbline calibrator: %s", why)
-        self.problem = why
+        self._problems[of] = why
 
     def __call__(self, logits: Any) -> npt.NDArray[np.float64]:
-        """Probabilities of logits, of shape (rows, K) or (K,)."""
+        """Probabilities of logits, of shape (rows, K) or (K,). Raises ValueError for what has another shape."""
         z = np.asarray(_columns.host(logits), np.float64)
+        if z.ndim not in (1, 2) or z.shape[-1] == 0:
+            raise ValueError(f"logits of shape {z.shape}: must be (rows, K) or (K,)")
         one = z.ndim == 1
         z = z.reshape(1, -1) if one else z
         c, _, top = self._now
         try:
             want = classes(c)
-            p = _maps.calibrate(c, z) if want in (0, z.shape[1]) else _maps.softmax(z)
             if want not in (0, z.shape[1]):
-                self._trouble(f"it is for {want} classes, the logits have {z.shape[1]}")
-            if top and want in (0, z.shape[1]):
-                p = _maps.correct(top, p)
+                self._tell("logits", f"it is for {want} classes, the logits have {z.shape[1]}")
+                p = _maps.softmax(z)
+            else:
+                p = _maps.calibrate(c, z)
+                p = _maps.correct(top, p) if top else p
+                self._problems["logits"] = ""
             bad = ~np.isfinite(p).all(axis=1)
             if bad.any():
                 p = np.where(bad[:, None], _maps.softmax(z), p)
         except Exception as e:
-            self._trouble(f"{type(e).__name__}: {e}")
+            self._tell("logits", f"{type(e).__name__}: {e}")
             p = _maps.softmax(z)
         return p[0] if one else p
 
@@ -145,6 +187,8 @@ def sane(p: npt.NDArray[np.float64]) -> bool:
 def classes(c: dict[str, Any]) -> int:
     """How many classes a calibrator is for; 0 for any."""
     p = c.get("params") or {}
+    if c.get("method") == "parameterised_temperature":
+        return int(p["classes"])
     for name in ("temperatures", "b", "weights"):
         if c.get("method") in ("class_temperature", "vector", "matrix", "dirichlet", "class_weights"):
             if isinstance(p.get(name), list):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, KeysView, Set, ValuesView
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +60,11 @@ def groups(calls: list[Call]) -> Iterator[tuple[str, list[Call], pa.RecordBatch 
                 yield call.kind, [call], e
 
 
+def single(ids: Any) -> bool:
+    """Whether it is the id of one row."""
+    return isinstance(ids, (str, bytes, int, np.generic, uuid.UUID))
+
+
 def whole(ids: Any) -> bool:
     """Whether ids are numbers: 7 and "7" are two ids."""
     if type(ids) in (list, tuple):
@@ -76,7 +83,9 @@ def batch_of(calls: list[Call]) -> pa.RecordBatch:
         fields["ts"] = pa.array(np.repeat(now, rows), pa.timestamp("ns", "UTC"))
     for name in calls[0].columns:
         values = [c.columns[name] for c in calls]
-        fields[name] = times_of(values) if name == "ts" else column(name, values, calls, n)
+        if name in ("id", "model", "version"):
+            raise ValueError(f"{name}: a slice cannot have this name")
+        fields[name] = times_of(values, calls) if name == "ts" else column(name, values, calls)
         yielded()
     for name, made in fields.items():
         if len(made) != n:
@@ -90,33 +99,79 @@ def yielded() -> None:
 
 
 def ids_of(calls: list[Call]) -> pa.Array:
+    """The ids of calls: all numbers, all text or all bytes; one that is missing is null, which no process takes."""
     ids: list[Any] = []
     for call in calls:
         values = host(call.ids)
-        ids.extend(values.tolist() if isinstance(values, np.ndarray) else values)
-    if whole(calls[0].ids):
-        return pa.array([int(v) for v in ids], pa.int64())
-    return pa.array([v if type(v) is str else str(v) for v in ids], pa.string())
+        if isinstance(values, np.ndarray):
+            if values.ndim != 1:
+                raise ValueError(f"id: shape {values.shape}, must be (rows,)")
+            values = values.tolist()
+        ids.extend(None if v is None or v != v else v for v in values)
+    kinds = {int if isinstance(v, (int, np.integer)) else bytes if isinstance(v, bytes) else str
+             for v in ids if v is not None}
+    if len(kinds) > 1:
+        raise ValueError("id: numbers, text and bytes in one call: 7 and \"7\" are two ids")
+    if kinds == {int}:
+        most = max(int(v) for v in ids if v is not None)
+        return pa.array([None if v is None else int(v) for v in ids], pa.uint64() if most >= 1 << 63 else pa.int64())
+    if kinds == {bytes}:
+        return pa.array(ids, pa.binary())
+    return pa.array([v if v is None or type(v) is str else str(v) for v in ids], pa.string())
 
 
-def times_of(calls: list[Any]) -> pa.Array:
-    values = np.concatenate([np.atleast_1d(np.asarray(host(v))) for v in calls])
-    if values.dtype.kind == "M":
-        values = values.astype("datetime64[ns]").view(np.int64)
-    elif values.dtype.kind == "f":  # seconds, as time.time() gives
-        values = (values * 1e9).astype(np.int64)
-    elif values.dtype.kind == "O":
-        values = values.astype("datetime64[ns]").view(np.int64)
-    return pa.array(values.astype(np.int64), pa.timestamp("ns", "UTC"))
+def times_of(values: list[Any], calls: list[Call]) -> pa.Array:
+    parts = [np.broadcast_to(nanoseconds(v), (c.rows,)) if np.ndim(host(v)) == 0 else parted("ts", nanoseconds(v), c)
+             for v, c in zip(values, calls)]
+    return pa.array(np.concatenate(parts), pa.timestamp("ns", "UTC"))
 
 
-def column(name: str, values: list[Any], calls: list[Call], n: int) -> pa.Array:
+def nanoseconds(values: Any) -> np.ndarray[Any, Any]:
+    """Times since 1970. The size of a number tells whether it counts s, ms, µs or ns, as in a process."""
+    x = np.asarray(host(values))
+    if x.dtype.kind == "M":
+        return x.astype("datetime64[ns]").view(np.int64)
+    if x.dtype.kind in "iuf":
+        most = np.abs(x).max(initial=0)
+        if not most < 1 << 62:
+            raise ValueError(f"ts: {most} is no time")
+        unit = next((u for u in (10**9, 10**6, 10**3) if most < 9.2e18 / u), 1) if most >= 1e8 else 1
+        if x.dtype.kind == "f":
+            return (np.trunc(x).astype(np.int64) * unit) + np.round((x - np.trunc(x)) * unit).astype(np.int64)
+        return x.astype(np.int64) * unit
+    return np.vectorize(moment, otypes=[np.int64])(x) if x.size else x.astype(np.int64)
+
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+
+
+def moment(value: Any) -> int:
+    """A datetime, or text as RFC 3339, in ns since 1970; without a zone in UTC."""
+    if isinstance(value, np.datetime64):
+        return int(value.astype("datetime64[ns]").view(np.int64))
+    if isinstance(value, str):
+        value = datetime.datetime.fromisoformat(value.strip().replace("Z", "+00:00").replace("z", "+00:00"))
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=datetime.timezone.utc)
+    return round((value - _EPOCH) / datetime.timedelta(microseconds=1)) * 1000
+
+
+def parted(name: str, part: Any, call: Call) -> Any:
+    """A part of a column, which has a value for each row of its call: what is one call's is no other's."""
+    if len(part) != call.rows:
+        raise ValueError(f"{name}: {len(part)} values for {call.rows} ids")
+    return part
+
+
+def column(name: str, values: list[Any], calls: list[Call]) -> pa.Array:
     if name in SCORES or name in LISTS:
         return floats(name, values, calls)
     if name == "label":
-        y = np.concatenate([np.asarray(host(v)).reshape(-1) for v in values])
+        y = np.concatenate([parted(name, np.asarray(host(v)).reshape(-1), c) for v, c in zip(values, calls)])
         if y.dtype.kind == "f" and (y != np.trunc(y)).any():
             raise ValueError("label: not a whole number")
+        if y.dtype.kind in "iuf" and (bad := y[(y < -(2**31)) | (y >= 2**31)]).size:
+            raise ValueError(f"label: {bad[0]} is no class")
         return pa.array(y.astype(np.int32))
     if name in ("served", "weight"):
         flat = [np.broadcast_to(np.asarray(host(v), np.float32).reshape(-1) if np.ndim(host(v)) else
@@ -127,7 +182,7 @@ def column(name: str, values: list[Any], calls: list[Call], n: int) -> pa.Array:
         if isinstance(v, str) or v is None or not hasattr(v, "__len__"):
             text.extend([None if v is None else str(v)] * call.rows)
         else:
-            text.extend(None if x is None else str(x) for x in host(v))
+            text.extend(None if x is None else str(x) for x in parted(name, host(v), call))
     return pa.array(text, pa.string())
 
 
@@ -137,7 +192,7 @@ def floats(name: str, values: list[Any], calls: list[Call]) -> pa.Array:
         x = v if type(v) is np.ndarray and v.dtype == np.float32 else np.asarray(host(v), np.float32)
         if x.ndim != 2:
             x = x.reshape(call.rows, -1)
-        parts.append(x)
+        parts.append(parted(name, x, call))
     x = parts[0] if len(parts) == 1 else np.concatenate(parts)
     if name in ("logit", "prob"):
         if x.shape[1] != 1:
@@ -164,9 +219,12 @@ def id_bytes(batch: pa.RecordBatch) -> list[bytes]:
     """What partitioners hash."""
     ids = batch.column("id")
     if pa.types.is_integer(ids.type):
-        raw = ids.to_numpy(zero_copy_only=False).astype(">i8").tobytes()
+        kind = ">u8" if ids.type == pa.uint64() else ">i8"
+        raw = ids.fill_null(0).to_numpy(zero_copy_only=False).astype(kind).tobytes()
         return [raw[i : i + 8] for i in range(0, len(raw), 8)]
-    return [v.encode() for v in ids.to_pylist()]
+    if pa.types.is_binary(ids.type):
+        return [v or b"" for v in ids.to_pylist()]
+    return [(v or "").encode() for v in ids.to_pylist()]
 
 
 def copied(values: Any) -> Any:
@@ -176,12 +234,15 @@ def copied(values: Any) -> Any:
         return values
     if kind is np.ndarray:
         return values.copy()
-    if kind is list:
-        return values[:]
+    if kind is list or kind is tuple:
+        nested = values and isinstance(values[0], (list, tuple, np.ndarray))
+        return [copied(v) for v in values] if nested else values[:]
     if hasattr(values, "detach"):
         return values.detach().clone()  # a device copies in its own time
     if hasattr(values, "to_numpy"):  # pandas may give a view of what the caller changes
         return np.array(values.to_numpy())
+    if isinstance(values, (Set, KeysView, ValuesView)):
+        return list(values)
     return values
 
 

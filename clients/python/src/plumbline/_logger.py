@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import multiprocessing.util
 import os
 import threading
 import time
@@ -110,13 +111,13 @@ class PlumblineLogger:
     def _put(self, kind: str, ids: Any, columns: dict[str, Any]) -> None:
         # Every line here is time of the server, whose caches this code has left after each call: few calls, one lock.
         try:
-            if isinstance(ids, (str, int)):
+            if type(ids) is not list and type(ids) is not ndarray and _columns.single(ids):
                 ids = (ids,)
             rows = kept = len(ids)
             if self._below < 1 << 32:
                 ids, columns, kept = self._sampled(kind, ids, columns, rows)
             elif type(ids) is list:
-                ids = ids[:]
+                ids = ids[:]  # the ids themselves do not change
             else:
                 ids = copied(ids)
             size = 250 + 60 * kept
@@ -192,6 +193,8 @@ class PlumblineLogger:
                 self._pid = os.getpid()
                 self._thread = threading.Thread(target=self._run, name="plumbline", daemon=True)
                 self._thread.start()
+                if multiprocessing.parent_process() is not None:  # its children end without atexit
+                    multiprocessing.util.Finalize(None, self.close, exitpriority=10)
 
     def _forked(self) -> None:
         """Begins anew in a forked process: what was logged before is sent by the parent."""

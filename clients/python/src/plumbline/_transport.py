@@ -16,6 +16,8 @@ import pyarrow as pa
 from . import _columns
 from ._murmur import partitions
 
+_ANSWER = 1 << 16  # bytes of an answer that are read
+
 Done = Callable[[int, "str | None"], None]  # rows, and why they failed; None: they have arrived
 
 
@@ -114,6 +116,7 @@ class HTTP:
         self._url, self._model, self._version = url, model, version
         self._timeout = float(options.get("timeout", 10))
         self._headers = {"Content-Type": "application/vnd.apache.arrow.stream"}
+        self._largest = 8 << 20  # what a process takes by default (kafka.message_max_bytes)
         if url.username:
             user = f"{urllib.parse.unquote(url.username)}:{urllib.parse.unquote(url.password or '')}"
             self._headers["Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
@@ -140,32 +143,24 @@ class HTTP:
                 self._wait_until = time.monotonic() + min(float(wait or 1), 30)
                 raise Later(f"{status}: {text}")
             part = parts.pop(0)
-            if status < 300:
-                self._taken(part.num_rows, text, done)
-            else:
-                done(part.num_rows, f"{status}: {text}")
+            rejected, why = _rejected(part.num_rows, status, text)
+            if part.num_rows > rejected:
+                done(part.num_rows - rejected, None)
+            if rejected:
+                done(rejected, why)
         self._left = None
 
     def _try(self, kind: str, batch: pa.RecordBatch) -> tuple[int, str, str | None]:
         path = f"{self._url.path.rstrip('/')}/api/v1/ingest/{urllib.parse.quote(self._model, safe='')}/{kind}"
+        body = _columns.encode(batch, self._model, self._version)
+        if len(body) > self._largest and batch.num_rows > 1:
+            return 413, "", None
         try:
-            return self._post(path, _columns.encode(batch, self._model, self._version))
+            return self._post(path, body)
         except (OSError, http.client.HTTPException) as e:
             self._connection = None
             self._wait_until = time.monotonic() + 1
             raise Later(str(e)) from e
-
-    def _taken(self, rows: int, text: str, done: Done) -> None:
-        """Some rows of a request that was taken may be rejected."""
-        try:
-            answer = json.loads(text)
-            rejected, first = int(answer.get("rejected", 0)), answer.get("first_rejected") or [{}]
-        except (ValueError, AttributeError):
-            rejected, first = 0, []
-        if rows > rejected:
-            done(rows - rejected, None)
-        if rejected:
-            done(rejected, "rejected: " + str(first[0].get("reason", "")))
 
     def _post(self, path: str, body: bytes) -> tuple[int, str, str | None]:
         if self._connection is None:
@@ -174,9 +169,12 @@ class HTTP:
                 self._connection = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=self._tls)
             else:
                 self._connection = http.client.HTTPConnection(host, port, timeout=self._timeout)
-        self._connection.request("POST", path, body, self._headers)
+        try:
+            self._connection.request("POST", path, body, self._headers)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # a process that refuses a body may answer, and close, before it has read it
         answer = self._connection.getresponse()
-        text = answer.read(4096).decode(errors="replace").strip()
+        text = answer.read(_ANSWER).decode(errors="replace").strip()
         try:
             text = str(json.loads(text)["error"]) if answer.status >= 300 else text
         except (ValueError, KeyError, TypeError):
@@ -189,6 +187,20 @@ class HTTP:
     def flush(self, seconds: float) -> None:
         if self._connection is not None:
             self._connection.close()
+
+
+def _rejected(rows: int, status: int, text: str) -> tuple[int, str]:
+    """How many of the rows of a request take no part, and why. Rows of one that was taken may be rejected."""
+    if status >= 300:
+        return rows, f"{status}: {text}"
+    try:
+        answer = json.loads(text)
+        taken, rejected, first = answer["rows"], answer.get("rejected", 0), answer.get("first_rejected") or [{}]
+        if type(taken) is not int or type(rejected) is not int:
+            raise ValueError("counts")
+        return min(max(rejected, 0), rows), "rejected: " + str(first[0].get("reason", ""))
+    except Exception:  # a login page, say: nobody knows what became of the rows
+        return rows, f"{status}: not an answer of plumbline: {text[:80]}"
 
 
 def connect(to: str, model: str, version: str, options: dict[str, Any]) -> Transport:

@@ -43,6 +43,8 @@ class LoggedClassifier:
         self._last: contextvars.ContextVar[Any] = contextvars.ContextVar("plumbline_last_ids", default=None)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # copy and pickle ask before there is an estimator
+            raise AttributeError(name)
         return getattr(self._estimator, name)
 
     @property
