@@ -28,14 +28,23 @@ type FollowOptions struct {
 
 // Calibrator gives probabilities of logits by the calibrator in force, which is replaced as a whole when a newer one is
 // published. Where it is not sure - none was fetched, another number of classes, a method that it does not know - it
-// gives the plain softmax, and Problem says why.
+// gives the plain softmax, and Problem says why. What is no answer of a plumbline process about the model changes
+// nothing.
 type Calibrator struct {
-	now     atomic.Pointer[inForce]
-	problem atomic.Pointer[string]
-	stop    context.CancelFunc
-	ended   sync.WaitGroup
-	log     *slog.Logger
+	now atomic.Pointer[inForce]
+	// What is wrong with asking for the calibrator, with what came, and with the latest logits.
+	problems [3]atomic.Pointer[string]
+	stop     context.CancelFunc
+	ended    sync.WaitGroup
+	log      *slog.Logger
 }
+
+// Places in Calibrator.problems, in the order in which Problem tells them.
+const (
+	ofFetch = iota
+	ofCalibrator
+	ofLogits
+)
 
 type inForce struct {
 	calibrator calibrator.Calibrator
@@ -51,13 +60,13 @@ func Follow(address, model string, o FollowOptions) *Calibrator {
 	}
 	c := &Calibrator{log: cmp.Or(o.Log, slog.Default())}
 	c.now.Store(&inForce{calibrator: calibrator.Identity{}})
-	c.trouble("no calibrator yet")
+	c.tell(ofCalibrator, "no calibrator yet")
 	q := url.Values{}
 	if o.Version != "" {
 		q.Set("version", o.Version)
 	}
 	at := strings.TrimSuffix(address, "/") + "/api/v1/models/" + url.PathEscape(model) + "/calibrator?"
-	f := &fetcher{c: c, header: o.Header, client: o.HTTP}
+	f := &fetcher{c: c, header: o.Header, client: o.HTTP, model: model, version: o.Version}
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	f.fetch(ctx, at+q.Encode(), 5*time.Second)
@@ -69,15 +78,24 @@ func Follow(address, model string, o FollowOptions) *Calibrator {
 // Revision is the number of the calibrator in force; 0 is none.
 func (c *Calibrator) Revision() int { return c.now.Load().revision }
 
-// Problem says why the plain softmax is given; "" where it is not.
-func (c *Calibrator) Problem() string { return *c.problem.Load() }
+// Problem says why the plain softmax is given, or an older calibrator than there may be; "" where neither is.
+func (c *Calibrator) Problem() string {
+	for i := range c.problems {
+		if why := c.problems[i].Load(); why != nil && *why != "" {
+			return *why
+		}
+	}
+	return ""
+}
 
 // Apply writes the probabilities of one row of logits to p, of the same length.
 func (c *Calibrator) Apply(p, logits []float64) {
 	f := c.now.Load().calibrator
 	if !calibrator.Fits(f, len(logits)) {
-		c.trouble(fmt.Sprintf("it is for %d classes, the logits have %d", calibrator.ClassesOf(f), len(logits)))
+		c.tell(ofLogits, fmt.Sprintf("it is for %d classes, the logits have %d", calibrator.ClassesOf(f), len(logits)))
 		f = calibrator.Identity{}
+	} else if c.problems[ofLogits].Load() != nil {
+		c.problems[ofLogits].Store(nil)
 	}
 	f.Apply(p, logits)
 }
@@ -88,8 +106,8 @@ func (c *Calibrator) Close() {
 	c.ended.Wait()
 }
 
-func (c *Calibrator) trouble(why string) {
-	if was := c.problem.Swap(&why); was != nil && *was != why && why != "" {
+func (c *Calibrator) tell(of int, why string) {
+	if was := c.problems[of].Swap(&why); why != "" && (was == nil || *was != why) {
 		c.log.Warn("plumbline calibrator", "problem", why)
 	}
 }
@@ -100,10 +118,11 @@ const maxRecord = 64 << 20
 
 // fetcher asks for the calibrator.
 type fetcher struct {
-	c      *Calibrator
-	header http.Header
-	client *http.Client
-	etag   string
+	c              *Calibrator
+	header         http.Header
+	client         *http.Client
+	model, version string
+	etag           string
 }
 
 func (f *fetcher) follow(ctx context.Context, address string, timeout time.Duration) {
@@ -127,10 +146,26 @@ func (f *fetcher) follow(ctx context.Context, address string, timeout time.Durat
 func (f *fetcher) fetch(ctx context.Context, address string, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	if err := f.ask(ctx, address); err != nil {
+		f.c.tell(ofFetch, err.Error())
+		return false
+	}
+	f.c.tell(ofFetch, "")
+	return true
+}
+
+// answer is that of a process, as far as it is of account here.
+type answer struct {
+	Model, Version string
+	Revision       *int
+	Calibrator     json.RawMessage
+	Top            *calibrator.TopCorrection
+}
+
+func (f *fetcher) ask(ctx context.Context, address string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		f.c.trouble(err.Error())
-		return false
+		return err
 	}
 	for name, values := range f.header {
 		req.Header[name] = values
@@ -140,52 +175,48 @@ func (f *fetcher) fetch(ctx context.Context, address string, timeout time.Durati
 	}
 	res, err := f.client.Do(req)
 	if err != nil {
-		f.c.trouble(err.Error())
-		return false
+		return err
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode == http.StatusNotModified {
-		return true
+		return nil
 	}
 	if res.StatusCode != http.StatusOK {
-		f.c.trouble(fmt.Sprintf("%s from %s", res.Status, address))
-		return false
-	}
-	var record struct {
-		Revision   int
-		Calibrator json.RawMessage
-		Top        *calibrator.TopCorrection
+		return fmt.Errorf("%s from %s", res.Status, address)
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxRecord+1))
 	if err == nil && len(body) > maxRecord {
 		err = fmt.Errorf("%s: more than %d bytes, which no calibrator has", address, maxRecord)
 	}
+	var a answer
 	if err == nil {
-		err = json.Unmarshal(body, &record)
+		err = json.Unmarshal(body, &a)
 	}
-	if err != nil {
-		f.c.trouble(err.Error())
-		return false
+	switch {
+	case err != nil:
+		return err
+	case a.Model != f.model || f.version != "" && a.Version != f.version:
+		return fmt.Errorf("%s: the answer is about model %q, version %q", address, a.Model, a.Version)
+	case a.Revision == nil || len(a.Calibrator) == 0 || string(a.Calibrator) == "null":
+		return fmt.Errorf("%s: the answer has no calibrator and revision", address)
 	}
-	f.take(record.Revision, record.Calibrator, record.Top)
+	f.take(*a.Revision, a.Calibrator, a.Top)
 	f.etag = res.Header.Get("ETag")
-	return true
+	return nil
 }
 
 // take puts a calibrator into force, with the correction of its top confidence where there is one.
 func (f *fetcher) take(revision int, encoded json.RawMessage, top *calibrator.TopCorrection) {
-	made, err := calibrator.Calibrator(calibrator.Identity{}), error(nil)
-	if len(encoded) > 0 && string(encoded) != "null" {
-		made, err = calibrator.Decode(encoded)
-	}
+	made, err := calibrator.Decode(encoded)
 	if err == nil && top != nil {
 		made, err = calibrator.Correct(made, *top)
 	}
 	if err != nil { // a newer plumbline may publish what this one does not know
 		f.c.now.Store(&inForce{calibrator: calibrator.Identity{}})
-		f.c.trouble(fmt.Sprintf("revision %d: %v", revision, err))
+		f.c.tell(ofCalibrator, fmt.Sprintf("revision %d: %v", revision, err))
 		return
 	}
 	f.c.now.Store(&inForce{made, revision})
-	f.c.trouble("")
+	f.c.tell(ofLogits, "")
+	f.c.tell(ofCalibrator, "")
 }

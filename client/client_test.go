@@ -260,7 +260,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 func TestFollow(t *testing.T) {
 	testsize.Slow(t)
 	records := make(chan string, 1)
-	now := `{"revision":0,"calibrator":null}`
+	now := `{"model":"m","revision":0,"calibrator":{"version":1,"method":"identity"}}`
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.URL.Query().Get("wait") != "" {
 			select {
@@ -291,10 +291,59 @@ func TestFollow(t *testing.T) {
 		})
 	}
 	expect(0.75, false)
-	publish(`{"revision":1,"calibrator":{"version":1,"method":"temperature","temperature":2}}`, 1)
+	publish(`{"model":"m","revision":1,"calibrator":{"version":1,"method":"temperature","temperature":2}}`, 1)
 	expect(math.Sqrt(3)/(1+math.Sqrt(3)), false)
-	publish(`{"revision":2,"calibrator":{"version":1,"method":"identity"},"top":{"slope":1,"intercept":-0.5}}`, 2)
+	publish(`{"model":"m","revision":2,"calibrator":{"version":1,"method":"identity"},`+
+		`"top":{"slope":1,"intercept":-0.5}}`, 2)
 	expect(1/(1+math.Exp(.5-math.Log(3))), false)
-	publish(`{"revision":3,"calibrator":{"version":1,"method":"of next year"}}`, 0)
+	publish(`{"model":"m","revision":3,"calibrator":{"version":1,"method":"of next year"}}`, 0)
 	expect(0.75, true)
+}
+
+// TestWhatIsNoAnswerChangesNothing: another server, another model, a proxy's page; and the problem ends with them.
+func TestWhatIsNoAnswerChangesNothing(t *testing.T) {
+	const good = `{"model":"m","version":"7","revision":1,"calibrator":{"version":1,"method":"identity"}}`
+	status, body := http.StatusOK, good
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	defer s.Close()
+	c := &Calibrator{log: slog.New(slog.DiscardHandler)}
+	f := &fetcher{c: c, client: s.Client(), model: "m", version: "7"}
+	if !f.fetch(t.Context(), s.URL, time.Minute) || c.Revision() != 1 || c.Problem() != "" {
+		t.Fatalf("revision %d, problem %q", c.Revision(), c.Problem())
+	}
+	for _, body = range []string{`{}`, `null`, `{"status":"ok"}`, `<html>`, `[1]`,
+		strings.Replace(good, `"m"`, `"n"`, 1), strings.Replace(good, `"7"`, `"8"`, 1),
+		strings.Replace(good, `"revision":1,`, ``, 1),
+		`{"model":"m","version":"7","revision":2}`, `{"model":"m","version":"7","revision":2,"calibrator":null}`} {
+		if f.fetch(t.Context(), s.URL, time.Minute) || c.Revision() != 1 || c.Problem() == "" {
+			t.Errorf("%s: revision %d, problem %q; want the one before, and a problem", body, c.Revision(), c.Problem())
+		}
+	}
+	status, body = http.StatusNotModified, ""
+	if !f.fetch(t.Context(), s.URL, time.Minute) || c.Problem() != "" {
+		t.Errorf("after an answer the problem is still %q", c.Problem())
+	}
+	c.Apply(make([]float64, 3), make([]float64, 3))
+	c.tell(ofLogits, "it is for 2 classes, the logits have 3")
+	if c.Apply(make([]float64, 3), make([]float64, 3)); c.Problem() != "" {
+		t.Errorf("after logits that fit the problem is still %q", c.Problem())
+	}
+}
+
+// TestAnotherAnswerIsNoSuccess: nobody knows what a login page did with rows.
+func TestAnotherAnswerIsNoSuccess(t *testing.T) {
+	for _, body := range []string{`<html>`, `{}`, `[1]`} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, body)
+		}))
+		to := &toHTTP{url: s.URL + "/", model: "m", client: s.Client()}
+		c := &call{labels: true, n: 1, Rows: Rows{IDs: []string{"a"}, Labels: []int32{1}}}
+		if _, _, err := to.post(t.Context(), c); err == nil || !strings.Contains(err.Error(), "not an answer") {
+			t.Errorf("%s: %v, want an error", body, err)
+		}
+		s.Close()
+	}
 }

@@ -211,16 +211,19 @@ func (t *toHTTP) post(ctx context.Context, c *call) (rejected int, reason string
 	}
 	var answer struct {
 		Error    string
+		Rows     *int
 		Rejected int
 		First    []struct{ Reason string } `json:"first_rejected"`
 	}
-	_ = json.Unmarshal(body, &answer)
+	unread := json.Unmarshal(body, &answer)
 	switch {
+	case res.StatusCode < 300 && (unread != nil || answer.Rows == nil):
+		return 0, "", permanent{fmt.Errorf("%d: not an answer of plumbline: %.80q", res.StatusCode, body)}
 	case res.StatusCode < 300:
 		if len(answer.First) > 0 {
 			reason = answer.First[0].Reason
 		}
-		return min(answer.Rejected, c.n), reason, nil
+		return min(max(answer.Rejected, 0), c.n), reason, nil
 	case res.StatusCode == http.StatusRequestEntityTooLarge:
 		return 0, "", fmt.Errorf("%w: 413: %s", errTooLarge, answer.Error)
 	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500:

@@ -228,3 +228,22 @@ func BenchmarkConfidence(b *testing.B) {
 		})
 	}
 }
+
+// TestPlattOfSmallWeights: weights that are shares of 1 fit what rows of weight 1 do.
+func TestPlattOfSmallWeights(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 1))
+	const n = 2000
+	c, right, one, share := make([]float64, n), make([]bool, n), make([]float64, n), make([]float64, n)
+	for i := range c {
+		c[i], one[i], share[i] = .5+rng.Float64()/2, 1, 1./n
+		right[i] = rng.Float64() < c[i]*c[i]
+	}
+	want, _, err := FitPlattConfidence(c, right, one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := FitPlattConfidence(c, right, share)
+	if err != nil || math.Abs(got.p.Slope-want.p.Slope) > 1e-6 || math.Abs(got.p.Intercept-want.p.Intercept) > 1e-6 {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+}

@@ -65,13 +65,21 @@ func FitPlattConfidence(c []float64, right []bool, w []float64) (*Platt, Report,
 }
 
 func platt(o outcomes) (plattParams, int, bool) {
-	var pos, neg float64
+	var pos, neg, rows float64
 	for i, a := range o.right {
+		w := o.weight(i)
 		if a {
-			pos += o.weight(i)
+			pos += w
 		} else {
-			neg += o.weight(i)
+			neg += w
 		}
+		if w > 0 {
+			rows++
+		}
+	}
+	// Platt's targets are made of counts. Weights that are shares of something are less than the rows that they are of.
+	if w := pos + neg; w > 0 && w < rows {
+		pos, neg = pos*rows/w, neg*rows/w
 	}
 	x, t := make([]float64, len(o.c)), make([]float64, len(o.c))
 	for i, a := range o.right {

@@ -131,6 +131,8 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, kind arrowio.Kind
 	if n := r.ContentLength; n >= 0 && n < weight {
 		weight = max(n, 1)
 	} else if n > weight {
+		// Clients that send all before they read would see a broken connection in place of the answer.
+		_, _ = io.CopyN(io.Discard, r.Body, min(n, mostDrained))
 		fail(w, http.StatusRequestEntityTooLarge, h.tooLarge())
 		return
 	}
@@ -151,6 +153,9 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, kind arrowio.Kind
 	}
 	h.write(w, r, request{kind: kind, model: r.PathValue("model"), version: version, arrow: inArrow, body: body})
 }
+
+// mostDrained is how much is read of a body that is too large.
+const mostDrained = 64 << 20
 
 // room waits until so many bytes may be taken; the caller releases them. Requests get it in their order. The answer to
 // an error is 503, not 429, for which some exporters drop what they sent.

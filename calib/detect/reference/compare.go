@@ -22,10 +22,27 @@ type Window struct {
 // Moments are the sums of a loss: Σw, Σ w·x, Σ w·x². The zero value says that it is not known.
 type Moments struct{ W, Sum, Square float64 }
 
-// mean returns the mean and its variance, as if all weights were equal.
-func (m Moments) mean() (mean, variance float64) {
+// Mean returns the mean and its variance, of the rows that the weight stands for where a row weighs 1/perWeight. NaN
+// of fewer than two.
+func (m Moments) Mean(perWeight float64) (mean, variance float64) {
+	n := m.W * perWeight
+	if !(n >= 2) {
+		return math.NaN(), math.NaN()
+	}
 	mean = m.Sum / m.W
-	return mean, max(0, m.Square/m.W-mean*mean) / (m.W - 1)
+	return mean, max(0, m.Square/m.W-mean*mean) / (n - 1)
+}
+
+// PerWeight returns how many rows a weight of 1 stands for, Σ n_b/Σw with Kish's effective number n_b of each bin: what
+// is known of rows does not depend on the scale of their weights.
+func (w *Window) PerWeight() float64 {
+	var n, weight float64
+	for _, b := range w.Bins {
+		if b.W > 0 {
+			n, weight = n+b.EffectiveN(), weight+b.W
+		}
+	}
+	return n / weight
 }
 
 // Options are the settings of Compare; zero values mean the defaults of metric.Options.
@@ -76,7 +93,7 @@ func Compare(ref, cur Window, opt Options) (Changes, error) {
 	if opt.Resamples == 0 {
 		opt.Resamples = 1000
 	}
-	c := Changes{Curve: curve(ref.Bins, cur.Bins), Accuracy: accuracy(ref.Bins, cur.Bins), NLL: nll(ref.NLL, cur.NLL)}
+	c := Changes{Curve: curve(ref.Bins, cur.Bins), Accuracy: accuracy(ref, cur), NLL: nll(ref, cur)}
 	c.ECE = mover(debiased(ref.Bins), debiased(cur.Bins))
 	var err error
 	if c.DebiasedL2, err = ofCells("debiased_l2", ref, cur, opt); err != nil {
@@ -103,27 +120,28 @@ func unknown() Change {
 	return Change{nan, nan, nan, nan, nan}
 }
 
-func accuracy(ref, cur []metric.Bin) Change {
-	of := func(bins []metric.Bin) estimate {
-		var hits, n float64
-		for _, b := range bins {
+func accuracy(ref, cur Window) Change {
+	of := func(w Window) estimate {
+		var hits, weight float64
+		for _, b := range w.Bins {
 			hits += b.SumA
-			n += b.W
+			weight += b.W
 		}
-		lo, hi := metric.Wilson(hits, n)
-		return estimate{hits / n, lo, hi}
+		rows := w.PerWeight()
+		lo, hi := metric.Wilson(hits*rows, weight*rows)
+		return estimate{hits / weight, lo, hi}
 	}
 	return mover(of(ref), of(cur))
 }
 
 const z95 = 1.959963984540054
 
-func nll(ref, cur Moments) Change {
-	if ref.W < 2 || cur.W < 2 {
+func nll(ref, cur Window) Change {
+	m0, v0 := ref.NLL.Mean(ref.PerWeight())
+	m1, v1 := cur.NLL.Mean(cur.PerWeight())
+	if math.IsNaN(v0 + v1) {
 		return unknown()
 	}
-	m0, v0 := ref.mean()
-	m1, v1 := cur.mean()
 	half := z95 * math.Sqrt(v0+v1)
 	return Change{m0, m1, m1 - m0, m1 - m0 - half, m1 - m0 + half}
 }

@@ -13,6 +13,8 @@ type Estimate struct {
 	N          int64   // unlabelled rows
 	Accuracy   float64 // of these rows
 	Lo, Hi     float64 // 95 %: of the accuracy of these rows if the assumption holds
+	SE         float64 // its standard error
+	OfLabels   bool    // SE has the draw of the labels of these rows
 	ECE        float64 // of the raw confidence, by the bins that were given; NaN where the method says nothing of it
 }
 
@@ -54,7 +56,8 @@ func ConfidenceBased(cells []metric.Bin, calibrate func(float64) float64, m int)
 		gap[min(m-1, max(0, metric.BinIndex(c, m)))] += b.W * (q - c)
 	}
 	e.Accuracy = right / weight
-	half := z95 * math.Sqrt(variance) / weight
+	e.SE, e.OfLabels = math.Sqrt(variance)/weight, true
+	half := z95 * e.SE
 	e.Lo, e.Hi = max(0, e.Accuracy-half), min(1, e.Accuracy+half)
 	for _, g := range gap {
 		e.ECE += math.Abs(g)
@@ -67,12 +70,20 @@ func ConfidenceBased(cells []metric.Bin, calibrate func(float64) float64, m int)
 // of both: beyond about 3 the assumption has failed, and what else the method says is not to be believed.
 type Miss struct{ Difference, SE, Z float64 }
 
-// Against compares the estimate with right out of n labelled rows of the same window.
+// Against compares the estimate with right out of n labelled rows among the N that it is of:
+//
+//	SE² = SE(estimate)² + p(1-p)·(1/n - 1/N)   if that has the draw of the labels of the N rows
+//	SE² = SE(estimate)² + p(1-p)/n             else
+//
+// with p of one row of each kind more, and SE of one row at least.
 func (e Estimate) Against(right, n float64) Miss {
 	p := right / n
 	smooth := (right + 1) / (n + 2)
-	own := (e.Hi - e.Lo) / (2 * z95)
-	d := Miss{Difference: e.Accuracy - p, SE: math.Sqrt(smooth*(1-smooth)/n + own*own)}
+	drawn := 1 / n
+	if e.OfLabels {
+		drawn = max(0, 1/n-1/float64(e.N))
+	}
+	d := Miss{Difference: e.Accuracy - p, SE: max(math.Sqrt(smooth*(1-smooth)*drawn+e.SE*e.SE), 1/(n+2))}
 	d.Z = d.Difference / d.SE
 	return d
 }

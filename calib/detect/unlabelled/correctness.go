@@ -53,7 +53,8 @@ func CorrectnessShift(right, wrong, now []float64) (Estimate, error) {
 	v := (mu*(1-mu)/n[2] + p*p*t*(1-t)/n[0] + (1-p)*(1-p)*f*(1-f)/n[1]) / ((t - f) * (t - f))
 	e := Estimate{Method: "correctness shift (BBSE)", Assumption: CorrectnessAssumption, N: int64(n[2]), Accuracy: p,
 		ECE: math.NaN()}
-	half := z95 * math.Sqrt(v)
+	e.SE = math.Sqrt(v)
+	half := z95 * e.SE
 	e.Lo, e.Hi = max(0, p-half), min(1, p+half)
 	return e, nil
 }

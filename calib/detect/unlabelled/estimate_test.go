@@ -15,7 +15,8 @@ import (
 func TestConfidenceBased(t *testing.T) {
 	square := func(c float64) float64 { return c * c }
 	rng := rand.New(rand.NewPCG(1, 1))
-	inside, trials := 0, 200
+	const trials = 200
+	inside, squares := 0, 0.0
 	for range trials {
 		var g acc.Grid
 		var right float64
@@ -45,7 +46,8 @@ func TestConfidenceBased(t *testing.T) {
 		if e.Lo <= right/n && right/n <= e.Hi {
 			inside++
 		}
-		if m := e.Against(right, n); math.Abs(m.Z) > 5 {
+		m := e.Against(right, n)
+		if squares += m.Z * m.Z; math.Abs(m.Z) > 5 {
 			t.Errorf("right calibrator: miss %+v", m)
 		}
 		if m := ConfidenceBased(g.Groups(), nil, 15).Against(right, n); m.Z < 5 {
@@ -54,6 +56,9 @@ func TestConfidenceBased(t *testing.T) {
 	}
 	if inside < trials*90/100 || inside == trials {
 		t.Errorf("%d of %d intervals hold the accuracy, want about 95 %%", inside, trials)
+	}
+	if v := squares / trials; v < .7 || v > 1.4 {
+		t.Errorf("Z of a true assumption has variance %v, want about 1", v)
 	}
 	if e := ConfidenceBased(nil, nil, 15); !math.IsNaN(e.Accuracy) || e.N != 0 {
 		t.Errorf("no rows: %+v", e)

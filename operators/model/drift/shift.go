@@ -44,7 +44,7 @@ func (d *State) showClasses(raw *acc.Set, apart bool, out *record.Unlabelled) {
 		e := &estimates[i]
 		c.Shifts = append(c.Shifts, t.shiftOf(e))
 		one := unlabelled.Estimate{Method: e.Method, Assumption: e.Assumption, N: e.N, Accuracy: e.Accuracy, Lo: e.Lo,
-			Hi: e.Hi, ECE: math.NaN()}
+			Hi: e.Hi, SE: (e.Hi - e.Lo) / (2 * z95), ECE: math.NaN()}
 		if s := &d.classes.soft; s.ready() && slices.Equal(s.pool.Kept(), e.pool.Kept()) {
 			// The ECE covers only classes with sampled rows. If these are too small a part of the window, the ECE would
 			// describe something else, so it stays out.
@@ -56,6 +56,8 @@ func (d *State) showClasses(raw *acc.Set, apart bool, out *record.Unlabelled) {
 	}
 	out.Classes = c
 }
+
+const z95 = 1.959963984540054
 
 // leastCovered is the smallest share of a window that must belong to classes with sampled rows for an ECE to be given.
 const leastCovered = .95

@@ -84,10 +84,10 @@ func (s *Config) measured(w reference.Window, opt reference.Options) (value, lo,
 		lo, hi = metric.Wilson(right/weight*n, n)
 		return right / weight, lo, hi, nil
 	case NLL:
-		value, lo, hi = normal(w.NLL)
+		value, lo, hi = normal(w.NLL, w.PerWeight())
 		return value, lo, hi, nil
 	case Confidence:
-		value, lo, hi = normal(cellMoments(w.Cells))
+		value, lo, hi = normal(cellMoments(w.Cells), 1)
 		return value, lo, hi, nil
 	case SmECE:
 		iv, err := metric.UncertaintyCells(w.Cells, "smece", metric.Options{Resamples: opt.Resamples, Seed: opt.Seed})
@@ -98,14 +98,10 @@ func (s *Config) measured(w reference.Window, opt reference.Options) (value, lo,
 	return value, value - half, value + half, nil
 }
 
-// normal returns the mean for the given moments, ± 1.96 standard errors. It returns NaN if the weight is below 2.
-func normal(m reference.Moments) (mean, lo, hi float64) {
-	if m.W < 2 {
-		nan := math.NaN()
-		return nan, nan, nan
-	}
-	mean = m.Sum / m.W
-	half := z95two * math.Sqrt(max(0, m.Square/m.W-mean*mean)/(m.W-1))
+// normal returns the mean for the given moments, ± 1.96 standard errors. It returns NaN for fewer than two rows.
+func normal(m reference.Moments, perWeight float64) (mean, lo, hi float64) {
+	mean, variance := m.Mean(perWeight)
+	half := z95two * math.Sqrt(variance)
 	return mean, mean - half, mean + half
 }
 
