@@ -154,7 +154,7 @@ func slowEstimates(ref, now classRows, q func(float64) float64) (confidence, z, 
 		}
 	}
 	smooth := (first + 1) / 502
-	z = (confidence - first/500) / math.Sqrt(smooth*(1-smooth)/500+variance)
+	z = (confidence - first/500) / math.Sqrt(smooth*(1-smooth)*(1./500-1/float64(len(now.y)))+variance)
 
 	joint, mu, prior := make([][]float64, classes), make([]float64, classes), make([]float64, classes)
 	diagonal := make([]float64, classes)
