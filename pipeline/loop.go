@@ -39,8 +39,7 @@ type loop struct {
 	unusable []uint64        // checkpoints that the task could not be restored from
 	ctx      context.Context // of checkpoints: done lastTime after that of the task
 	cancel   context.CancelFunc
-	inFlight chan error    // nil where there is none
-	last     *copied       // the last begun
+	inFlight chan saved    // nil where there is none
 	err      error         // of one that failed: no other may follow, for its outputs would be lost
 	failed   chan struct{} // closed when one has failed
 	journal  *takeLog      // since the last checkpoint begun; nil where the order of taking is of no account
@@ -60,7 +59,13 @@ type copied struct {
 	show          func()
 	trace         *tracing.Cut
 	prompt        uint64 // what was handed over to be written promptly
-	encoding      time.Duration
+}
+
+// saved is what is left of a copy: its bytes, whose memory serves the next, and how long encoding took.
+type saved struct {
+	data     []byte
+	encoding time.Duration
+	err      error
 }
 
 // newLoop returns the loop of a task that was restored.
@@ -322,31 +327,31 @@ func (l *loop) begin() (stood time.Duration, err error) {
 		prompt:     l.prompt.mark(),
 	}
 	t.Written()
-	done := make(chan error, 1)
-	l.inFlight, l.last = done, s
+	done := make(chan saved, 1)
+	l.inFlight = done
 	go func() {
-		err := l.finish(s)
+		encoding, err := l.finish(s)
 		if err == nil {
 			err = l.save(s)
 		}
 		if err != nil {
 			close(l.failed)
 		}
-		done <- err
+		done <- saved{s.Data, encoding, err}
 	}()
 	return 0, nil
 }
 
 // finish encodes what was only copied while the task stood still.
-func (l *loop) finish(s *copied) (err error) {
+func (l *loop) finish(s *copied) (took time.Duration, err error) {
 	defer Caught(&err)
 	start := time.Now()
 	c, err := s.draft.finish()
 	if err != nil {
-		return fmt.Errorf("%s: %w", l.task.Name(), err)
+		return 0, fmt.Errorf("%s: %w", l.task.Name(), err)
 	}
-	s.Data, s.Files, s.encoding = c.Data, c.Files, time.Since(start)
-	return nil
+	s.Data, s.Files = c.Data, c.Files
+	return time.Since(start), nil
 }
 
 // shows returns what makes the status of now visible, and reports that to the source.
@@ -369,14 +374,12 @@ func (l *loop) shows(active bool) func() {
 // settle waits for the checkpoint in flight and returns the error of the one that failed.
 func (l *loop) settle() error {
 	if l.inFlight != nil {
-		l.err = <-l.inFlight
-		l.inFlight = nil
-		s := l.last
+		s := <-l.inFlight
+		l.inFlight, l.encoding, l.err = nil, s.encoding, s.err
 		const burst = 4 // the state of one is not held for ever
-		if l.memory = s.Data; cap(s.Data) > burst*len(s.Data) {
+		if l.memory = s.data; cap(s.data) > burst*len(s.data) {
 			l.memory = nil
 		}
-		l.encoding, l.last = s.encoding, nil
 	}
 	return l.err
 }

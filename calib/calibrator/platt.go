@@ -39,7 +39,8 @@ func (c *Platt) check() error {
 //
 //	t = (N₊+1)/(N₊+2) where the top class is right, 1/(N₋+2) where it is wrong
 //
-// with N the summed weights. Errors are those of FitTemperature. Newton's method on a convex objective.
+// with N the summed weights, times n/Σw where Σw is less than the number n of rows with a weight: Platt's N are counts.
+// Errors are those of FitTemperature. Newton's method on a convex objective.
 func FitPlatt[T kernel.Float](d Data[T], opts Options) (*Platt, Report, error) {
 	s, err := newSample("platt", d, opts)
 	if err != nil {
@@ -77,7 +78,7 @@ func platt(o outcomes) (plattParams, int, bool) {
 			rows++
 		}
 	}
-	// Platt's targets are made of counts. Weights that are shares of something are less than the rows that they are of.
+	// Weights that are shares of something are less than the rows that they are of.
 	if w := pos + neg; w > 0 && w < rows {
 		pos, neg = pos*rows/w, neg*rows/w
 	}

@@ -235,6 +235,14 @@ class TestLogger(unittest.TestCase):
         self.assertEqual(sum(taken), n + 1)
 
     def test_what_is_no_answer_is_no_success(self):
+        def refused(_path, _body):
+            return 400, {}, b"[" * 60_000
+
+        server = Server(refused)
+        self.addCleanup(server.close)
+        with PlumblineLogger("m", to=server.url, linger=0.01, sample=0.999) as logger:
+            logger.label({"a": 1}.keys(), [1])
+        self.assertEqual(logger.stats().failed, 1, logger.stats())
         for body in (b"<html>", b"[1]", b"{}", b'{"rows": "x"}', b'{"rows": 1, "rejected": null}',
                      b'{"rows": 1, "rejected": 99, "first_rejected": "x"}', b"[" * 100_000):
             server = Server(lambda _path, _body, body=body: (200, {}, body))

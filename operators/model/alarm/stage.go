@@ -130,7 +130,8 @@ func (t *Stage) decide(k *stage.Key, a *keyAlarm, rejected bool, of int, c *stag
 }
 
 // date moves the start of an alert from the panes of the tests, which are of labels, to the predictions: refits and
-// people need to know from which prediction on the error is there.
+// people need to know from which prediction on the error is there. In matured mode panes are late by the age that rows
+// must have, and labels have shown the error for what that is more than they take.
 func (t *Stage) date(a *keyAlarm, k *stage.Key) {
 	a.seen, a.delay = a.alert.Since, int64(t.cfg.Matured)
 	labels := k.LabelDelay(a.seen)

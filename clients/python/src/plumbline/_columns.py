@@ -107,7 +107,10 @@ def ids_of(calls: list[Call]) -> pa.Array:
             if values.ndim != 1:
                 raise ValueError(f"id: shape {values.shape}, must be (rows,)")
             values = values.tolist()
-        ids.extend(None if v is None or v != v else v for v in values)
+        ids.extend(values)
+    if set(map(type, ids)) == {str}:
+        return pa.array(ids, pa.string())
+    ids = [None if missing(v) else v for v in ids]
     kinds = {int if isinstance(v, (int, np.integer)) else bytes if isinstance(v, bytes) else str
              for v in ids if v is not None}
     if len(kinds) > 1:
@@ -118,6 +121,11 @@ def ids_of(calls: list[Call]) -> pa.Array:
     if kinds == {bytes}:
         return pa.array(ids, pa.binary())
     return pa.array([v if v is None or type(v) is str else str(v) for v in ids], pa.string())
+
+
+def missing(v: Any) -> bool:
+    """None, NaN, and what pandas calls missing."""
+    return v is None or type(v).__name__ in ("NAType", "NaTType") or isinstance(v, float) and v != v
 
 
 def times_of(values: list[Any], calls: list[Call]) -> pa.Array:

@@ -169,15 +169,16 @@ class HTTP:
                 self._connection = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=self._tls)
             else:
                 self._connection = http.client.HTTPConnection(host, port, timeout=self._timeout)
+        connection = self._connection
         try:
-            self._connection.request("POST", path, body, self._headers)
+            connection.request("POST", path, body, self._headers)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # a process that refuses a body may answer, and close, before it has read it
-        answer = self._connection.getresponse()
+            self._connection = None  # a process that refuses a body may answer, and close, before it has read it
+        answer = connection.getresponse()
         text = answer.read(_ANSWER).decode(errors="replace").strip()
         try:
             text = str(json.loads(text)["error"]) if answer.status >= 300 else text
-        except (ValueError, KeyError, TypeError):
+        except Exception:  # whatever a proxy answers
             pass
         return answer.status, text, answer.headers.get("Retry-After")
 
