@@ -145,8 +145,8 @@ func (s *Operator) AppendState(dst []byte) ([]byte, error) {
 // maxFrozenBytes bounds the memory of copies of sets.
 const maxFrozenBytes = 64 << 20
 
-// Freeze implements pipeline.Freezer. To encode a set takes thirty times as long as to copy it, and meanwhile no row
-// passes.
+// Freeze implements pipeline.Freezer. To encode the sets takes several times as long as to copy them, and meanwhile no
+// row passes.
 func (s *Operator) Freeze() func(dst []byte) ([]byte, error) {
 	n := 0
 	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import concurrent.futures.thread  # noqa: F401  pandas wants it, which pyarrow loads with the first rows: maybe at exit
 import logging
 import multiprocessing.util
 import os
