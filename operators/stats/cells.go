@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -142,22 +143,30 @@ func (s *Operator) AppendState(dst []byte) ([]byte, error) {
 	return momentOf(s, func(set *acc.Set) *acc.Set { return set }).append(dst)
 }
 
-// maxFrozenBytes bounds the memory of copies of sets.
+// maxFrozenBytes bounds the memory of copies of sets in a process, of which frozenBytes is in use: each shard copies
+// its own, and there may be many.
 const maxFrozenBytes = 64 << 20
 
-// Freeze implements pipeline.Freezer. To encode the sets takes several times as long as to copy them, and meanwhile no
-// row passes.
+var frozenBytes atomic.Int64
+
+// Freeze implements pipeline.Freezer. To encode full sets takes twice as long as to copy them, small ones several times
+// as long, and meanwhile no row passes.
 func (s *Operator) Freeze() func(dst []byte) ([]byte, error) {
-	n := 0
+	n := int64(0)
 	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
 		for _, set := range m {
-			n += set.Memory()
+			n += int64(set.Memory())
 		}
 	}
-	if n > maxFrozenBytes {
+	if frozenBytes.Add(n) > maxFrozenBytes {
+		frozenBytes.Add(-n)
 		return nil
 	}
-	return momentOf(s, (*acc.Set).Clone).append
+	f := momentOf(s, (*acc.Set).Clone)
+	return func(dst []byte) ([]byte, error) {
+		defer frozenBytes.Add(-n)
+		return f.append(dst)
+	}
 }
 
 // moment is the state at one moment.
