@@ -3,6 +3,7 @@ package validate
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -102,14 +103,17 @@ func (v *version) obey(o Order) {
 // check returns the reason why row i cannot be right, "" where it can.
 func (v *Operator) check(b *arrowio.Batch, i int) string {
 	if b.TS[i] < -farthest || b.TS[i] > farthest {
-		return arrowio.TimeRange
+		return v.refuse(arrowio.TimeRange, "ts = %d ns, allowed are %s to %s", b.TS[i], day(-farthest), day(farthest))
 	}
 	if v.cfg.MaxAhead > 0 && b.Origin.Ahead {
-		return ReasonAhead
+		return v.refuse(ReasonAhead,
+			"the record's timestamp %s is more than event_time.max_ahead, %s, ahead of the clock",
+			second(b.Origin.Time), time.Duration(v.cfg.MaxAhead))
 	}
 	// Both times are positive, so their difference is in range.
 	if v.cfg.MaxAhead > 0 && b.Origin.Time > 0 && b.TS[i] > 0 && b.TS[i]-b.Origin.Time > v.cfg.MaxAhead {
-		return ReasonTooFar
+		return v.refuse(ReasonTooFar, "ts = %s is more than event_time.max_ahead, %s, after the record's timestamp %s",
+			second(b.TS[i]), time.Duration(v.cfg.MaxAhead), second(b.Origin.Time))
 	}
 	if b.Side == arrowio.Request {
 		return ""
@@ -117,22 +121,22 @@ func (v *Operator) check(b *arrowio.Batch, i int) string {
 	key, named := b.ModelOf(i)
 	if b.Kind == arrowio.Labels {
 		if k := v.classes(key); b.Label[i] < 0 || (named && k > 0 && int(b.Label[i]) >= k) {
-			return arrowio.LabelRange
+			return v.labelRange(b.Label[i], k)
 		}
 		return ""
 	}
 	if declared := v.cfg.Classes[key.Model]; declared > 0 && b.K != declared {
-		return v.refuse(ReasonClasses, b, "expected K = %d as the configuration declares (models)", declared)
+		return v.refuse(ReasonClasses, "K = %d, expected K = %d as the configuration declares (models)", b.K, declared)
 	}
 	known := v.known.find(key)
 	if known != nil {
 		if ok, expected := known.takes(b.K); !ok && v.cfg.Classes[key.Model] == 0 {
-			return v.refuse(ReasonClasses, b, "%s", expected)
+			return v.refuse(ReasonClasses, "K = %d, %s", b.K, expected)
 		}
 	}
 	switch {
 	case b.Label != nil && int(b.Label[i]) >= b.K:
-		return arrowio.LabelRange
+		return v.labelRange(b.Label[i], b.K)
 	case v.cfg.NeedID && b.IDs == nil && (b.Label == nil || b.Label[i] < 0):
 		return ReasonNoID
 	}
@@ -144,14 +148,11 @@ func (v *Operator) note(b *arrowio.Batch, key arrowio.ModelKey, known *version) 
 	if known == nil {
 		var why string
 		if known, why = v.known.admit(key); known == nil {
-			if v.why[ReasonModels] == "" {
-				v.why[ReasonModels] = why
-			}
-			return ReasonModels
+			return v.refuse(ReasonModels, "%s", why)
 		}
 		known.obey(v.orders[key])
 		if ok, expected := known.takes(b.K); !ok && v.cfg.Classes[key.Model] == 0 {
-			return v.refuse(ReasonClasses, b, "%s", expected)
+			return v.refuse(ReasonClasses, "K = %d, %s", b.K, expected)
 		}
 	}
 	known.seen = v.known.now
@@ -174,12 +175,25 @@ func (v *Operator) classes(key arrowio.ModelKey) int {
 }
 
 // refuse notes why the first row of a reason is refused.
-func (v *Operator) refuse(reason string, b *arrowio.Batch, expected string, args ...any) string {
+func (v *Operator) refuse(reason, why string, args ...any) string {
 	if v.why[reason] == "" {
-		v.why[reason] = fmt.Sprintf("K = %d, "+expected, append([]any{b.K}, args...)...)
+		v.why[reason] = fmt.Sprintf(why, args...)
 	}
 	return reason
 }
+
+// labelRange refuses a label of k classes; 0 where their number is not known.
+func (v *Operator) labelRange(label int32, k int) string {
+	if k == 0 {
+		return v.refuse(arrowio.LabelRange, "label = %d, allowed are 0 and more", label)
+	}
+	return v.refuse(arrowio.LabelRange, "label = %d, allowed are 0 to %d", label, k-1)
+}
+
+// second is a time in UTC as people read it.
+func second(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339) }
+
+func day(ns int64) string { return time.Unix(0, ns).UTC().Format(time.DateOnly) }
 
 // report counts the rejected rows and names them in the dead letter of their message.
 func (v *Operator) report(b *arrowio.Batch) {

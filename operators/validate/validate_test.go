@@ -61,3 +61,60 @@ func TestEventTimesAtTheEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusalsNameTheValue: the dead letter says what the first refused row had and what is allowed.
+func TestRefusalsNameTheValue(t *testing.T) {
+	record := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+	for _, c := range []struct {
+		ts     int64
+		label  int32
+		ahead  bool
+		labels bool
+		reason string
+		detail string
+	}{
+		{ts: math.MaxInt64, reason: arrowio.TimeRange,
+			detail: "ts = 9223372036854775807 ns, allowed are 1681-08-18 to 2258-05-15"},
+		{ts: record + int64(2*time.Hour), reason: validate.ReasonTooFar,
+			detail: "ts = 2026-01-01T02:00:00Z is more than event_time.max_ahead, 1h0m0s, " +
+				"after the record's timestamp 2026-01-01T00:00:00Z"},
+		{ts: record, ahead: true, reason: validate.ReasonAhead,
+			detail: "the record's timestamp 2026-01-01T00:00:00Z is more than " +
+				"event_time.max_ahead, 1h0m0s, ahead of the clock"},
+		{ts: record, label: 2, reason: arrowio.LabelRange, detail: "label = 2, allowed are 0 to 1"},
+		{ts: record, label: -3, labels: true, reason: arrowio.LabelRange, detail: "label = -3, allowed are 0 and more"},
+		{ts: record, label: 1},
+	} {
+		counts := pipeline.NewCounts()
+		out := pipeline.NewOut(counts)
+		var reason, detail string
+		out.Tell(func(_ *pipeline.Record, r, d string) { reason, detail = r, d })
+		v := validate.New(validate.Config{MaxAhead: int64(time.Hour)}, pipeline.Host{Out: out, Counts: counts})
+		b := &arrowio.Batch{
+			N:      1,
+			Origin: arrowio.Origin{Time: record, Ahead: c.ahead},
+			Models: []arrowio.ModelKey{{Model: "m", Version: "1"}},
+			TS:     []int64{c.ts},
+			K:      2,
+			Scores: []float32{0, 1},
+			Label:  []int32{c.label},
+		}
+		if c.labels {
+			b.Kind, b.K, b.Scores = arrowio.Labels, 0, nil
+		}
+		out.Begin(pipeline.Record{})
+		out.NextBatch(1)
+		keep := func(out *arrowio.Batch) (pipeline.Rejects, error) { return out.Reject, nil }
+		if _, err := v.Process(t.Context(), b, keep); err != nil {
+			t.Fatal(err)
+		}
+		out.End()
+		want := ""
+		if c.reason != "" {
+			want = "1 rows: " + c.reason + " (" + c.detail + ")"
+		}
+		if reason != c.reason || detail != want {
+			t.Errorf("%+v\nhas %q, %q", c, reason, detail)
+		}
+	}
+}
