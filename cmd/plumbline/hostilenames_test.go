@@ -40,6 +40,9 @@ func hostileServer(t *testing.T) *httptest.Server {
 		case strings.HasSuffix(r.URL.Path, "/calibrators"):
 			v = map[string]any{"calibrators": []any{record.Calibrator{Model: h, Version: h, Reason: h, Outcome: h,
 				By: h, Why: h, Build: h, Evidence: record.Evidence{FitDigest: h, FitRows: 1}}}}
+		case strings.HasSuffix(r.URL.Path, "/models"):
+			v = map[string]any{"models": []any{map[string]any{"model": h, "versions": []any{map[string]any{"version": h,
+				"classes": 3}}}}}
 		case strings.HasSuffix(r.URL.Path, "/pause"):
 			v = map[string]any{"paused": map[string]any{"by": h, "why": h, "settled": true, "since": time.Now()}}
 		default:
@@ -88,6 +91,7 @@ tests:
 	}{
 		"history":          {[]string{"history", "m", url}, `\u001b[2J`},
 		"calibrators list": {[]string{"calibrators", "list", "m", url}, `\u001b[2J`},
+		"models list":      {[]string{"models", "list", url}, `\u001b[2J`},
 		"order": {[]string{"calibrators", "unpin", "m", "--model-version", "1", "--why", "x", url},
 			`\u001b[2J`},
 		"pause":      {[]string{"pause", "--why", "x", url}, `\u001b[2J`},

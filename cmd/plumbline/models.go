@@ -13,6 +13,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/control"
+	"github.com/plumbline/plumbline/internal/printable"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -75,7 +76,7 @@ func (a *modelList) Print(w io.Writer) error {
 	for _, m := range a.Models {
 		for i := range m.Versions {
 			v := &m.Versions[i]
-			fmt.Fprintf(w, "%s/%s", m.Model, v.Version)
+			fmt.Fprintf(w, "%s/%s", printable.Text(m.Model), printable.Text(v.Version))
 			if v.Classes > 0 {
 				fmt.Fprintf(w, "  K = %d", v.Classes)
 			}
