@@ -334,6 +334,8 @@ func TestRefused(t *testing.T) {
 		{"POST", "/calibrate", typeJSON, "{}", 400, "exactly one"},
 		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3],[1,"x",3]]}`, 400,
 			"body: logits: string at byte 25, must be"},
+		{"POST", "/calibrate", typeJSON, `{"logits": [[1, 1e400]]}`, 400,
+			"body: logits: number 1e400 at byte 21, must be at most 1.7976931348623157e+308 in size"},
 		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3],[1,null,3]]}`, 400,
 			"logits: row 1, class 1: null, must be a number"},
 		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3],null]}`, 400, "row 1 has 0 values"},

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -209,6 +211,9 @@ func bodyError(err error) error {
 	switch {
 	case errors.Is(err, io.EOF):
 		return errors.New("body: empty, must be a JSON object with logits or probabilities")
+	case errors.As(err, &wrong) && strings.HasPrefix(wrong.Value, "number ") && wrong.Type.Kind() == reflect.Float64:
+		return fmt.Errorf("body: %s: %s at byte %d, must be at most %g in size", wrong.Field, wrong.Value, wrong.Offset,
+			math.MaxFloat64)
 	case errors.As(err, &wrong):
 		return fmt.Errorf("body: %s: %s at byte %d, must be a list of rows of numbers", wrong.Field, wrong.Value,
 			wrong.Offset)
