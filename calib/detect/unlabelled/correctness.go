@@ -16,13 +16,15 @@ const CorrectnessAssumption = "P(confidence | right) and P(confidence | wrong) a
 //
 //	t = P(bin ≥ s | right),  f = P(bin ≥ s | wrong),  s = argmax |t - f|,  μ = P(bin ≥ s now)
 //	accuracy = (μ - f)/(t - f), clipped to [0, 1]
-//	var = (μ(1-μ)/m + π² t(1-t)/n₁ + (1-π)² f(1-f)/n₀)/(t - f)²      π = accuracy
+//	var(π) = (μ(1-μ)/m + π² t(1-t)/n₁ + (1-π)² f(1-f)/n₀)/(t - f)²,  SE² = var(accuracy)
+//	[Lo, Hi] = {π in [0, 1]: |π - (μ - f)/(t - f)| ≤ 1.96 sqrt(var(π))}
 //
-// which for two bins is black-box shift estimation (package shift) of two classes. Shares are one row of each kind
-// more, so that no variance is 0. ECE is NaN. ErrInput where shapes differ, a count is negative or not finite, there
-// are fewer than 10 rows of one sort, or |t - f| < 0.05: confidence then does not tell right from wrong.
-// Reference: Lipton, Wang, Smola, Detecting and Correcting for Label Shift with Black Box Predictors, ICML 2018,
-// section 4.
+// which for two bins is black-box shift estimation (package shift) of two classes. The interval is Fieller's, as t - f
+// may be little more than its own error; [0, 1] where it is less. Shares are one row of each kind more, so that no
+// variance is 0. ECE is NaN. ErrInput where shapes differ, a count is negative or not finite, there are fewer than 10
+// rows of one sort, or |t - f| < 0.05: confidence then does not tell right from wrong.
+// References: Lipton, Wang, Smola, Detecting and Correcting for Label Shift with Black Box Predictors, ICML 2018,
+// section 4. Fieller, Some Problems in Interval Estimation, JRSS B 16, 1954.
 func CorrectnessShift(right, wrong, now []float64) (Estimate, error) {
 	k := len(now)
 	if k < 2 || len(right) != k || len(wrong) != k {
@@ -50,13 +52,24 @@ func CorrectnessShift(right, wrong, now []float64) (Estimate, error) {
 			"wrong rows, allowed to differ by %g or more: %w", t, f, minContrast, ErrInput)
 	}
 	p := min(1, max(0, (mu-f)/(t-f)))
-	v := (mu*(1-mu)/n[2] + p*p*t*(1-t)/n[0] + (1-p)*(1-p)*f*(1-f)/n[1]) / ((t - f) * (t - f))
+	vt, vf, vmu := t*(1-t)/n[0], f*(1-f)/n[1], mu*(1-mu)/n[2]
 	e := Estimate{Method: "correctness shift (BBSE)", Assumption: CorrectnessAssumption, N: int64(n[2]), Accuracy: p,
-		ECE: math.NaN()}
-	e.SE = math.Sqrt(v)
-	half := z95 * e.SE
-	e.Lo, e.Hi = max(0, p-half), min(1, p+half)
+		ECE: math.NaN(), SE: math.Sqrt(vmu+p*p*vt+(1-p)*(1-p)*vf) / math.Abs(t-f)}
+	e.Lo, e.Hi = fieller(t-f, mu-f, vt, vf, vmu)
 	return e, nil
+}
+
+// fieller returns the ends of the π with (y - π d)² ≤ 1.96² (var μ + π² var t + (1 - π)² var f), where y = μ - f and
+// d = t - f.
+func fieller(d, y, vt, vf, vmu float64) (lo, hi float64) {
+	const zz = z95 * z95
+	a := d*d - zz*(vt+vf)
+	if a <= 0 {
+		return 0, 1
+	}
+	mid := (y*d - zz*vf) / a
+	half := math.Sqrt(max(0, mid*mid-(y*y-zz*(vmu+vf))/a))
+	return min(1, max(0, mid-half)), min(1, max(0, mid+half))
 }
 
 const minContrast = .05
