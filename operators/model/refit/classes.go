@@ -66,21 +66,11 @@ func weighsClasses(cal calibrator.Calibrator) bool {
 
 // gainsByClass returns the mean gain of a calibrator over that in force on the rows of each class.
 func gainsByClass(v *stage.Version, cal calibrator.Calibrator, rows []acc.SampleRow) ([]float64, error) {
-	sc, bound, current := stage.NewScorer(v.K), nllBound(v.K), inForce(v)
 	gains := newClassGains(v.K)
-	for i := range rows {
-		row := &rows[i]
-		was, err := sc.Row(current, row, bound)
-		if err != nil {
-			return nil, err
-		}
-		now, err := sc.Row(cal, row, bound)
-		if err != nil {
-			return nil, err
-		}
+	err := pairOf(v, cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
 		gains.add(row.Y, was.NLL-now.NLL)
-	}
-	return gains.mean, nil
+	})
+	return gains.mean, err
 }
 
 // sameGain is the difference of gains, in nats, that is but rounding.

@@ -154,26 +154,19 @@ func (r *run) unsafe(c *candidate, k *stage.Key, cfg *Config) (string, error) {
 // be at most max_accuracy_drop; over the rows of one class it must not be shown to be more than classFalls. Both are
 // shown at level alpha by the paired difference, that of a class with alpha split over the classes.
 func loses(v *stage.Version, cfg *Config, c *candidate, rows []acc.SampleRow) (string, error) {
-	k, current := v.K, inForce(v)
-	sc, bound := stage.NewScorer(k), nllBound(k)
 	var all fall
-	classes := make([]fall, k)
-	for i := range rows {
-		old, err := sc.Row(current, &rows[i], bound)
-		if err != nil {
-			return "", err
-		}
-		now, err := sc.Row(c.cal, &rows[i], bound)
-		if err != nil {
-			return "", err
-		}
-		all.add(old.Hit, now.Hit)
-		classes[rows[i].Y].add(old.Hit, now.Hit)
+	classes := make([]fall, v.K)
+	err := pairOf(v, c.cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
+		all.add(was.Hit, now.Hit)
+		classes[row.Y].add(was.Hit, now.Hit)
+	})
+	if err != nil {
+		return "", err
 	}
 	if d, se := all.mean(); d+normal(cfg.Alpha)*se > cfg.MaxAccuracyDrop {
 		return fmt.Sprintf("accuracy may fall: by %.4f ± %.4f, allowed %g", d, se, cfg.MaxAccuracyDrop), nil
 	}
-	z := normal(cfg.Alpha / float64(k))
+	z := normal(cfg.Alpha / float64(v.K))
 	for y := range classes {
 		if d, se := classes[y].mean(); d-z*se > classFalls {
 			return fmt.Sprintf("accuracy of class %d would fall by %.3f, allowed %g", y, d, classFalls), nil

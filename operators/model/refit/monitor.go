@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -136,24 +137,17 @@ func (m *monitor) next(old, f *stage.InForce, weight float64) *monitor {
 
 // allow prepares the tests on accuracy of f, by the sampled rows of now.
 func (m *monitor) allow(f *stage.InForce, k *stage.Key) error {
-	sc, bound := stage.NewScorer(k.K), nllBound(k.K)
 	for _, b := range m.baselines {
 		weighs := weighsClasses(f.Cal) || weighsClasses(b.cal)
 		if !weighs && !changesClass(f.Cal.Method()) && !changesClass(b.cal.Method()) {
 			continue
 		}
 		falls := make([]fall, k.K)
-		for i := range k.Sample {
-			row := &k.Sample[i]
-			was, err := sc.Row(b.cal, row, bound)
-			if err != nil {
-				return err
-			}
-			now, err := sc.Row(f.Cal, row, bound)
-			if err != nil {
-				return err
-			}
+		err := pair{k.K, b.cal, f.Cal}.each(k.Sample, func(row *acc.SampleRow, was, now stage.RowScore) {
 			falls[row.Y].add(was.Hit, now.Hit)
+		})
+		if err != nil {
+			return err
 		}
 		b.allowed = make([]float64, k.K)
 		for y := range falls {

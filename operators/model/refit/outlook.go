@@ -206,17 +206,13 @@ func (l *sampleLosses) of(k *stage.Key, cal calibrator.Calibrator) ([]float64, e
 		have = 0
 	}
 	l.nll = slices.Delete(l.nll, 0, len(l.nll)-have)
-	sc, bound := stage.NewScorer(k.K), nllBound(k.K)
-	for i := have; i < n; i++ {
-		s, err := sc.Row(cal, &k.Sample[i], bound)
-		if err != nil {
-			*l = sampleLosses{}
-			return nil, err
-		}
-		l.nll = append(l.nll, s.NLL)
+	nll, err := appendNLLs(l.nll, cal, k.Sample[have:], k.K)
+	if err != nil {
+		*l = sampleLosses{}
+		return nil, err
 	}
-	l.added = k.Added
-	return l.nll, nil
+	l.nll, l.added = nll, k.Added
+	return nll, nil
 }
 
 // gains returns the gains of the rows from..to over the calibrator in force, summed in blocks of outlookBlock rows. now

@@ -239,14 +239,9 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 // bet tests the trackers on rows that they have not learnt from. The NLL of the calibrator in force is capped, which
 // only lowers a ratio, so that no single row decides.
 func (q *quick) bet(v *stage.Version, rows []acc.SampleRow, h float64) error {
-	current, sc := inForce(v), stage.NewScorer(v.K)
-	was := make([]float64, len(rows))
-	for i := range rows {
-		score, err := sc.Row(current, &rows[i], nllBound(v.K))
-		if err != nil {
-			return err
-		}
-		was[i] = score.NLL
+	was, err := appendNLLs(nil, inForce(v), rows, v.K)
+	if err != nil {
+		return err
 	}
 	for i := range q.trackers {
 		t := &q.trackers[i]
@@ -344,20 +339,12 @@ func mapOf(t calibrator.Temperature, rows []acc.SampleRow, k int, cfg *Config) (
 	if err != nil {
 		return t, fmt.Errorf("mixture on %d rows: %w", len(rows), err)
 	}
-	sc, gain := stage.NewScorer(k), 0.0
-	for i := range rows {
-		was, err := sc.Row(t, &rows[i], nllBound(k))
-		if err != nil {
-			return t, err
-		}
-		now, err := sc.Row(mixture, &rows[i], nllBound(k))
-		if err != nil {
-			return t, err
-		}
+	gain := 0.0
+	err = pair{k, t, mixture}.each(rows, func(_ *acc.SampleRow, was, now stage.RowScore) {
 		gain += was.NLL - now.NLL
-	}
-	if gain < mixtureGain {
-		return t, nil
+	})
+	if err != nil || gain < mixtureGain {
+		return t, err
 	}
 	return mixture, nil
 }
@@ -588,15 +575,7 @@ func nllsOf(cal calibrator.Calibrator, rows []acc.SampleRow, k int) (out []float
 		}
 		return out, err
 	}
-	sc := stage.NewScorer(k)
-	for i := range rows {
-		score, err := sc.Row(cal, &rows[i], nllBound(k))
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, score.NLL)
-	}
-	return out, nil
+	return appendNLLs(nil, cal, rows, k)
 }
 
 // publishAnswer puts a first answer into force.
@@ -641,25 +620,15 @@ type comparison struct {
 }
 
 func compare(s *State, cal calibrator.Calibrator, rows []acc.SampleRow) (c comparison, err error) {
-	sc, bound, current := stage.NewScorer(s.version.K), nllBound(s.version.K), inForce(s.version)
-	c.rows = len(rows)
-	for i := range rows {
-		row, w := &rows[i], float64(rows[i].W)
-		was, err := sc.Row(current, row, bound)
-		if err != nil {
-			return c, err
-		}
-		now, err := sc.Row(cal, row, bound)
-		if err != nil {
-			return c, err
-		}
+	err = pairOf(s.version, cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
+		w := float64(row.W)
 		c.inForce.add(was, w)
 		c.itself.add(now, w)
-		if i >= len(rows)-newestRows {
+		if c.rows++; c.rows > len(rows)-newestRows {
 			c.newest += w * (was.NLL - now.NLL)
 		}
-	}
-	return c, nil
+	})
+	return c, err
 }
 
 // allowed reports whether the other calibrator keeps the bounds of the configuration, and is not worse on the newest

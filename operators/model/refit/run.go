@@ -147,23 +147,12 @@ func (s *State) turning(c *candidate) (bool, error) {
 		since > r.fitFrom {
 		return true, nil
 	}
-	current := inForce(s.version)
-	sc, bound, gain := stage.NewScorer(s.version.K), nllBound(s.version.K), 0.0
-	for _, row := range k.Sample[max(0, len(k.Sample)-newestRows):] {
-		if row.TS <= r.fitTo {
-			continue
-		}
-		old, err := sc.Row(current, &row, bound)
-		if err != nil {
-			return false, err
-		}
-		now, err := sc.Row(c.cal, &row, bound)
-		if err != nil {
-			return false, err
-		}
-		gain += float64(row.W) * (old.NLL - now.NLL)
-	}
-	return gain < 0, nil
+	gain := 0.0
+	rows := rowsSince(k.Sample[max(0, len(k.Sample)-newestRows):], r.fitTo+1)
+	err := pairOf(s.version, c.cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
+		gain += float64(row.W) * (was.NLL - now.NLL)
+	})
+	return gain < 0, err
 }
 
 // inForce returns the calibrator in force for all ids; nil = the identity.
