@@ -1,16 +1,15 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/backup"
 	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/internal/cli"
+	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
@@ -79,17 +78,13 @@ func runBackup(cmd *cobra.Command, output string, force bool) error {
 	if _, err := os.Stat(output); err == nil && !force {
 		return cli.Usagef("%s: is there already; --force replaces it", output)
 	}
-	to, err := os.CreateTemp(filepath.Dir(output), ".plumbline-backup-*")
+	var m *backup.Manifest
+	err = durable.Write(output, ".plumbline-backup-*", func(to *os.File) (err error) {
+		m, err = backup.Create(to, place, "plumbline "+buildinfo.Name())
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	m, err := backup.Create(to, place, "plumbline "+buildinfo.Name())
-	err = errors.Join(err, to.Sync(), to.Close())
-	if err == nil {
-		err = os.Rename(to.Name(), output)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(to.Name()))
 	}
 	return printBackup(cmd, output, m)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kversion"
 
+	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/internal/embedded/seglog"
 )
 
@@ -85,7 +86,7 @@ func Start(o Options) (*Server, error) {
 
 // openAll opens the directory and the address.
 func (s *Server) openAll() (err error) {
-	if err := os.MkdirAll(filepath.Join(s.Dir, "log"), 0o700); err != nil {
+	if err := durable.MakeDir(filepath.Join(s.Dir, "log")); err != nil {
 		return err
 	}
 	if s.lock, err = lockFile(filepath.Join(s.Dir, "lock")); err != nil {
@@ -150,7 +151,7 @@ func (s *Server) startCluster() error {
 		return fmt.Errorf("topics of the embedded log: %w", err)
 	}
 	s.cluster = cluster
-	return seglog.SyncDir(s.metaDir())
+	return durable.SyncDir(s.metaDir())
 }
 
 // logName is the directory of a partition.
@@ -207,7 +208,7 @@ func (s *Server) open(name string, at place) (*seglog.Log, error) {
 	l, err := seglog.Open(filepath.Join(parent, logName(name, at)),
 		seglog.Options{SegmentBytes: s.segmentBytes, Log: s.Log})
 	if err == nil {
-		err = seglog.SyncDir(parent)
+		err = durable.SyncDir(parent)
 	}
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/internal/embedded/seglog"
 )
 
@@ -108,7 +109,7 @@ func (s *Server) changed() error {
 			gone = append(gone, at)
 		}
 	}
-	if err := seglog.SyncDir(s.metaDir()); err != nil {
+	if err := durable.SyncDir(s.metaDir()); err != nil {
 		return err
 	}
 	for _, at := range gone {

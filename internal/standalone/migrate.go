@@ -16,8 +16,8 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/internal/embedded"
-	"github.com/plumbline/plumbline/internal/embedded/seglog"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
@@ -266,13 +266,9 @@ func (m *mover) end(dir string, cfg *config.Config) error {
 				old, strings.Join(quoted, ", "))
 		}
 		now := strings.Replace(string(text), old, strings.Join(quoted, ", "), 1)
-		if err := os.WriteFile(file+".new", []byte(now), 0o600); err != nil {
-			return err
-		}
-		if err := os.Rename(file+".new", file); err != nil {
+		if err := durable.WriteFile(file, []byte(now)); err != nil {
 			return err
 		}
 	}
-	err := os.WriteFile(filepath.Join(dir, movedFile), []byte(m.name+"\n"), 0o600)
-	return errors.Join(err, seglog.SyncDir(dir))
+	return durable.WriteFile(filepath.Join(dir, movedFile), []byte(m.name+"\n"))
 }

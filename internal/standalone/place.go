@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/internal/config"
-	"github.com/plumbline/plumbline/internal/embedded/seglog"
+	"github.com/plumbline/plumbline/internal/durable"
 )
 
 // ConfigFile is the name of the configuration in the directory.
@@ -87,13 +87,7 @@ http:
 #   columns: [region] # cohorts with statistics of their own
 `, dir, broker, strconv.Quote(filepath.Join(dir, "state")), listen)
 	path := filepath.Join(dir, ConfigFile)
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return seglog.SyncDir(dir)
+	return durable.WriteFile(path, []byte(text))
 }
 
 // moved says where the topics of a directory are now; "" while they are here.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -46,7 +47,7 @@ func (d *dirFiles) put(dir string, files []pipeline.File) error {
 		}
 		now[f.Name] = true
 	}
-	if err := errors.Join(syncDir(to), syncDir(dir)); err != nil {
+	if err := errors.Join(durable.SyncDir(to), durable.SyncDir(dir)); err != nil {
 		return err
 	}
 	d.mu.Lock()

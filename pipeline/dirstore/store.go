@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -33,7 +34,7 @@ type Store struct {
 // Save implements pipeline.CheckpointStore.
 func (s *Store) Save(_ context.Context, key string, number uint64, c pipeline.Checkpoint) error {
 	dir := filepath.Join(s.Dir, key)
-	if err := s.makeDir(dir); err != nil {
+	if err := durable.MakeDir(dir); err != nil {
 		return err
 	}
 	if err := newest(dir, number-1); err != nil {
@@ -90,7 +91,7 @@ func (s *Store) write(dir string, number uint64, c pipeline.Checkpoint) error {
 			return err
 		}
 	}
-	return syncDir(dir)
+	return durable.SyncDir(dir)
 }
 
 func checkpointName(n uint64) string { return fmt.Sprintf("%s%020d", checkpointPrefix, n) }
@@ -105,23 +106,6 @@ func newest(dir string, number uint64) error {
 	}
 	if len(ns) > 0 && ns[0] > number {
 		return fmt.Errorf("%w: it wrote checkpoint %d", pipeline.ErrFenced, ns[0])
-	}
-	return nil
-}
-
-// makeDir makes the directory of a key and the entries that lead to it durable.
-func (s *Store) makeDir(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	for d := dir; d != s.Dir && len(d) > len(s.Dir); {
-		d = filepath.Dir(d)
-		if err := syncDir(d); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -219,13 +203,7 @@ func writeTemp(dir, name string, data []byte) (tmp string, err error) {
 		return "", err
 	}
 	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	return f.Name(), err
+	return f.Name(), errors.Join(err, f.Sync(), f.Close())
 }
 
 // link gives a file the name, unless there is a file of that name: then the error is pipeline.ErrFenced.
@@ -235,13 +213,4 @@ func link(tmp, dir, name string) error {
 		return fmt.Errorf("%w: it wrote %s", pipeline.ErrFenced, name)
 	}
 	return err
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio/archivefile"
+	"github.com/plumbline/plumbline/internal/durable"
 )
 
 // Config configures Archive.
@@ -104,10 +105,10 @@ func (a *Archive) publish(ctx context.Context, f *archivefile.File) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		a.cfg.Log.Warn("a file in the archive that cannot be read is replaced", "file", path, "err", err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MakeDir(dir); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
-	n, err := writeArchive(ctx, dir, path, f)
+	n, err := writeArchive(ctx, path, f)
 	if err != nil {
 		return fmt.Errorf("archive %s: %w", path, err)
 	}
@@ -128,53 +129,25 @@ func (a *Archive) count(f func(*Stats)) {
 // temporary begins the names of files that are not complete; readers of data sets skip names with a dot.
 const temporary = ".plumbline-"
 
-// writeArchive writes, syncs and renames a file, and returns its size.
-func writeArchive(ctx context.Context, dir, path string, f *archivefile.File) (n int64, err error) {
-	tmp, err := os.CreateTemp(dir, temporary+"*.tmp")
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
+// writeArchive writes a file and returns its size.
+func writeArchive(ctx context.Context, path string, f *archivefile.File) (n int64, err error) {
+	err = durable.Write(path, temporary+"*.tmp", func(tmp *os.File) error {
+		err := archivefile.Write(tmp, f, func(s archivefile.Segment) ([]byte, error) {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return os.ReadFile(s.Path)
+		})
 		if err != nil {
-			_ = tmp.Close()
-			_ = os.Remove(tmp.Name())
+			return err
 		}
-	}()
-	err = archivefile.Write(tmp, f, func(s archivefile.Segment) ([]byte, error) {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+		st, err := tmp.Stat()
+		if err == nil {
+			n = st.Size()
 		}
-		return os.ReadFile(s.Path)
-	})
-	if err != nil {
-		return 0, err
-	}
-	st, err := tmp.Stat()
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err == nil {
-		err = tmp.Close()
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err == nil {
-		err = syncDir(dir)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return st.Size(), nil
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
 		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	})
+	return n, err
 }
 
 // escape makes a name of any text, as URLs do: dots and slashes in front would mean something, and names have at most

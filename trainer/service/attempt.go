@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -45,14 +46,14 @@ func (s *Service) work(ctx context.Context, r record.Finetune, attempt int) (rec
 
 // train has the runner make a result beside its place and moves it there.
 func (s *Service) train(ctx context.Context, t Task, final string) error {
-	if err := os.MkdirAll(t.Dir, 0o700); err != nil {
+	if err := durable.MakeDir(t.Dir); err != nil {
 		return err
 	}
 	text, err := json.MarshalIndent(t.Request, "", " ")
 	if err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(t.Dir, FileRequest), text); err != nil {
+	if err := durable.WriteFile(filepath.Join(t.Dir, FileRequest), text); err != nil {
 		return err
 	}
 	if t.Result, err = os.MkdirTemp(t.Dir, "result-*.tmp"); err != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
@@ -99,5 +100,5 @@ func writeHead(file string, h *head.Head) error {
 	if err := artefact.WriteSafetensors(&b, h, nil); err != nil {
 		return err
 	}
-	return writeFile(file, b.Bytes())
+	return durable.WriteFile(file, b.Bytes())
 }

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/head"
@@ -225,7 +226,7 @@ func (c *Command) prepare(ctx context.Context, t Task) (file string, out exporte
 		return "", out, err
 	}
 	file = filepath.Join(dir, FileJob)
-	return file, out, writeFile(file, text)
+	return file, out, durable.WriteFile(file, text)
 }
 
 // maxStep bounds the text of a step, which is in every heartbeat.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/backend"
 	"github.com/plumbline/plumbline/trainer/data"
@@ -231,7 +232,7 @@ func (t *trainings) one(ctx context.Context, c recipe.Named) (*head.Head, recipe
 		if err != nil {
 			return nil, tr.Summary(), err
 		}
-		if err := writeFile(file, text); err != nil {
+		if err := durable.WriteFile(file, text); err != nil {
 			return nil, tr.Summary(), err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/head"
@@ -133,7 +134,7 @@ func WriteResult(dir string, rep Report, h *head.Head) error {
 		if err := artefact.WriteSafetensors(&b, h, meta); err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(dir, FileHead), b.Bytes()); err != nil {
+		if err := durable.WriteFile(filepath.Join(dir, FileHead), b.Bytes()); err != nil {
 			return err
 		}
 		if err := writeONNX(dir, h); err != nil {
@@ -144,7 +145,7 @@ func WriteResult(dir string, rep Report, h *head.Head) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, FileReport), text)
+	return durable.WriteFile(filepath.Join(dir, FileReport), text)
 }
 
 func writeONNX(dir string, h *head.Head) error {
@@ -153,42 +154,7 @@ func writeONNX(dir string, h *head.Head) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, FileONNX), b)
-}
-
-// writeFile writes a file whole or not at all, and durably.
-func writeFile(file string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return err
-	}
-	return syncDir(filepath.Dir(file))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if cerr := d.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return durable.WriteFile(filepath.Join(dir, FileONNX), b)
 }
 
 // publishDir makes a whole directory the job's result, unless there is one.
@@ -200,7 +166,7 @@ func publishDir(staged, dir string) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return durable.SyncDir(filepath.Dir(dir))
 }
 
 func exists(file string) bool {

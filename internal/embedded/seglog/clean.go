@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/plumbline/plumbline/internal/durable"
 )
 
 // Retention says what a log may forget; 0 is no bound.
@@ -139,5 +141,5 @@ func (l *Log) rewrite(s *segment, keep func(*header, []byte) (bool, error)) erro
 	}
 	old := s.f
 	*s = *out
-	return errors.Join(SyncDir(l.dir), old.Close())
+	return errors.Join(durable.SyncDir(l.dir), old.Close())
 }

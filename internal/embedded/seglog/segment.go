@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/plumbline/plumbline/internal/durable"
 )
 
 // suffix ends the name of a segment file.
@@ -42,19 +44,10 @@ func createSegment(dir string, base int64) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := SyncDir(dir); err != nil {
+	if err := durable.SyncDir(dir); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &segment{base: base, end: base, f: f, path: path, newest: time.Now()}, nil
-}
-
-// SyncDir makes the names of a directory outlive a crash.
-func SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // bases are the offsets that the segments of a directory begin with. Files that a crash left unfinished are removed.
