@@ -27,7 +27,7 @@ func (d *Detector) AppendBinary(b []byte) ([]byte, error) {
 	}
 	for _, bins := range d.past {
 		for _, r := range bins {
-			b = binenc.AppendFloat64(binenc.AppendFloat64(binenc.AppendFloat64(b, r.n), r.c), r.a)
+			b = binenc.AppendFloat64s(b, r.n, r.c, r.a)
 		}
 	}
 	return b, nil

@@ -159,14 +159,12 @@ func (s Spec) fingerprint() uint64 {
 	if s.Ever {
 		b[3] = 1
 	}
-	b = binenc.AppendFloat64(binenc.AppendFloat64(b, s.Epsilon), s.Alpha)
+	b = binenc.AppendFloat64s(b, s.Epsilon, s.Alpha)
 	switch {
 	case s.Null == NullAccuracy:
-		b = binenc.AppendFloat64(binenc.AppendFloat64(b, s.Reference.Level()), s.Reference.AccuracySlack)
+		b = binenc.AppendFloat64s(b, s.Reference.Level(), s.Reference.AccuracySlack)
 	case s.Reference != nil:
-		for _, x := range append(append([]float64(nil), s.Reference.Bias...), s.Reference.Slack...) {
-			b = binenc.AppendFloat64(b, x)
-		}
+		b = binenc.AppendFloat64s(binenc.AppendFloat64s(b, s.Reference.Bias...), s.Reference.Slack...)
 	}
 	h := fnv.New64a()
 	_, _ = h.Write(b)

@@ -21,6 +21,14 @@ func AppendFixed64(b []byte, v uint64) []byte { return binary.LittleEndian.Appen
 // AppendFloat64 appends the IEEE 754 bits of v, so NaN payloads and the sign of zero survive.
 func AppendFloat64(b []byte, v float64) []byte { return AppendFixed64(b, math.Float64bits(v)) }
 
+// AppendFloat64s appends each number as AppendFloat64 does.
+func AppendFloat64s(b []byte, v ...float64) []byte {
+	for _, x := range v {
+		b = AppendFloat64(b, x)
+	}
+	return b
+}
+
 // AppendFloats appends the bits of each number as AppendFixed32 does, all at once: machines are little endian.
 func AppendFloats(b []byte, v []float32) []byte { return append(b, bytesOf(v)...) }
 

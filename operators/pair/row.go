@@ -83,11 +83,7 @@ func (e *encoder) appendSlices(dst []byte, i int) []byte {
 }
 
 func appendFloats(dst []byte, v []float32) []byte {
-	dst = binenc.AppendUvarint(dst, uint64(len(v)))
-	for _, f := range v {
-		dst = binenc.AppendFixed32(dst, math.Float32bits(f))
-	}
-	return dst
+	return binenc.AppendFloats(binenc.AppendUvarint(dst, uint64(len(v))), v)
 }
 
 // maxFloats bounds what a state may claim of a row.
@@ -95,9 +91,7 @@ const maxFloats = 1 << 24
 
 func readFloats(r *binenc.Reader) []float32 {
 	v := make([]float32, r.Count(4, maxFloats))
-	for j := range v {
-		v[j] = math.Float32frombits(r.Fixed32())
-	}
+	r.Floats(v)
 	return v
 }
 

@@ -103,13 +103,10 @@ const pairedVersion = 1
 // AppendBinary appends version, bound, margin, rows (uvarint), Σx, Σx² and the 12 log wealths as float64.
 func (p *Paired) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, pairedVersion)
-	b = binenc.AppendFloat64(binenc.AppendFloat64(b, p.bound), p.margin)
+	b = binenc.AppendFloat64s(b, p.bound, p.margin)
 	b = binenc.AppendUvarint(b, uint64(p.n))
-	b = binenc.AppendFloat64(binenc.AppendFloat64(b, p.sum), p.square)
-	for _, w := range p.logWealth {
-		b = binenc.AppendFloat64(b, w)
-	}
-	return b, nil
+	b = binenc.AppendFloat64s(b, p.sum, p.square)
+	return binenc.AppendFloat64s(b, p.logWealth[:]...), nil
 }
 
 // UnmarshalBinary replaces the state; after an error (ErrCorrupt) it is as it was.

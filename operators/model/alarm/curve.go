@@ -65,14 +65,13 @@ func (c *alarmCurve) append(dst []byte) []byte {
 	dst = append(dst, binenc.Flags(c.inForce != nil))
 	if c.inForce != nil {
 		for j := range c.inForce.Bias {
-			dst = binenc.AppendFloat64(binenc.AppendFloat64(dst, c.inForce.Bias[j]), c.inForce.Slack[j])
+			dst = binenc.AppendFloat64s(dst, c.inForce.Bias[j], c.inForce.Slack[j])
 		}
-		dst = binenc.AppendFloat64(binenc.AppendFloat64(dst, c.inForce.Accuracy), c.inForce.AccuracySlack)
-		dst = binenc.AppendFloat64(dst, c.inForce.AccuracyDip)
+		dst = binenc.AppendFloat64s(dst, c.inForce.Accuracy, c.inForce.AccuracySlack, c.inForce.AccuracyDip)
 	}
 	dst = binenc.AppendUvarint(dst, uint64(len(c.stretches)))
 	for _, s := range c.stretches {
-		dst = binenc.AppendFloat64(binenc.AppendFloat64(dst, s.N), s.Right)
+		dst = binenc.AppendFloat64s(dst, s.N, s.Right)
 	}
 	return appendPane(dst, c.next)
 }

@@ -188,10 +188,7 @@ func appendPane(dst []byte, p detect.Pane) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(n))
 	for j, b := range p {
 		if b.N() > 0 {
-			dst = binenc.AppendUvarint(dst, uint64(j))
-			for _, x := range []float64{b.N1, b.C1, b.N0, b.C0} {
-				dst = binenc.AppendFloat64(dst, x)
-			}
+			dst = binenc.AppendFloat64s(binenc.AppendUvarint(dst, uint64(j)), b.N1, b.C1, b.N0, b.C0)
 		}
 	}
 	return dst

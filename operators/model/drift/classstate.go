@@ -48,7 +48,7 @@ func (d *State) appendClasses(dst []byte) ([]byte, error) {
 		}
 		dst = binenc.AppendFloat64(dst, s.wrong)
 	}
-	dst = appendFloats(dst, s.bias...)
+	dst = binenc.AppendFloat64s(dst, s.bias...)
 	k := s.pool.Classes()
 	for i := 0; i < len(s.joint); i += k { // with many classes most symbols have no rows
 		row := s.joint[i : i+k]
@@ -57,10 +57,10 @@ func (d *State) appendClasses(dst []byte) ([]byte, error) {
 			some = some || x != 0
 		}
 		if dst = append(dst, binenc.Flags(some)); some {
-			dst = appendFloats(dst, row...)
+			dst = binenc.AppendFloat64s(dst, row...)
 		}
 	}
-	return appendFloats(appendFloats(dst, s.byLabel.Rows...), s.byLabel.Gap...), nil
+	return binenc.AppendFloat64s(binenc.AppendFloat64s(dst, s.byLabel.Rows...), s.byLabel.Gap...), nil
 }
 
 // restoreClasses reads what appendClasses wrote.
@@ -131,11 +131,4 @@ func readFinite(in *binenc.Reader, dst []float64) {
 			return
 		}
 	}
-}
-
-func appendFloats(dst []byte, v ...float64) []byte {
-	for _, x := range v {
-		dst = binenc.AppendFloat64(dst, x)
-	}
-	return dst
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/shift"
+	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
@@ -184,6 +185,6 @@ func (s *softJoint) digest(now *acc.ClassCounts) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(appendFloats(appendFloats(b, s.joint...), s.bias...))
+	sum := sha256.Sum256(binenc.AppendFloat64s(binenc.AppendFloat64s(b, s.joint...), s.bias...))
 	return stage.DigestPrefix + hex.EncodeToString(sum[:]), nil
 }

@@ -95,7 +95,7 @@ func (e *pastErrors) append(dst []byte) []byte {
 		dst = binenc.AppendFloat64(dst, b.sumC)
 	}
 	dst = binenc.AppendUvarint(dst, uint64(len(e.excess)))
-	return appendFloats(dst, e.excess...)
+	return binenc.AppendFloat64s(dst, e.excess...)
 }
 
 func (e *pastErrors) restore(in *binenc.Reader) {

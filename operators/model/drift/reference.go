@@ -190,9 +190,7 @@ func (d *State) AppendState(dst []byte) ([]byte, error) {
 	}
 	dst = binenc.AppendUvarint(dst, uint64(d.q.revision))
 	dst = binenc.AppendUvarint(dst, uint64(len(d.q.bins)))
-	for _, q := range d.q.bins {
-		dst = binenc.AppendFloat64(dst, q)
-	}
+	dst = binenc.AppendFloat64s(dst, d.q.bins...)
 	return d.appendClasses(d.past.append(dst))
 }
 

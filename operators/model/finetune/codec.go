@@ -146,7 +146,7 @@ func (e *evaluator) restore(in *binenc.Reader, shape acc.Config) error {
 
 func (p *pairs) append(dst []byte) ([]byte, error) {
 	dst = appendVarints(dst, p.rows, p.from, p.to)
-	dst = binenc.AppendFloat64(binenc.AppendFloat64(dst, p.nll[0]), p.nll[1])
+	dst = binenc.AppendFloat64s(dst, p.nll[:]...)
 	var err error
 	for _, s := range []*acc.Set{p.serving, p.shadow} {
 		if dst, err = stage.AppendSet(dst, s); err != nil {

@@ -154,7 +154,7 @@ func (q *quick) append(dst []byte) []byte {
 	}
 	for i := range q.trackers {
 		t := &q.trackers[i]
-		dst = appendFloats(dst, t.t, t.logR, t.gain)
+		dst = binenc.AppendFloat64s(dst, t.t, t.logR, t.gain)
 		dst = binenc.AppendVarint(binenc.AppendVarint(binenc.AppendVarint(dst, int64(t.due)), t.from), t.rows)
 	}
 	return dst
@@ -194,14 +194,14 @@ func (a *account) restore(in *binenc.Reader) {
 }
 
 func (m *monitor) append(dst []byte) []byte {
-	dst = appendFloats(binenc.AppendFloat64(dst, m.weight), m.fell[:]...)
+	dst = binenc.AppendFloat64s(binenc.AppendFloat64(dst, m.weight), m.fell[:]...)
 	dst = binenc.AppendUvarint(dst, uint64(len(m.baselines)))
 	for _, b := range m.baselines {
 		dst = binenc.AppendBytes(binenc.AppendUvarint(dst, uint64(b.revision)), b.encoded)
-		dst = appendFloats(binenc.AppendUvarint(dst, uint64(len(b.allowed))), b.allowed...)
-		dst = appendFloats(appendFloats(dst, b.nll[:]...), b.acc[:]...)
+		dst = binenc.AppendFloat64s(binenc.AppendUvarint(dst, uint64(len(b.allowed))), b.allowed...)
+		dst = binenc.AppendFloat64s(binenc.AppendFloat64s(dst, b.nll[:]...), b.acc[:]...)
 		dst = binenc.AppendVarint(binenc.AppendVarint(dst, b.rows), b.from)
-		dst = appendFloats(dst, b.w, b.inForce, b.itself, b.hits, b.itsHits)
+		dst = binenc.AppendFloat64s(dst, b.w, b.inForce, b.itself, b.hits, b.itsHits)
 	}
 	return dst
 }
@@ -334,7 +334,7 @@ func (c *candidate) append(dst []byte) ([]byte, error) {
 	}
 	dst = binenc.AppendBytes(dst, c.encoded)
 	dst = c.score.append(dst)
-	return appendTest(appendFloats(dst, c.wd, c.w2d, c.w2d2), c.test)
+	return appendTest(binenc.AppendFloat64s(dst, c.wd, c.w2d, c.w2d2), c.test)
 }
 
 func (c *candidate) restore(in *binenc.Reader) error {
@@ -364,10 +364,10 @@ func (c *candidate) restore(in *binenc.Reader) error {
 }
 
 func (s *score) append(dst []byte) []byte {
-	dst = appendFloats(dst, s.w, s.w2, s.nll, s.hits)
+	dst = binenc.AppendFloat64s(dst, s.w, s.w2, s.nll, s.hits)
 	for i := range s.bins {
 		b := &s.bins[i]
-		dst = appendFloats(binenc.AppendVarint(dst, b.N), b.W, b.SumC, b.SumA)
+		dst = binenc.AppendFloat64s(binenc.AppendVarint(dst, b.N), b.W, b.SumC, b.SumA)
 	}
 	return dst
 }
@@ -396,13 +396,6 @@ func restoreTest(in *binenc.Reader) (*evalue.Paired, error) {
 	}
 	p := new(evalue.Paired)
 	return p, p.UnmarshalBinary(b)
-}
-
-func appendFloats(dst []byte, v ...float64) []byte {
-	for _, x := range v {
-		dst = binenc.AppendFloat64(dst, x)
-	}
-	return dst
 }
 
 func readFloats(in *binenc.Reader, v ...*float64) {

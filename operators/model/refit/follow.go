@@ -220,7 +220,7 @@ func (t tops) append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(t)))
 	for _, x := range t {
 		dst = binenc.AppendUvarint(binenc.AppendVarint(dst, x.from), uint64(x.base))
-		dst = appendFloats(dst, x.top.Slope, x.top.Intercept)
+		dst = binenc.AppendFloat64s(dst, x.top.Slope, x.top.Intercept)
 	}
 	return dst
 }
@@ -246,7 +246,7 @@ func (f *following) append(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	dst = binenc.AppendBytes(binenc.AppendUvarint(dst, uint64(f.base)), state)
-	dst = appendFloats(dst, f.served.Slope, f.served.Intercept, f.moved)
+	dst = binenc.AppendFloat64s(dst, f.served.Slope, f.served.Intercept, f.moved)
 	return binenc.AppendUvarint(dst, uint64(f.rows)), nil
 }
 

@@ -168,7 +168,7 @@ func (o *online) append(dst []byte) []byte {
 	dst = binenc.AppendFloat64(binenc.AppendVarint(dst, o.rows), o.loss)
 	for i := range o.bins {
 		b := &o.bins[i]
-		dst = appendFloats(binenc.AppendVarint(dst, b.N), b.SumC, b.SumA)
+		dst = binenc.AppendFloat64s(binenc.AppendVarint(dst, b.N), b.SumC, b.SumA)
 	}
 	for i := range o.cells {
 		c := &o.cells[i]

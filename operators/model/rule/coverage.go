@@ -78,7 +78,7 @@ func (c *coverage) Append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(c.slots)))
 	for _, slot := range slices.Sorted(maps.Keys(c.slots)) {
 		n := c.slots[slot]
-		dst = binenc.AppendFloat64(binenc.AppendFloat64(binenc.AppendVarint(dst, slot), n[0]), n[1])
+		dst = binenc.AppendFloat64s(binenc.AppendVarint(dst, slot), n[:]...)
 	}
 	return dst
 }

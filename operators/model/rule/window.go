@@ -76,9 +76,7 @@ func (l *window) append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(l.blocks)))
 	for _, b := range append([]block{l.ref}, l.blocks...) {
 		dst = binenc.AppendUvarint(binenc.AppendUvarint(dst, uint64(b.rows)), uint64(len(b.sums)))
-		for _, x := range b.sums {
-			dst = binenc.AppendFloat64(dst, x)
-		}
+		dst = binenc.AppendFloat64s(dst, b.sums...)
 	}
 	return dst
 }
