@@ -52,8 +52,8 @@ const leastSoft = 200
 // predicted class with a band of confidence. For each symbol it sums the probabilities that the calibrator in force
 // gives (its base, if it is class weights). The probabilities are first corrected by class to p_j u_j/Σ p u, with u
 // such that their means equal the shares of the labels. So the sum describes these rows, whatever class shares the
-// calibrator was fitted on. It is rebuilt when another calibrator comes into force, or when a quarter of the rows are
-// new.
+// calibrator was fitted on. It is rebuilt where it is needed and another calibrator is in force or a quarter of the rows
+// are new.
 type softJoint struct {
 	pool     *shift.Pool // from the labels of the sampled rows; the fields below are by its classes
 	revision int         // revision in force when it was built
@@ -79,26 +79,24 @@ func unweighted(v *stage.Version) (cal calibrator.Calibrator, weights []float64)
 	return f.Cal, nil
 }
 
-// follow rebuilds soft if needed. added is the number of sampled rows in the pane.
-func (d *classDrift) follow(k *stage.Key, added int) error {
-	v := k.Version
-	s := &d.soft
-	s.fresh += int64(added)
-	n := len(k.Sample)
-	if n < leastSoft {
-		return nil
+// current returns soft, rebuilt if it is not of the calibrator in force or of too few of the latest rows: only what is
+// shown or proposed pays for it, not every pane. errSoft where there are too few rows.
+func (d *classDrift) current(k *stage.Key) (*softJoint, error) {
+	v, s, n := k.Version, &d.soft, len(k.Sample)
+	stale := s.revision != v.InForceRevision() || s.fresh >= int64(max(leastSoft, n/4))
+	if n >= leastSoft && (stale || !s.ready()) {
+		cal, _ := unweighted(v)
+		made, err := newSoftJoint(k, cal, shift.NewPool(sampledLabels(k)))
+		if err != nil {
+			return nil, err
+		}
+		made.revision = v.InForceRevision()
+		*s = made
 	}
-	if s.ready() && s.revision == v.InForceRevision() && s.fresh < int64(max(leastSoft, n/4)) {
-		return nil
+	if !s.ready() {
+		return nil, errSoft
 	}
-	cal, _ := unweighted(v)
-	made, err := newSoftJoint(k, cal, shift.NewPool(sampledLabels(k)))
-	if err != nil {
-		return err
-	}
-	made.revision = v.InForceRevision()
-	*s = made
-	return nil
+	return s, nil
 }
 
 // newSoftJoint builds a softJoint from the key's sample, by the classes of a pool.

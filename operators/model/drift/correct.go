@@ -36,26 +36,24 @@ type correction struct {
 // needed, and nil with a reason if none can be found. If there are more classes than can be estimated separately, it
 // separates the classes whose predictions have moved most; the others share one weight, that of their sum.
 func (d *classDrift) propose(k *stage.Key, now *acc.ClassCounts, alpha float64) (*correction, string) {
-	if !d.soft.ready() {
-		return nil, errSoft.Error()
-	}
 	base, inForce := unweighted(k.Version)
 	before, after := predictedSample(k), predictedNow(now)
 	varies := shift.RatioVariance(before, after)
 	if varies == 0 && inForce == nil {
 		return nil, "" // all weights would be 1
 	}
-	s := &d.soft
-	if k.K > shift.MaxClasses {
-		contrast := shift.Contrast(before, after)
-		if inForce == nil && slices.Max(contrast) < leastContrast {
-			return nil, "" // usual when nothing has moved; this skips the costly steps below
-		}
-		made, err := newSoftJoint(k, base, shift.NewPool(contrast))
-		if err != nil {
-			return nil, err.Error()
-		}
+	contrast := shift.Contrast(before, after)
+	if k.K > shift.MaxClasses && inForce == nil && slices.Max(contrast) < leastContrast {
+		return nil, "" // usual when nothing has moved; this skips the costly steps below
+	}
+	s, err := d.current(k)
+	if err == nil && k.K > shift.MaxClasses {
+		var made softJoint
+		made, err = newSoftJoint(k, base, shift.NewPool(contrast))
 		s = &made
+	}
+	if err != nil {
+		return nil, err.Error()
 	}
 	c, err := s.correct(now, varies)
 	if err != nil {

@@ -89,9 +89,14 @@ func (d *State) shifts(spec *Config, now *acc.ClassCounts, apart bool) (out []cl
 		p.Mend(&e, wrong, restRows(joint, p))
 		out = append(out, classEstimate{e, p})
 	}
-	if e, err := d.classes.soft.estimate(now); err == nil {
-		out = append(out, classEstimate{e, d.classes.soft.pool})
-	} else if why == "" {
+	soft, err := d.classes.current(d.key)
+	if err == nil {
+		var e shift.Estimate
+		if e, err = soft.estimate(now); err == nil {
+			return append(out, classEstimate{e, soft.pool}), why
+		}
+	}
+	if why == "" {
 		why = err.Error()
 	}
 	return out, why
@@ -107,9 +112,6 @@ func (s *softJoint) table(now *acc.ClassCounts) shift.Table {
 
 // estimate estimates the class shares by EM with the calibrator in force.
 func (s *softJoint) estimate(now *acc.ClassCounts) (shift.Estimate, error) {
-	if !s.ready() {
-		return shift.Estimate{}, errSoft
-	}
 	e, err := shift.EM(s.table(now))
 	if err == nil {
 		s.pool.Mend(&e, s.wrong, restRows(s.joint, s.pool))

@@ -81,9 +81,6 @@ func TestCorrectionEqualsPlainComputation(t *testing.T) {
 		}
 	}
 	d := classDrift{k: k}
-	if err := d.follow(key, len(key.Sample)); err != nil {
-		t.Fatal(err)
-	}
 	before, after := predictedSample(key), predictedNow(now)
 	c, why := d.propose(key, now, .05)
 	if c == nil {
@@ -162,7 +159,7 @@ func TestCorrectionIsFinite(t *testing.T) {
 				}
 			}
 			d := &st.classes
-			if err := d.follow(key, 300); err != nil {
+			if _, err := d.current(key); err != nil {
 				t.Fatalf("%s, K = %d: %v", name, k, err)
 			}
 			if c, why := d.propose(key, now, 1e-9); c != nil {

@@ -118,9 +118,6 @@ func (b *shiftBench) proposed(t *testing.T, now *acc.ClassCounts) *calibrator.Cl
 	t.Helper()
 	b.k.Version.Calibrators = []*stage.InForce{{Revision: 1, Cal: b.base}}
 	d := classDrift{k: b.k.K}
-	if err := d.follow(b.k, len(b.k.Sample)); err != nil {
-		t.Fatal(err)
-	}
 	c, why := d.propose(b.k, now, .01)
 	if c == nil {
 		t.Logf("nothing is proposed: %s", why)

@@ -43,9 +43,7 @@ func (d *State) Observe(in *stage.Pane) error {
 		return err
 	}
 	if in.CountsClasses() {
-		if err := d.classes.follow(d.key, len(in.Rows)); err != nil {
-			return err
-		}
+		d.classes.soft.fresh += int64(len(in.Rows))
 	}
 	if d.ref.labelledFull(s) {
 		if err := d.past.add(d, in); err != nil {
