@@ -52,8 +52,8 @@ const leastSoft = 200
 // predicted class with a band of confidence. For each symbol it sums the probabilities that the calibrator in force
 // gives (its base, if it is class weights). The probabilities are first corrected by class to p_j u_j/Σ p u, with u
 // such that their means equal the shares of the labels. So the sum describes these rows, whatever class shares the
-// calibrator was fitted on. It is rebuilt where it is needed and another calibrator is in force or a quarter of the rows
-// are new.
+// calibrator was fitted on. It is rebuilt where it is needed and another calibrator is in force or a quarter of the
+// rows are new.
 type softJoint struct {
 	pool     *shift.Pool // from the labels of the sampled rows; the fields below are by its classes
 	revision int         // revision in force when it was built
