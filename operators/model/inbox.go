@@ -33,9 +33,12 @@ type waiting struct {
 	bytes       int  // of set, as openCells counts them
 }
 
-// smallCell is up to how many bytes encoded cells wait side by side: most of slices do. They are merged once, when the
-// pane is taken or copied to a checkpoint.
-const smallCell = 4 << 10
+// Encoded cells wait side by side and are merged once, when the pane is taken or copied to a checkpoint: up to smallCell
+// bytes most of slices do, up to closedCell those that stay decoded no more, because some shards are far ahead of others.
+const (
+	smallCell  = 4 << 10
+	closedCell = 256 << 10
+)
 
 // receive decodes a cell and returns the configuration of its statistics too. It shares the memory of data.
 func receive(data []byte) (c *waiting, of acc.Config, err error) {
@@ -134,13 +137,17 @@ func (c *waiting) plus(o *waiting) error {
 	return nil
 }
 
-// beside lets another cell wait beside c, if both are small.
+// beside lets another cell wait beside c, if both are small or c is encoded for good.
 func (c *waiting) beside(o *waiting) bool {
 	n := len(c.data) + len(o.data)
 	for _, data := range c.more {
 		n += len(data)
 	}
-	if c.set != nil || o.set != nil || o.more != nil || c.alone || o.alone || n > smallCell {
+	most := smallCell
+	if len(c.data) > smallCell {
+		most = closedCell
+	}
+	if c.set != nil || o.data == nil || o.more != nil || c.alone || o.alone || n > most {
 		return false
 	}
 	c.more = append(c.more, slices.Clone(o.data))
