@@ -33,8 +33,8 @@ type waiting struct {
 	bytes       int  // of set, as openCells counts them
 }
 
-// Encoded cells wait side by side and are merged once, when the pane is taken or copied to a checkpoint: up to smallCell
-// bytes most of slices do, up to closedCell those that stay decoded no more, because some shards are far ahead of others.
+// Encoded cells wait side by side and are merged once, when the pane is taken or copied to a checkpoint: most of slices
+// up to smallCell bytes, those that stay decoded no more, as shards are far apart, up to closedCell.
 const (
 	smallCell  = 4 << 10
 	closedCell = 256 << 10
