@@ -69,7 +69,11 @@ func (s OnlineSettings) withDefaults() (OnlineSettings, error) {
 	return s, nil
 }
 
-const maxOnlineBins = 1000
+const (
+	maxOnlineBins = 1000
+	// maxOnlineWeight keeps A finite.
+	maxOnlineWeight = 1e12
+)
 
 // OnlinePlatt recalibrates the top confidence of a stream, one row at a time: Platt's map
 //
@@ -168,9 +172,20 @@ func (o *OnlinePlatt) Predict(c float64) float64 {
 }
 
 // Update takes the outcome of a row of confidence c in [0, 1]. A c outside is an error, and changes nothing.
-func (o *OnlinePlatt) Update(c float64, right bool) error {
+func (o *OnlinePlatt) Update(c float64, right bool) error { return o.UpdateWeighted(c, right, 1) }
+
+// UpdateWeighted takes the outcome of a row whose log loss counts w times, w in [0, 1e12]:
+//
+//	A ← A + w g gᵀ,  θ ← θ - w A⁻¹g/γ,  of A the share min(1, w/Memory) is forgotten
+//
+// A step is at most that of w → ∞, g/(γ gᵀg) along g. A weight of 1 is Update. Calibeating counts every row as one.
+// A c or w outside is an error, and changes nothing.
+func (o *OnlinePlatt) UpdateWeighted(c float64, right bool, w float64) error {
 	if !(c >= 0 && c <= 1) {
 		return fmt.Errorf("online platt: confidence %g, allowed 0..1", c)
+	}
+	if !(w >= 0 && w <= maxOnlineWeight) {
+		return fmt.Errorf("online platt: weight %g, allowed 0..%g", w, maxOnlineWeight)
 	}
 	l := o.logOdds(c)
 	p := o.forecast(l)
@@ -183,7 +198,7 @@ func (o *OnlinePlatt) Update(c float64, right bool) error {
 	if right {
 		y = 1
 	}
-	o.step(l, p-y)
+	o.step(l, p-y, w)
 	o.rows++
 	return nil
 }

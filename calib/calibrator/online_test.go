@@ -291,3 +291,40 @@ func FuzzOnlinePlatt(f *testing.F) {
 
 // softplus is ln(1 + eˣ).
 func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
+
+// TestOnlineWeights: a weight of 1 is none, a small whole one is nearly as many rows, and none moves θ beyond what a
+// certain outcome would.
+func TestOnlineWeights(t *testing.T) {
+	set := OnlineSettings{Calibeating: Plain, Gamma: .4, Memory: 400}
+	one, same, twice, heavy := newOnline(t, set), newOnline(t, set), newOnline(t, set), newOnline(t, set)
+	rng := rand.New(rand.NewPCG(8, 8))
+	for i := range 2000 {
+		c, right := .5+.5*rng.Float64(), rng.Float64() < .6
+		err := errors.Join(one.Update(c, right), same.UpdateWeighted(c, right, 1), heavy.UpdateWeighted(c, right, 2))
+		for range 2 {
+			err = errors.Join(err, twice.Update(c, right))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if one.theta != same.theta || one.a != same.a {
+			t.Fatalf("row %d: θ %v, A %v, with a weight of 1 %v, %v", i, one.theta, one.a, same.theta, same.a)
+		}
+		if d := math.Abs(twice.Predict(.9) - heavy.Predict(.9)); i > 100 && d > .03 {
+			t.Fatalf("row %d: %.4f after every row twice, %.4f with a weight of 2", i, twice.Predict(.9),
+				heavy.Predict(.9))
+		}
+	}
+	if err := same.UpdateWeighted(.7, false, 1e12); err != nil || math.Hypot(same.theta[0], same.theta[1]) > 100 {
+		t.Errorf("a weight of 1e12: %v, θ %v", err, same.theta)
+	}
+	keep := *one
+	if err := one.UpdateWeighted(.7, true, 0); err != nil || one.theta != keep.theta || one.a != keep.a {
+		t.Errorf("a weight of 0: %v, θ %v, was %v", err, one.theta, keep.theta)
+	}
+	for _, w := range []float64{-1, math.NaN(), math.Inf(1)} {
+		if one.UpdateWeighted(.7, true, w) == nil {
+			t.Errorf("a weight of %g is no error", w)
+		}
+	}
+}

@@ -2,18 +2,21 @@ package calibrator
 
 import "math"
 
-// step is the online Newton step on a row of log-odds l, r = p - y.
-func (o *OnlinePlatt) step(l, r float64) {
+// step is the online Newton step on a row of log-odds l, r = p - y and weight w. With w = 1 every product by it is
+// exact, so the step is that without weights bit for bit.
+func (o *OnlinePlatt) step(l, r, w float64) {
 	g0, g1 := r*l, r
 	if m := o.set.Memory; m > 0 {
-		o.a[0] += (o.set.Rho - o.a[0]) / m
-		o.a[1] -= o.a[1] / m
-		o.a[2] += (o.set.Rho - o.a[2]) / m
+		f := min(w, m)
+		o.a[0] += f * (o.set.Rho - o.a[0]) / m
+		o.a[1] -= f * o.a[1] / m
+		o.a[2] += f * (o.set.Rho - o.a[2]) / m
 	}
-	o.a[0] += g0 * g0
-	o.a[1] += g0 * g1
-	o.a[2] += g1 * g1
-	d0, d1 := solve2(o.a, 0, g0, g1)
+	w0, w1 := w*g0, w*g1
+	o.a[0] += w0 * g0
+	o.a[1] += w0 * g1
+	o.a[2] += w1 * g1
+	d0, d1 := solve2(o.a, 0, w0, w1)
 	o.theta[0] -= d0 / o.set.Gamma
 	o.theta[1] -= d1 / o.set.Gamma
 	if math.Hypot(o.theta[0], o.theta[1]) > o.set.Radius {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -102,7 +103,29 @@ type topRow struct {
 	hit        bool
 	by         *stage.InForce
 	ts         int64
+	w          float64 // in units of topWeights.one, at most all that is remembered
 	lost       float64 // NLL as told less that by the calibrator alone, by weight
+}
+
+// topWeights is the scale of the row weights, by the latest sampled rows: one is the weight of a row that counts as
+// one, and the most is what a row may count in the account.
+//
+//	one = Σw²/Σw
+//
+// So the memory holds as many effective rows (Kish) as without weights; with the mean weight, few heavy rows would be
+// followed into their noise. With equal weights it is their weight, whatever that is.
+type topWeights struct{ one, most float64 }
+
+func weightsOf(rows []acc.SampleRow) topWeights {
+	var sum, squares float64
+	for i := range rows {
+		w := float64(rows[i].W)
+		sum, squares = sum+w, squares+w*w
+	}
+	if !(squares > 0) {
+		return topWeights{1, 1}
+	}
+	return topWeights{squares / sum, maxWeight(rows)}
 }
 
 // topRows scores the rows of a pane, where the top confidence follows them.
@@ -111,6 +134,7 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 		return nil, nil
 	}
 	out, sc, bound := make([]topRow, len(in.Rows)), stage.NewScorer(s.version.K), nllBound(s.version.K)
+	weights := weightsOf(s.whole().Sample)
 	for i := range in.Rows {
 		row := &in.Rows[i]
 		var cal calibrator.Calibrator
@@ -122,13 +146,15 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		x := topRow{conf: min(r.Confidence, 1), hit: r.Hit, by: f, ts: row.TS} // a rounded sum may be slightly above 1
+		x := topRow{conf: min(r.Confidence, 1), hit: r.Hit, by: f, ts: row.TS, // a rounded sum may be slightly above 1
+			w: min(float64(row.W)/weights.one, followMemory)}
 		x.told = s.tops.at(row.TS, f).Map(x.conf)
 		before, after := x.conf, x.told
 		if !x.hit { // the other classes share the rest as before
 			before, after = 1-before, 1-after
 		}
-		x.lost = s.counts(row.W) * (min(bound, r.NLL+logProb(before)-logProb(after)) - min(bound, r.NLL))
+		lost := min(bound, r.NLL+logProb(before)-logProb(after)) - min(bound, r.NLL)
+		x.lost = min(float64(row.W)/weights.most, 1) * lost
 		out[i] = x
 	}
 	return out, nil
@@ -158,7 +184,7 @@ func learnTop(s *State, rows []topRow) error {
 	}
 	for i := range rows {
 		if r := &rows[i]; r.by == newest {
-			if err := t.platt.Update(r.conf, r.hit); err != nil {
+			if err := t.platt.UpdateWeighted(r.conf, r.hit, r.w); err != nil {
 				return err
 			}
 		}

@@ -242,3 +242,44 @@ func TestFollowedToTheWrongSide(t *testing.T) {
 		}
 	}
 }
+
+// TestFollowWeighs: a row counts by its weight, and the scale of all weights does not matter. Of the rows of .9, those
+// of weight 1 are right as often as they say and the others, nine times as many of weight .01, in .5.
+func TestFollowWeighs(t *testing.T) {
+	follow := func(heavy, light float32) (served record.TopCorrection, published int) {
+		f, r := newFixture(t, followConfig(), 2), rand.New(rand.NewPCG(7, 7))
+		served.Slope = 1
+		for at := range int64(40) {
+			rows := twoClasses(r, at, 100, .9, .5)
+			for i := range rows {
+				if rows[i].W = light; i%10 == 0 {
+					rows[i].W, rows[i].Y = heavy, 0
+					if r.Float64() > .9 {
+						rows[i].Y = 1
+					}
+				}
+			}
+			f.key.Keep(rows, sampleRows)
+			f.pane(at, rows)
+			for _, c := range f.followed() {
+				served, published = c, published+1
+			}
+		}
+		return served, published
+	}
+	even, n := follow(1, 1)
+	if got := correctionOf(even).Map(.9); math.Abs(got-.54) > .06 { // .1·.9 + .9·.5
+		t.Errorf("rows of one weight: of .9, of which .54 are right, it makes %.3f", got)
+	}
+	if got, m := follow(1./1024, 1./1024); got != even || m != n {
+		t.Errorf("with all weights 1/1024 %+v after %d, with 1 %+v after %d", got, m, even, n)
+	}
+	weighed, n := follow(1, .01)
+	if got := correctionOf(weighed).Map(.9); math.Abs(got-.867) > .06 { // (.1·.9 + .009·.5)/.109
+		t.Errorf("of .9, of whose weight .867 is right, it makes %.3f", got)
+	}
+	if got, m := follow(1024, 10.24); m != n || math.Abs(got.Slope-weighed.Slope) > 1e-5 ||
+		math.Abs(got.Intercept-weighed.Intercept) > 1e-5 { // weights are float32
+		t.Errorf("with all weights times 1024 %+v after %d, else %+v after %d", got, m, weighed, n)
+	}
+}
