@@ -1,6 +1,7 @@
 package refit
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -13,39 +14,31 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Between two refits the top confidence may follow the outcomes: online Platt scaling with a memory, on top of the
+// Between two refits the top confidence may follow the outcomes: online Platt scaling of several speeds, on top of the
 // calibrator in force. It is the quick and small part of calibration. It needs no proof, unlike a calibrator: it keeps
 // every row's class, it begins anew with every calibrator, and an account bounds what it loses to that. Without one, a
 // stream that turns as fast as corrections come would be followed to the wrong side for ever. The tests of a refit and
 // the alarms look at the calibrators below it, and know nothing of it.
 
 const (
-	// followGamma and followMemory are those of calibrator.OnlineSettings. With smaller ones calibrated streams lose
-	// more NLL by noise than others gain by speed (bench/results/refit.md).
-	followGamma  = .4
-	followMemory = 400
 	// followStep is the mean change of the confidence of a pane's rows at which a new correction is published.
-	followStep = .005
+	followStep = .002
+	// followMost is the most that a row counts.
+	followMost = 400
 )
 
 // following is the correction of the top confidence on top of a calibrator.
 type following struct {
 	base   int // revision of the calibrator
-	platt  *calibrator.OnlinePlatt
+	speeds *speeds
 	served calibrator.TopCorrection
-	moved  float64 // Σ |change of the confidence| of the latest pane's rows, if what platt has were served
+	moved  float64 // Σ |change of the confidence| of the latest pane's rows, if what speeds have were served
 	rows   int     // of the latest pane
 }
 
 func newFollowing(base int) (*following, error) {
-	p, err := calibrator.NewOnlinePlatt(calibrator.OnlineSettings{Calibeating: calibrator.Plain, Gamma: followGamma,
-		Memory: followMemory})
-	return &following{base: base, platt: p, served: calibrator.TopCorrection{Slope: 1}}, err
-}
-
-// now is what platt has, within what is allowed.
-func (f *following) now() calibrator.TopCorrection {
-	return calibrator.TopCorrection{Slope: max(0, f.platt.Slope()), Intercept: f.platt.Intercept()}
+	s, err := newSpeeds()
+	return &following{base: base, speeds: s, served: calibrator.TopCorrection{Slope: 1}}, err
 }
 
 // followable reports whether the top confidence of a calibrator may be corrected: not where it says of rows that
@@ -147,7 +140,7 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 			return nil, err
 		}
 		x := topRow{conf: min(r.Confidence, 1), hit: r.Hit, by: f, ts: row.TS, // a rounded sum may be slightly above 1
-			w: min(float64(row.W)/weights.one, followMemory)}
+			w: min(float64(row.W)/weights.one, followMost)}
 		x.told = s.tops.at(row.TS, f).Map(x.conf)
 		before, after := x.conf, x.told
 		if !x.hit { // the other classes share the rest as before
@@ -184,12 +177,12 @@ func learnTop(s *State, rows []topRow) error {
 	}
 	for i := range rows {
 		if r := &rows[i]; r.by == newest {
-			if err := t.platt.UpdateWeighted(r.conf, r.hit, r.w); err != nil {
+			if err := t.speeds.update(r.conf, r.hit, r.w); err != nil {
 				return err
 			}
 		}
 	}
-	now := t.now()
+	now := t.speeds.top()
 	t.moved, t.rows = 0, 0
 	for i := range rows {
 		if r := &rows[i]; r.by == newest {
@@ -213,9 +206,9 @@ func serveTop(s *State, in *stage.Pane) (err error) {
 	case !(t.moved > followStep*float64(t.rows)):
 		return nil
 	}
-	t.served, t.moved = t.now(), 0
+	t.served, t.moved = t.speeds.top(), 0
 	s.tops.forgetBefore(in.End - s.stage.env.FinalAfter)
-	return s.emitTop(t.served, int64(t.platt.Rows()), in.End)
+	return s.emitTop(t.served, t.speeds.rows(), in.End)
 }
 
 // endTop takes back the correction that is served, and forgets what was learnt.
@@ -267,7 +260,7 @@ func (t *tops) restore(r *binenc.Reader) error {
 }
 
 func (f *following) append(dst []byte) ([]byte, error) {
-	state, err := f.platt.MarshalJSON()
+	state, err := json.Marshal(f.speeds)
 	if err != nil {
 		return dst, err
 	}
@@ -284,8 +277,8 @@ func (f *following) restore(r *binenc.Reader) error {
 	if r.Err() != nil {
 		return r.Err()
 	}
-	f.platt = new(calibrator.OnlinePlatt)
-	if err := f.platt.UnmarshalJSON(state); err != nil {
+	var err error
+	if f.speeds, err = restoreSpeeds(state); err != nil {
 		return fmt.Errorf("following: %w", err)
 	}
 	return f.served.Check()
