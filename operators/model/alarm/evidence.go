@@ -23,7 +23,7 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 	if state == stage.Resolved {
 		since = a.alert.LastChange
 	}
-	bins, rows := k.Recent.After(a.confidence(), a.seen)
+	bins, rows, earlier := k.Recent.After(a.confidence(), a.seen)
 	out := &record.Alert{
 		Schema:   1,
 		Model:    k.Version.Model,
@@ -38,7 +38,10 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 		At:       record.At(c.End),
 		Signal:   a.confidence(),
 		Rows:     rows,
-		Window:   "since the estimated start",
+		Window:   sinceStart,
+	}
+	if rows >= Rows && !earlier {
+		out.Window = lastRows(rows)
 	}
 	if rows > 0 {
 		iv := metric.Resample(bins, t.env.Resamples, k.Seed(a.signal, c.Index))

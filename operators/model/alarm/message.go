@@ -18,6 +18,20 @@ import (
 // shownBins is how many bins a message names; the evidence has all.
 const shownBins = 3
 
+// sinceStart is the window of an alert whose figures are of all rows since its start.
+const sinceStart = "since the estimated start"
+
+// lastRows is the window of an alert whose figures are of its latest rows.
+func lastRows(n int64) string { return fmt.Sprintf("last %d rows", n) }
+
+// rowsOf says which rows the figures of an alert are of.
+func rowsOf(a *record.Alert) string {
+	if a.Window == sinceStart {
+		return fmt.Sprintf("%d %s since", a.Rows, stage.RowsOf(a.Signal))
+	}
+	return fmt.Sprintf("latest %d %s", a.Rows, stage.RowsOf(a.Signal))
+}
+
 // message says what an alarm has found, in words for those who know no e-values.
 func message(a *record.Alert, bins []metric.Bin) string {
 	e := a.Evidence
@@ -27,8 +41,8 @@ func message(a *record.Alert, bins []metric.Bin) string {
 	}
 	text := fmt.Sprintf("%s since about %s", how, e.Since)
 	if n, right, confidence := totals(bins); n > 0 {
-		text += fmt.Sprintf(": mean confidence %.3f, accuracy %.3f, ECE %.4f on the %d %s since",
-			confidence/n, right/n, a.ECE, a.Rows, stage.RowsOf(a.Signal))
+		text += fmt.Sprintf(": mean confidence %.3f, accuracy %.3f, ECE %.4f on the %s", confidence/n, right/n, a.ECE,
+			rowsOf(a))
 	}
 	text += fmt.Sprintf(". A model inside the tolerance (%s) shows this %s", tolerance(e), e.ByChance)
 	return text + worst(e.Bins) + worstClasses(e.Classes)
@@ -100,8 +114,7 @@ func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
 	text := fmt.Sprintf("accuracy is more than %.3g below %s since about %s", e.EpsilonAccuracy+e.AccuracySlack, than,
 		e.Since)
 	if n, right, confidence := totals(bins); n > 0 {
-		text += fmt.Sprintf(": %.3f on the %d labelled rows since, whose mean confidence is %.3f", right/n, a.Rows,
-			confidence/n)
+		text += fmt.Sprintf(": %.3f on the %s, whose mean confidence is %.3f", right/n, rowsOf(a), confidence/n)
 	}
 	return text + ". Without such a fall this comes " + e.ByChance
 }

@@ -2,11 +2,52 @@ package alarm
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
+
+// TestRowsOfTheFigures: an alert says whether its figures are of all rows since its start. No more than the latest are
+// kept.
+func TestRowsOfTheFigures(t *testing.T) {
+	const pane = 10 * second
+	spec := testSpec(stage.SignalRaw)
+	for _, c := range []struct {
+		panes, since int64 // of 100 rows; the pane before whose end the error began
+		text, window string
+	}{
+		{15, 5, "ECE 0.2311 on the 1000 labelled rows since. ", "since the estimated start"},
+		{15, 0, "ECE 0.2311 on the 1500 labelled rows since. ", "since the estimated start"},
+		{60, 30, "ECE 0.2311 on the 3000 labelled rows since. ", "since the estimated start"},
+		{30, 0, "ECE 0.2311 on the latest 3000 labelled rows. ", "last 3000 rows"},
+	} {
+		k := &stage.Key{Version: &stage.Version{Shape: acc.Config{SoftBins: 15, SoftTemperature: .01}}, K: 2}
+		env := &stage.Env{Pane: pane, Resamples: 20}
+		var rows []acc.SampleRow
+		for i := range c.panes {
+			for range 100 { // all of confidence .7311 and wrong at every other
+				y := int32(len(rows) % 2)
+				rows = append(rows, acc.SampleRow{LabelTS: i * pane, W: 1, Y: y, Z: []float32{1, 0}})
+			}
+		}
+		recent, err := stage.RecentOfRows(k, rows, pane, 15)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Recent = *recent
+		a := newKeyAlarm(spec, stage.SignalRaw, false, 0)
+		observe(t, a, 1, paneOf(15, 40))
+		a.fired, a.seen = a.tests.Current(), c.since*pane
+		out := (&Stage{env, spec}).describe(k, a, stage.Firing, &stage.Closing{End: c.panes * pane}, 0)
+		if !strings.Contains(out.Message, c.text) || out.Window != c.window {
+			t.Errorf("%d panes, since that of %d: %s (%s)", c.panes, c.since, out.Message, out.Window)
+		}
+	}
+}
 
 func TestByChance(t *testing.T) {
 	const pane = 10 * time.Second

@@ -12,7 +12,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Rows is the number of latest labelled rows that the ECE in an alert covers (stage.Key.Recent).
+// Rows is the number of latest labelled rows that the ECE in an alert covers (stage.Key.Recent). With fewer rows since
+// the estimated start it covers these, or with more, as many panes as are still kept.
 const Rows = 2000
 
 // Stage keeps the alarms of all keys of a task.
@@ -172,7 +173,7 @@ func (t *Stage) refresh(k *stage.Key, a *keyAlarm, out *record.Alert, end int64)
 	}
 	iv := metric.Resample(bins, t.env.Resamples, k.Seed(a.signal, end/t.env.Pane))
 	out.ECE, out.ECENull, out.ECELo, out.ECEHi = metric.ECE(bins), iv.Null, &iv.Lo, &iv.Hi
-	out.Rows, out.Window, out.Diagram = rows, fmt.Sprintf("last %d rows", Rows), t.env.Diagram(k, out.At)
+	out.Rows, out.Window, out.Diagram = rows, lastRows(Rows), t.env.Diagram(k, out.At)
 }
 
 // on returns the alarm on a signal, or nil.

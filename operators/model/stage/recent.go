@@ -172,18 +172,19 @@ func (r *Recent) Last(signal string, rows int64) (bins []metric.Bin, n int64) {
 	return bins, n
 }
 
-// After sums the bins of all kept panes that end after the time from. The last pane is always included.
-func (r *Recent) After(signal string, from int64) (bins []metric.Bin, n int64) {
+// After sums the bins of all kept panes that end after the time from. The last pane is always included. earlier reports
+// whether a pane is kept that ends by from: then no pane after from was dropped.
+func (r *Recent) After(signal string, from int64) (bins []metric.Bin, n int64, earlier bool) {
 	last := true
 	for p := range r.latest {
 		if p.end <= from && !last {
-			break
+			return bins, n, true
 		}
 		packed, m := p.of(signal)
 		bins = plusPacked(bins, packed)
 		n, last = n+m, false
 	}
-	return bins, n
+	return bins, n, false
 }
 
 // PlusBins adds b to dst and returns dst. It allocates dst if that is nil.

@@ -89,9 +89,12 @@ func TestRecentInBlocks(t *testing.T) {
 			if want, m := plainLast(plain, signal, rows); n != m || !reflect.DeepEqual(got, want) {
 				t.Fatalf("seed %d: the latest %d rows: %d %v, want %d %v", seed, rows, n, got, m, want)
 			}
-			got, n = r.After(signal, from)
+			got, n, earlier := r.After(signal, from)
 			if want, m := plainAfter(plain, signal, from); n != m || !reflect.DeepEqual(got, want) {
 				t.Fatalf("seed %d: after %d: %d %v, want %d %v", seed, from, n, got, m, want)
+			}
+			if want := len(plain) > 1 && plain[0].end <= from; earlier != want {
+				t.Fatalf("seed %d: after %d: an earlier pane is kept: %v, want %v", seed, from, earlier, want)
 			}
 		}
 		bytesOf := func(panes []paneBins) []byte { return (&Recent{panes: panes}).Append(nil) }
