@@ -42,20 +42,31 @@ type fetcher struct {
 	done   atomic.Int64 // next, for the consumer; every record before it is in out or was handed out
 	end    atomic.Int64 // the log's end as last reported; -1 = not yet
 	err    error        // set before out is closed
+
+	quiet   time.Duration // an answer that took so long says that no broker answered before
+	heard   atomic.Int64  // when the last answer came, as the clock that never jumps has it (sinceStart)
+	resumed atomic.Int64  // when the last came that took so long
 }
+
+var start = time.Now()
+
+func sinceStart(t time.Time) int64 { return int64(t.Sub(start)) }
 
 // run fetches until ctx is done, the end offset, or an error that retrying cannot mend.
 func (f *fetcher) run(ctx context.Context) {
 	defer close(f.out)
 	defer pipeline.Caught(&f.err) // the task's error, not the end of the process
-	backoff := retryBackoff
+	backoff, asked := retryBackoff, time.Time{}
 	for {
 		if f.until >= 0 && f.next >= f.until {
 			f.err = io.EOF
 			return
 		}
 		f.waitOpen(ctx)
-		err := f.fetch(ctx)
+		if asked.IsZero() {
+			asked = time.Now()
+		}
+		err := f.fetch(ctx, asked)
 		if ctx.Err() != nil {
 			f.err = ctx.Err()
 			return
@@ -73,14 +84,26 @@ func (f *fetcher) run(ctx context.Context) {
 			backoff = min(2*backoff, maxBackoff)
 			continue
 		}
-		backoff = retryBackoff
+		backoff, asked = retryBackoff, time.Time{}
 	}
 }
+
+// answered takes note of an answer that comes now to what was first asked then.
+func (f *fetcher) answered(asked, now time.Time) {
+	if now.Sub(asked) >= f.quiet {
+		f.resumed.Store(sinceStart(now))
+	}
+	f.heard.Store(sinceStart(now))
+}
+
+// quietFor is how long no broker answers where that is not just a slow one: for the rest of an idle timeout that it is
+// part of.
+func quietFor(idleTimeout time.Duration) time.Duration { return max(3*fetchWait, idleTimeout/4) }
 
 // fetch reads one response and emits its records in parts of about maxBytes, so an inflated batch is never in memory as
 // a whole. The position moves past transaction markers and records of aborted transactions. The end is the last stable
 // offset, because an open transaction may still be aborted.
-func (f *fetcher) fetch(ctx context.Context) error {
+func (f *fetcher) fetch(ctx context.Context, asked time.Time) error {
 	if f.next < 0 {
 		first, _, err := Bounds(ctx, f.client, f.topic, f.partition)
 		if err != nil {
@@ -93,6 +116,7 @@ func (f *fetcher) fetch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	f.answered(asked, time.Now())
 	f.lend(res)
 	size := 0
 	after, err := res.Each(f.next, at.limits(), func(r *pipeline.Record, cost int) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -92,6 +93,7 @@ func NewSource(spec Spec) *Source {
 			log:       spec.Log,
 			next:      spec.Next[in],
 			memory:    lent(in),
+			quiet:     quietFor(spec.IdleTimeout),
 		})
 		i.reset(spec.IdleTimeout)
 		s.in = append(s.in, i)
@@ -122,6 +124,8 @@ func newInput(f *fetcher) *input {
 	in.handed.Store(f.next)
 	in.committed.Store(f.next)
 	in.headOffset.Store(-1)
+	f.heard.Store(math.MinInt64)
+	f.resumed.Store(math.MinInt64)
 	in.reached.Store(-1)
 	return in
 }
@@ -219,8 +223,10 @@ func (s *Source) waitOpen(ctx context.Context) (report bool, err error) {
 }
 
 // reset begins the time after which an input is idle.
-func (in *input) reset(timeout time.Duration) {
-	in.since, in.idle = time.Now(), false
+func (in *input) reset(timeout time.Duration) { in.resetAt(time.Now(), timeout) }
+
+func (in *input) resetAt(t time.Time, timeout time.Duration) {
+	in.since, in.idle = t, false
 	in.silent.Store(in.since.UnixNano())
 	if timeout > 0 {
 		in.idleAt.Store(in.since.Add(timeout).UnixNano())
@@ -256,9 +262,17 @@ func (s *Source) pick() *input {
 	return best
 }
 
+// becameIdle returns the notice that an input is idle: for so long it had no message, of brokers that answered. While
+// none answers, producers cannot send either, and after it every input counts as active again, as after a pause.
 func (s *Source) becameIdle(i int) (pipeline.Record, bool) {
 	in := s.in[i]
-	if s.spec.IdleTimeout <= 0 || in.idle || in.ended || !in.caughtUp() || time.Since(in.since) < s.spec.IdleTimeout {
+	if s.spec.IdleTimeout <= 0 || in.idle || in.ended || !in.caughtUp() {
+		return pipeline.Record{}, false
+	}
+	if at := start.Add(time.Duration(in.f.resumed.Load())); at.After(in.since) {
+		in.resetAt(at, s.spec.IdleTimeout)
+	}
+	if in.f.heard.Load() < sinceStart(in.since.Add(s.spec.IdleTimeout)) {
 		return pipeline.Record{}, false
 	}
 	s.tell(in, true)
