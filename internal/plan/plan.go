@@ -174,6 +174,9 @@ func (p *Plan) memory(c *config.Config, onDisk float64) {
 		window += windowBytes(&w, c, l, keys)
 	}
 	sampled := versions * float64(c.Sample.Rows)
+	if c.Alarm.Enabled && c.Alarm.Matured > 0 {
+		sampled *= 2 // as many wait until they count in refits
+	}
 	if c.Unlabelled.ReadsRows("slice") {
 		sampled += float64(l.Keys) * float64(c.Sample.SliceRows)
 	}

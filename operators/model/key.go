@@ -153,7 +153,7 @@ func (t *stepper) stepKeys(pane int64) error {
 		return nil
 	}
 	defer t.Trace.Stage("refit")()
-	if in.Labelled > 0 { // the whole version was the last
+	if in.Labelled > 0 || t.env.Maturity.On() { // the whole version was the last
 		if err := v.refit.Step(&in); err != nil {
 			return err
 		}
@@ -179,7 +179,11 @@ func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
 	if err := k.Recent.Add(in, in.Scored, t.cfg.Bins, keepRows(&t.cfg)); err != nil {
 		return err
 	}
-	k.Keep(in.Rows, t.cfg.sampleOf(&k.Key))
+	if m := t.env.Maturity; m.On() && k.Slice == "" {
+		m.Keep(&k.Key, in.Rows, in.Index, t.cfg.SampleRows)
+	} else {
+		k.Keep(in.Rows, t.cfg.sampleOf(&k.Key))
+	}
 	for _, a := range k.Alerts {
 		a.Change = nil
 	}

@@ -173,6 +173,7 @@ func NewTask(cfg Config, partition int, counts *pipeline.Counts, log *slog.Logge
 	}
 	t.env = &stage.Env{
 		Pane:          cfg.Pane,
+		Maturity:      stage.Maturity{Pane: cfg.Pane},
 		Acc:           cfg.Acc,
 		Bins:          cfg.Bins,
 		Resamples:     cfg.Resamples,
@@ -185,6 +186,10 @@ func NewTask(cfg Config, partition int, counts *pipeline.Counts, log *slog.Logge
 		Emit:          t.emit,
 		Whole:         t.whole,
 		Lost:          t.losses.touching,
+	}
+	if cfg.Alarm != nil && cfg.Alarm.Matured > 0 {
+		// No label comes after FinalAfter, and until then it is known which calibrator served its row.
+		t.env.Maturity.After = max(cfg.Pane, min(int64(cfg.Alarm.Matured), cfg.FinalAfter-cfg.Pane))
 	}
 	t.heads = finetune.New(t.env, cfg.Trigger, cfg.Heads)
 	t.refits = refit.New(t.env, cfg.Refit, refit.Deps{Pool: cfg.Fits, MaxBytes: cfg.MaxBytes, Build: cfg.Build})

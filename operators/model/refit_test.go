@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/operators/apply"
+	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
@@ -100,5 +103,54 @@ func TestWholeComesAfterSlices(t *testing.T) {
 	}
 	if len(order) < 3 || !slices.Equal(order[:3], []string{"region=r0", "region=r1", ""}) {
 		t.Errorf("order of keys %q", order)
+	}
+}
+
+// TestLabelsOfWrongRowsFirst: where the labels of wrong rows come a second later and those of right rows two minutes
+// later, refits and corrections of a calibrated stream would learn from the wrong ones. With alarm.matured they do not,
+// and a change is answered still.
+func TestLabelsOfWrongRowsFirst(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	rows := episode(77, nil, 4000, 1)
+	from := len(rows)
+	rows = episode(78, rows, 4000, 3)
+	for i := range rows {
+		r := &rows[i]
+		lag := int64(second)
+		if p := predicted(t, *r); p.Arg == int(r.Label) {
+			lag = 120 * second
+		}
+		r.LabelTS = r.TS + lag
+	}
+	published := func(matured time.Duration) (before, after, tops int) {
+		alarms := testAlarm(stage.SignalRaw)
+		alarms.Matured = matured
+		s := alarmSetup(alarms)
+		s.model.Refit.Method, s.model.Refit.Period, s.model.Refit.OnAlarm = "auto", time.Minute, true
+		s.model.Refit.FirstAnswer, s.model.Refit.Follow = true, true
+		s.join.Wait, s.model.FinalAfter = 300*time.Second, 310*second
+		w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
+		for _, c := range worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators) {
+			if c.EffectiveFrom.UnixNano() < rows[from].TS {
+				before++
+			} else {
+				after++
+			}
+		}
+		for _, c := range worldtest.DecodeAll[record.TopCorrection](t, w.Outputs, pipeline.StreamTops) {
+			if d := (calibrator.TopCorrection{Slope: c.Slope, Intercept: c.Intercept}).Map(.8) - .8; c.Revision == 0 &&
+				c.EffectiveFrom.UnixNano() < rows[from].TS && math.Abs(d) > .15 {
+				tops++
+			}
+		}
+		return before, after, tops
+	}
+	if before, _, tops := published(0); before == 0 || tops == 0 {
+		t.Errorf("as labels come %d calibrators and %d large corrections: the test has no fault", before, tops)
+	}
+	if before, after, tops := published(120 * time.Second); before > 0 || tops > 0 || after == 0 {
+		t.Errorf("matured, %d calibrators and %d large corrections of a calibrated stream, then %d calibrators",
+			before, tops, after)
 	}
 }

@@ -79,7 +79,7 @@ func (p *publisher) putInForce(d *record.Calibrator, cal calibrator.Calibrator, 
 	v.Calibrators = append(v.Calibrators, f)
 	v.ForgetBefore(now - p.stage.env.FinalAfter)
 	p.monitor = p.monitor.next(old, f, p.unit)
-	if err := p.monitor.allow(f, p.whole()); err != nil {
+	if err := p.monitor.allow(f, p.sampled()); err != nil {
 		return err
 	}
 	return p.emit(d, pipeline.StreamCalibrators, now)

@@ -22,6 +22,8 @@
 // panes only, not on how long a fit takes: before each label pane the task asks Awaits, and waits if a fit is due that
 // has not ended.
 //
+// With alarm.matured all of this sees a row once it is old enough (stage.Maturity), else when its label comes.
+//
 // The state of a version is in the task's checkpoint (State.Append). A fit that was running when the state was saved
 // starts again (State.Continue). Decisions are published by stage.Env.Emit as record.Calibrator, corrections of the top
 // confidence as record.TopCorrection. The calibrators in force are in stage.Version.Calibrators, and the latest

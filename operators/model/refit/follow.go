@@ -127,7 +127,7 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 		return nil, nil
 	}
 	out, sc, bound := make([]topRow, len(in.Rows)), stage.NewScorer(s.version.K), nllBound(s.version.K)
-	weights := weightsOf(s.whole().Sample)
+	weights := weightsOf(s.sampled().Sample)
 	for i := range in.Rows {
 		row := &in.Rows[i]
 		var cal calibrator.Calibrator

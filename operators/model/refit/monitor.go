@@ -197,7 +197,7 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	if b := m.best(nil, need, (*baseline).onAccuracy); b != nil {
 		return true, p.rollBack(b, b.acc.mean(), need, in.End)
 	}
-	best := m.best(p.whole(), need, (*baseline).onNLL)
+	best := m.best(p.sampled(), need, (*baseline).onNLL)
 	if best == nil {
 		return false, nil
 	}
@@ -205,8 +205,9 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 		return true, p.rollBack(best, best.nll.mean(), need, in.End)
 	}
 	if !weighsClasses(inForce(p.version)) && !weighsClasses(best.cal) {
-		gains, err := gainsByClass(p.version, best.cal, rowsAt(p.whole(), newestOfClasses(p.whole(), recentOfClasses)))
-		if err != nil || worstRuns(p.whole().Sample, gains, max(cfg.FreshRows, leastValidation)) < 0 {
+		k := p.sampled()
+		gains, err := gainsByClass(p.version, best.cal, rowsAt(k, newestOfClasses(k, recentOfClasses)))
+		if err != nil || worstRuns(k.Sample, gains, max(cfg.FreshRows, leastValidation)) < 0 {
 			return false, err
 		}
 	}

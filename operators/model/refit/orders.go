@@ -135,6 +135,7 @@ func (s *State) Obey(c *pipeline.Order, now int64) error {
 		}
 	}
 	s.Accept(c)
+	s.mature(now)
 	switch c.Action {
 	case pipeline.ActionPin:
 		s.pin = &pin{c.By, c.Why, now}

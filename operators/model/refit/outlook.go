@@ -43,7 +43,7 @@ func (s *State) steadiest() (int, error) {
 		if r.verdict(c, &s.stage.cfg) != "" {
 			continue
 		}
-		if why, err := r.unsafe(c, s.whole(), &s.stage.cfg); err != nil {
+		if why, err := r.unsafe(c, s.sampled(), &s.stage.cfg); err != nil {
 			return -1, err
 		} else if why != "" {
 			continue
@@ -71,7 +71,7 @@ func (s *State) unsure(c *candidate) (string, error) {
 	if s.run.verdict(c, &s.stage.cfg) != "" {
 		return "", nil
 	}
-	if why, err := s.run.unsafe(c, s.whole(), &s.stage.cfg); why != "" || err != nil {
+	if why, err := s.run.unsafe(c, s.sampled(), &s.stage.cfg); why != "" || err != nil {
 		return why, err
 	}
 	o, err := s.newOutlook()
@@ -97,7 +97,7 @@ type outlook struct {
 }
 
 func (p *publisher) newOutlook() (*outlook, error) {
-	k, f := p.whole(), p.version.Newest()
+	k, f := p.sampled(), p.version.Newest()
 	was, err := p.lossesOf(f).of(k, inForce(p.version))
 	if err != nil {
 		return nil, err

@@ -223,7 +223,7 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 		return false, err
 	}
 	q.weight, q.rows = max(q.weight, maxWeight(in.Rows)), q.rows+int64(len(in.Rows))
-	if err := q.learn(s.whole(), len(in.Rows)); err != nil || s.account.resting() {
+	if err := q.learn(s.sampled(), len(in.Rows)); err != nil || s.account.resting() {
 		return false, err
 	}
 	now := q.convinced(inForce(s.version), cfg.Alpha)
@@ -425,7 +425,7 @@ func marginOf(row *acc.SampleRow) rowMargin {
 func answer(s *State, trackers []*tracker, in *stage.Pane) (published bool, err error) {
 	q, current := s.quick, inForce(s.version)
 	for _, t := range trackers {
-		fit, nats := newestOfClasses(s.whole(), trackedRows[t.number]), math.Log(1/s.stage.cfg.Alpha)
+		fit, nats := newestOfClasses(s.sampled(), trackedRows[t.number]), math.Log(1/s.stage.cfg.Alpha)
 		// The tracker's temperature is near that of the fit. If it is refused, there is no need for one.
 		near, err := calibrator.NewTemperature(t.t)
 		if err != nil {
@@ -462,7 +462,7 @@ func answer(s *State, trackers []*tracker, in *stage.Pane) (published bool, err 
 // more than chance on them. It is of the same rows and of as many more, so there is nothing that it must prove first,
 // unless the stream turns: then they are of several regimes.
 func refine(s *State, in *stage.Pane) (published bool, err error) {
-	f, k := s.version.Newest(), s.whole()
+	f, k := s.version.Newest(), s.sampled()
 	if f == nil || f.Reason != reasonQuick || len(s.quick.turns) > 0 {
 		return false, nil
 	}
@@ -507,7 +507,7 @@ type quickAnswer struct {
 // are of all classes, or may lose in the next run of a class. A mixture takes force where the temperature alone gains
 // so much too, or where a mixture is in force: that is beyond any temperature, and must be refined by its like.
 func newAnswer(s *State, at []int, since int64, nats float64) (*quickAnswer, error) {
-	cfg, k := &s.stage.cfg, s.whole()
+	cfg, k := &s.stage.cfg, s.sampled()
 	fit := rowsAt(k, at)
 	slices.SortFunc(fit, stage.CompareRows)
 	t, err := temperatureOf(fit, k.K)
@@ -546,7 +546,7 @@ func newAnswer(s *State, at []int, since int64, nats float64) (*quickAnswer, err
 // gains reports whether a calibrator gains enough on rows of all classes, and is likely to gain in the next run of one.
 // at are their places in the sample.
 func gains(s *State, cal calibrator.Calibrator, at []int, nats float64) (bool, error) {
-	cfg, k := &s.stage.cfg, s.whole()
+	cfg, k := &s.stage.cfg, s.sampled()
 	was, err := s.lossesOf(s.version.Newest()).of(k, inForce(s.version))
 	if err != nil {
 		return false, err

@@ -142,7 +142,7 @@ const newestRows = 2 * leastValidation
 // must also wait while an alert fires that began after the oldest row of its fit, because the refit that follows uses
 // only rows from after the change.
 func (s *State) turning(c *candidate) (bool, error) {
-	r, k := s.run, s.whole()
+	r, k := s.run, s.sampled()
 	if since, firing := k.FiringSince(); firing && s.stage.cfg.OnAlarm && r.reason == reasonPeriod &&
 		since > r.fitFrom {
 		return true, nil

@@ -16,6 +16,7 @@ func (s *State) StepShift(in *stage.Pane) error {
 	if cfg.LabelShift != ShiftCandidate && cfg.LabelShift != ShiftAtOnce || c == nil {
 		return nil
 	}
+	s.mature(in.End)
 	now, err := c.Collect(in, int64(max(cfg.FreshRows, 1)))
 	if err != nil || now == nil {
 		return err
@@ -63,7 +64,7 @@ func (s *State) propose(in *stage.Pane, c *stage.Correction) error {
 	if one.test, err = evalue.NewPaired(nllBound(s.version.K), 0); err != nil {
 		return err
 	}
-	k := s.whole()
+	k := s.sampled()
 	s.run = &run{
 		reason:     reasonShift,
 		base:       s.version.InForceRevision(),

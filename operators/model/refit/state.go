@@ -40,6 +40,7 @@ type publisher struct {
 	monitor  *monitor                         // of the calibrator in force
 	account  account                          // what was lost to the raw scores
 	tops     tops                             // corrections of the top confidence
+	matured  *stage.Key                       // what sampled returns where rows wait; nil = the key itself; not saved
 	losses   map[*stage.InForce]*sampleLosses // losses of the sample by calibrator; nil key = the identity; not saved
 }
 
@@ -50,6 +51,44 @@ func (g *Stage) NewState(v *stage.Version) *State {
 
 // whole returns the key of all rows of the version.
 func (p *publisher) whole() *stage.Key { return p.stage.env.Whole(p.version) }
+
+// sampled returns that key, to be read, with the sampled rows that count now.
+func (p *publisher) sampled() *stage.Key {
+	if p.matured != nil {
+		return p.matured
+	}
+	return p.whole()
+}
+
+// mature prepares sampled for a time, where rows wait until they count, and returns those that count from then on.
+func (p *publisher) mature(now int64) []acc.SampleRow {
+	env := p.stage.env
+	if !env.Maturity.On() {
+		return nil
+	}
+	k := *p.whole()
+	all, fresh := env.Maturity.Rows(k.Sample, pipeline.PaneIndex(now, env.Pane)-1, env.SampleRows)
+	k.Sample, k.Added = all, int64(len(all))
+	if p.matured != nil {
+		k.Added = p.matured.Added + appended(p.matured.Sample, all)
+	}
+	p.matured = &k
+	return fresh
+}
+
+// appended is how many rows have come at the end of a sample since it was another: all, unless those before them are
+// the last of the other one.
+func appended(was, now []acc.SampleRow) int64 {
+	same := func(a, b acc.SampleRow) bool { return stage.CompareRows(a, b) == 0 }
+	if len(was) == 0 {
+		return int64(len(now))
+	}
+	at, found := slices.BinarySearchFunc(now, was[len(was)-1], stage.CompareRows)
+	if n := at + 1; found && n <= len(was) && slices.EqualFunc(was[len(was)-n:], now[:n], same) {
+		return int64(len(now) - n)
+	}
+	return int64(len(now))
+}
 
 // changes are prediction times from which rows were unlike those before, ascending.
 type changes []int64
@@ -88,6 +127,13 @@ func (s *State) Online() *record.Online {
 // Step processes all rows of a version at the end of a label pane. It tests the calibrator in force, continues the
 // current run, and decides whether to begin one.
 func (s *State) Step(in *stage.Pane) error {
+	if s.stage.env.Maturity.On() {
+		waited := *in
+		if waited.Rows = s.mature(in.End); len(waited.Rows) == 0 {
+			return nil
+		}
+		in = &waited
+	}
 	rows, err := topRows(s, in)
 	if err != nil {
 		return err
@@ -136,7 +182,7 @@ func recalibrate(s *State, in *stage.Pane) error {
 
 // byPeriod begins a run in a new period. If the current run is likely to publish soon, that one goes on instead.
 func (s *State) byPeriod(in *stage.Pane) error {
-	cfg, k := &s.stage.cfg, s.whole()
+	cfg, k := &s.stage.cfg, s.sampled()
 	if cfg.Period <= 0 {
 		return nil
 	}
@@ -172,7 +218,7 @@ func (s *State) onAlarm(in *stage.Pane, since int64) error {
 		since = max(since, f.From)
 	}
 	since = max(since, s.changes.latest(), s.whole().AccuracyFell())
-	rows := rowsSince(s.whole().Sample, since)
+	rows := rowsSince(s.sampled().Sample, since)
 	if len(rows) < cfg.FreshRows {
 		return nil
 	}
@@ -302,6 +348,7 @@ func (p *publisher) TellClasses(d *record.Calibrator, now int64) error {
 // Forget ends the current run and drops what was learnt about a version that is out of service. The revision, the
 // calibrators in force, pins and orders stay.
 func (s *State) Forget(why string, now int64) error {
+	s.mature(now)
 	if s.run != nil {
 		if err := s.end(why, now); err != nil {
 			return err

@@ -21,6 +21,7 @@ type Env struct {
 	Resamples  int        // resamples for the null expectation and the interval of an ECE
 	FineSums   bool       // diagrams may have more than acc.CoarseBins bins
 	SampleRows int        // sampled rows that the key of a whole version keeps
+	Maturity   Maturity   // from when on they count in refits
 	FinalAfter int64      // ns after the end of a time window at which all of its rows have come
 
 	DiagramWindow string // the window that alerts link to
