@@ -153,10 +153,14 @@ func (t *stepper) stepKeys(pane int64) error {
 		return nil
 	}
 	defer t.Trace.Stage("refit")()
+	var err error
 	if in.Labelled > 0 || t.env.Maturity.On() { // the whole version was the last
-		if err := v.refit.Step(&in); err != nil {
-			return err
-		}
+		err = v.refit.Step(&in)
+	} else {
+		err = refit.StepQuiet(v.refit, &in)
+	}
+	if err != nil {
+		return err
 	}
 	return v.refit.StepShift(&in)
 }

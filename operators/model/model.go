@@ -534,7 +534,7 @@ func stepAll(t *Task, m *model, pane int64) error {
 }
 
 // nextBusy returns the next pane at which anything can happen. While a window is open this is m.next; otherwise it is
-// the first pane with pending cells. So a gap of years costs nothing.
+// the first pane with pending cells or at which a fit is due. So a gap of years costs nothing.
 func (m *model) nextBusy(barrier int64) int64 {
 	first := barrier
 	for _, v := range m.versions {
@@ -550,6 +550,9 @@ func (m *model) nextBusy(barrier int64) int64 {
 			for pane := range b.pending {
 				first = min(first, pane)
 			}
+		}
+		if v.refit.Fitting() {
+			first = min(first, refit.Due(v.refit))
 		}
 		first = v.contest.nextPane(m.next, first)
 	}

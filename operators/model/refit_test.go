@@ -154,3 +154,35 @@ func TestLabelsOfWrongRowsFirst(t *testing.T) {
 			before, tops, after)
 	}
 }
+
+// TestLabelsInBulk: where labels come in batches, an alarm is answered by what its batch has, not only with the next.
+func TestLabelsInBulk(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	rows := episode(79, nil, 7000, 3)
+	const every = 300 * second
+	start := rows[0].TS
+	for i := range rows {
+		r := &rows[i]
+		r.LabelTS = start + ((r.TS-start)/every+1)*every + 5*second
+	}
+	s := alarmSetup(testAlarm(stage.SignalRaw))
+	s.model.Refit.Method, s.model.Refit.Period, s.model.Refit.OnAlarm = "temperature", 0, true
+	s.model.Refit.FirstAnswer = false
+	s.join.Wait, s.model.FinalAfter = 400*time.Second, 410*second
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
+	alerts := w.alerts()
+	cals := worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators)
+	if len(alerts) == 0 || alerts[0].State != stage.Firing || len(cals) == 0 {
+		t.Fatalf("alerts %+v, calibrators %+v, want one of both at least", alerts, cals)
+	}
+	fired, c := alerts[0].At.UnixNano(), &cals[0]
+	if at := c.EffectiveFrom.UnixNano(); c.Reason != "alarm" || at > fired+120*second {
+		t.Errorf("the alarm fired at %s, a calibrator took force at %s by %s, want one before the next batch",
+			alerts[0].At, c.EffectiveFrom, c.Reason)
+	}
+	if from := c.Evidence.FitFrom.UnixNano(); from > fired-150*second {
+		t.Errorf("it was fitted to rows since %s only, all since %s show the error", c.Evidence.FitFrom,
+			pipeline.Format(start))
+	}
+}

@@ -69,6 +69,9 @@ func (g *Stage) cancel(s *State) {
 // Fitting reports whether a run waits for its fits.
 func (s *State) Fitting() bool { return s.run.fitting() }
 
+// Due returns the label pane at which the fits of a run that waits for them are collected.
+func Due(s *State) int64 { return s.run.due }
+
 // Awaits reports whether a label pane must wait: a fit is due at it and has not ended.
 func (s *State) Awaits(pane int64) bool {
 	return s.run.fitting() && pane >= s.run.due && !s.stage.jobOf(s).finished()

@@ -130,7 +130,7 @@ func (s *State) Step(in *stage.Pane) error {
 	if s.stage.env.Maturity.On() {
 		waited := *in
 		if waited.Rows = s.mature(in.End); len(waited.Rows) == 0 {
-			return nil
+			return StepQuiet(s, in)
 		}
 		in = &waited
 	}

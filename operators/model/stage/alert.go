@@ -1,8 +1,10 @@
 package stage
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -104,6 +106,30 @@ func (k *Key) FiringSince() (since int64, any bool) {
 		}
 	}
 	return since, any
+}
+
+// ShowFiring returns copies of the sampled rows whose labels came since the first of the alerts that FiringSince counts
+// could be seen in labels.
+func (k *Key) ShowFiring() (rows []acc.SampleRow) {
+	seen, any := int64(0), false
+	for _, a := range k.Alerts {
+		if a.State != Firing || a.Answered || a.OfAccuracy() {
+			continue
+		}
+		from := a.Since // of a rule, of labels
+		if a.Anytime {
+			from = cmp.Or(a.OverFrom, a.Since)
+		}
+		if !any || from < seen {
+			seen, any = from, true
+		}
+	}
+	for i := range k.Sample {
+		if any && k.Sample[i].LabelTS >= seen {
+			rows = append(rows, k.Sample[i])
+		}
+	}
+	return rows
 }
 
 // AccuracyFell returns the start of the alarm on accuracy that fires; 0 = none does.

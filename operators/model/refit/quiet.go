@@ -1,0 +1,87 @@
+package refit
+
+import (
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Labels may come in bulk: a batch an hour. A refit must not wait for the next batch with what it has of this one. So
+// in label panes without rows
+//
+//   - fits that are due are collected, and decided by the rows that were kept from them
+//   - a refit on alarm begins though few rows are from after the alarm's start. Alarms are dated by the quickest labels
+//     (stage.Key.LabelDelay); of a batch those are its last rows, and the others show the error as well. The rows since
+//     the change are then those since the temperature of all labels since that start has gained, in the order of the
+//     predictions.
+//
+// Where labels flow there are no such panes, or not for so long.
+
+// quietPanes is the least number of label panes without rows after which labels are long in coming. There must be as
+// many as it took from the start of the alarm to the latest labels, too.
+const quietPanes = 6
+
+// StepQuiet ends a label pane without rows of a version.
+func StepQuiet(s *State, in *stage.Pane) error {
+	s.mature(in.End)
+	if s.run.fitting() && in.Index >= s.run.due && s.pin == nil {
+		if err := s.stepRun(in); err != nil {
+			return err
+		}
+		return serveTop(s, in)
+	}
+	cfg, k := &s.stage.cfg, s.whole()
+	_, firing := k.FiringSince()
+	if s.run != nil || s.pin != nil || !firing || !cfg.OnAlarm || cfg.Method == MethodNone || cfg.Method == "" ||
+		s.stage.env.Maturity.On() {
+		return nil
+	}
+	rows := k.ShowFiring()
+	if len(rows) < cfg.FreshRows {
+		return nil
+	}
+	first, last := int64(0), int64(0)
+	for i := range rows {
+		at := pipeline.PaneIndex(rows[i].LabelTS, s.stage.env.Pane)
+		if i == 0 {
+			first, last = at, at
+		}
+		first, last = min(first, at), max(last, at)
+	}
+	if in.Index != last+max(quietPanes, last-first) { // it is tried once
+		return nil
+	}
+	since, err := changeIn(s, rows)
+	if err != nil {
+		return err
+	}
+	return s.onAlarm(in, since)
+}
+
+// changeIn estimates from which prediction time on rows were as they are: since a temperature of all of them has
+// gained, by CUSUM.
+func changeIn(s *State, rows []acc.SampleRow) (since int64, err error) {
+	slices.SortFunc(rows, stage.CompareRows)
+	t, err := temperatureOf(rows, s.version.K)
+	if err != nil {
+		return 0, err
+	}
+	was, err := appendNLLs(nil, inForce(s.version), rows, s.version.K)
+	if err != nil {
+		return 0, err
+	}
+	now, err := nllsOf(t, rows, s.version.K)
+	if err != nil {
+		return 0, err
+	}
+	gain := 0.0
+	for i := range rows {
+		if gain <= 0 {
+			gain, since = 0, rows[i].TS
+		}
+		gain += float64(rows[i].W) * (was[i] - now[i])
+	}
+	return since, nil
+}
