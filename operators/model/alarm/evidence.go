@@ -79,6 +79,7 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 	if a.signal == stage.SignalAccuracy {
 		out.Message = accuracyMessage(out, bins)
 	}
+	t.warn(k, out)
 	return out
 }
 

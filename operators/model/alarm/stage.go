@@ -167,6 +167,7 @@ func (t *Stage) rejected(c *stage.Closing, signal string) (off map[string]bool, 
 
 // refresh updates the ECE in an alert that is published again.
 func (t *Stage) refresh(k *stage.Key, a *keyAlarm, out *record.Alert, end int64) {
+	t.warn(k, out)
 	bins, rows := k.Recent.Last(a.confidence(), Rows)
 	if rows == 0 {
 		return
