@@ -115,13 +115,8 @@ func (info *CheckpointInfo) section(name string, body []byte) error {
 }
 
 func (info *CheckpointInfo) outbox(body []byte) error {
-	r := binenc.NewReader(body)
-	partitions := r.Count(1, 1<<20)
-	if err := r.Err(); err != nil {
-		return err
-	}
-	o := Outbox{seq: make([]uint64, partitions)}
-	if err := o.RestoreState(body); err != nil {
+	o := Outbox{}
+	if err := o.restore(body); err != nil {
 		return err
 	}
 	for _, m := range o.pending {

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -85,5 +87,48 @@ func TestLifeAgain(t *testing.T) {
 	l.Move(&record.Loss{}) // the state is what it was: so are its files
 	if !names[l.Again()] {
 		t.Error("another name where the state was kept")
+	}
+}
+
+// TestBranching: a restored shard numbers anew in another life; what waits to be written keeps its life and number.
+func TestBranching(t *testing.T) {
+	o := NewOutbox(2, 3, 10, 2)
+	o.life.Begin(NewEpoch(), nil)
+	was := o.life.Epoch
+	o.Punctuate(Punctuation{Closed: 5})
+	o.Clear()
+	o.Punctuate(Punctuation{Closed: 6})
+	sections := []Section{o.life.CheckpointSection(), {Name: "outbox", Version: 1, State: o}}
+	c, err := EncodeCheckpoint(sections)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := NumberedBy(c.Data); err != nil || !reflect.DeepEqual(n, Numbered{was, []uint64{2, 2}}) {
+		t.Errorf("numbered %+v, %v", n, err)
+	}
+	amended, err := Amend(Stored{Read: func() ([]byte, error) { return c.Data, nil }}, Branching(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := RestoreCheckpoint(amended.Data, sections, nil); err != nil {
+		t.Fatal(err)
+	}
+	if o.life.Epoch == was || o.life.Again() != "" {
+		t.Errorf("life %d, was %d", o.life.Epoch, was)
+	}
+	o.Punctuate(Punctuation{Closed: 7})
+	var got []string
+	for _, m := range o.Pending() {
+		p, err := DecodePane(m.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(m.Partition, p.Epoch == was, p.Seq))
+	}
+	if want := []string{"0 true 2", "1 true 2", "0 false 1", "1 false 1"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("pending %q, want %q", got, want)
+	}
+	if _, err := NumberedBy([]byte("x")); !errors.Is(err, ErrCheckpoint) {
+		t.Errorf("error %v of what is no checkpoint", err)
 	}
 }

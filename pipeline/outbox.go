@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -125,12 +126,21 @@ func (o *Outbox) AppendState(dst []byte) ([]byte, error) {
 // RestoreState reads what AppendState wrote. A panes topic of another size is refused: sequence numbers,
 // and the models' places, are by partition.
 func (o *Outbox) RestoreState(src []byte) error {
-	r := binenc.NewReader(src)
-	n := r.Count(1, 1<<20)
-	if r.Err() == nil && n != len(o.seq) {
-		return fmt.Errorf("the checkpoint is of a panes topic with %d partitions, it has %d now", n, len(o.seq))
+	was := len(o.seq)
+	if err := o.restore(src); err != nil {
+		return err
 	}
-	for i := range n {
+	if n := len(o.seq); n != was {
+		return fmt.Errorf("the checkpoint is of a panes topic with %d partitions, it has %d now", n, was)
+	}
+	return nil
+}
+
+// restore reads the state of a panes topic of any size.
+func (o *Outbox) restore(src []byte) error {
+	r := binenc.NewReader(src)
+	o.seq = make([]uint64, r.Count(1, 1<<20))
+	for i := range o.seq {
 		o.seq[i] = r.Uvarint()
 	}
 	o.idle = r.Byte() == 1
@@ -344,4 +354,40 @@ func (p *promptly) written(mark uint64) error {
 		p.changed.Wait()
 	}
 	return p.err
+}
+
+// Numbered is how far a shard's checkpoint has numbered its messages: the name of its life and, by panes partition, the
+// number of the last.
+type Numbered struct {
+	Epoch uint64
+	Seq   []uint64
+}
+
+// NumberedBy reads it. The error wraps ErrCheckpoint where the checkpoint is damaged or of another task.
+func NumberedBy(checkpoint []byte) (Numbered, error) {
+	c, err := parseCheckpoint(checkpoint)
+	if err != nil {
+		return Numbered{}, err
+	}
+	l, o := Life{}, Outbox{}
+	if err := errors.Join(l.RestoreState(c.sections["life"].body), o.restore(c.sections["outbox"].body)); err != nil {
+		return Numbered{}, fmt.Errorf("%w: not of a shard: %w", ErrCheckpoint, err)
+	}
+	return Numbered{l.Epoch, o.seq}, nil
+}
+
+// Branching are the changes of a shard's checkpoint with which it goes on in another life, though nothing is lost: what
+// it decides from here on is numbered anew. Messages that wait to be written keep their life.
+func Branching() map[string]Edit {
+	return map[string]Edit{
+		"life": EditLife(func(l *Life) { l.Epoch = NewEpoch()&^1 | l.Epoch&1 }),
+		"outbox": func(body []byte) ([]byte, error) {
+			o := Outbox{}
+			if err := o.restore(body); err != nil {
+				return nil, err
+			}
+			clear(o.seq)
+			return o.AppendState(nil)
+		},
+	}
 }

@@ -9,8 +9,11 @@ import (
 	"github.com/plumbline/plumbline/internal/backup"
 	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/internal/cli"
+	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/engine/reset"
+	"github.com/plumbline/plumbline/pipeline/dirstore"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 
@@ -37,7 +40,7 @@ func newRestoreCommand() *cobra.Command {
 		Long:  help("backup"),
 		Args:  cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			place, err := backupPlace(cmd)
+			cfg, place, err := backupPlace(cmd)
 			if err != nil {
 				return err
 			}
@@ -45,33 +48,37 @@ func newRestoreCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			store := &dirstore.Store{Dir: cfg.Checkpoints.Dir, Keep: cfg.Checkpoints.Keep}
+			if err := reset.Branch(cmd.Context(), store, cfg.Group); err != nil {
+				return fmt.Errorf("%s: %w", place.State, err)
+			}
 			return printBackup(cmd, "restored to "+place.State, m)
 		},
 	}
 }
 
 // backupPlace is where the configuration has state and history.
-func backupPlace(cmd *cobra.Command) (backup.Place, error) {
+func backupPlace(cmd *cobra.Command) (config.Config, backup.Place, error) {
 	cfg, err := loadConfig(cmd)
 	if err != nil {
-		return backup.Place{}, err
+		return cfg, backup.Place{}, err
 	}
 	if cfg.Checkpoints.Store != "directory" {
-		return backup.Place{}, cli.Usagef("checkpoints.store %s: the state is in Kafka; back %s up there",
+		return cfg, backup.Place{}, cli.Usagef("checkpoints.store %s: the state is in Kafka; back %s up there",
 			cfg.Checkpoints.Store, cfg.Topics.Checkpoints)
 	}
 	place := engine.BackupPlace(cfg)
 	if cfg.History.Store != registry.File {
 		place.History = ""
 	}
-	return place, nil
+	return cfg, place, nil
 }
 
 func runBackup(cmd *cobra.Command, output string, force bool) error {
 	if output == "" {
 		return cli.Usagef("--output: must be a file such as plumbline.tar.gz")
 	}
-	place, err := backupPlace(cmd)
+	_, place, err := backupPlace(cmd)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,9 @@ const (
 	CountStale  = "pane_stale"  // messages of a state that another one has taken the place of
 )
 
+// maxEnds bounds the ends that are remembered, the latest: those of a restored backup, which are one for each shard.
+const maxEnds = 1 << 14
+
 // maxLosses bounds the losses, and the epochs of a shard, that are remembered. Only orders of people make new ones.
 const maxLosses = 64
 
@@ -25,12 +28,30 @@ type losses struct {
 	// midway: the task began with an empty state in the middle of the panes topic, so the first message of a shard is
 	// not the shard's first.
 	midway bool
+	// ends are the last numbers of lives that a backup was restored of: messages beyond come of what it has undone.
+	ends []End
+}
+
+// End is the last message of a shard's life on the panes partition of a task that counts.
+type End struct {
+	Shard      int
+	Epoch, Seq uint64
+}
+
+// undone reports whether a message is of what a restored backup has undone.
+func (s *losses) undone(m *pipeline.PaneMessage) bool {
+	return slices.ContainsFunc(s.ends, func(e End) bool {
+		return e.Shard == m.Shard && e.Epoch == m.Epoch && m.Seq > e.Seq
+	})
 }
 
 // lives reports whether a message belongs to the shard's current state. The log has one order: a message of an unknown
 // epoch begins this epoch, and messages of earlier epochs come from a process that does not know it yet.
 func (p *progress) lives(t *Task, m *pipeline.PaneMessage) bool {
 	switch {
+	case t.losses.undone(m):
+		t.counts.Add(CountStale, 1)
+		return false
 	case p.seq == 0:
 		p.epoch = m.Epoch
 		if t.losses.midway {
@@ -133,13 +154,22 @@ func (s *losses) touching(start, end int64) *record.Lost {
 	return out
 }
 
-// AppendState appends u8 whether the task began in the middle of the topic, bytes JSON array of losses.
+// AppendState appends u8 whether the task began in the middle of the topic, bytes JSON array of losses; where there are
+// ends, uvarint how many, each uvarint shard, fixed64 epoch, uvarint number.
 func (s *losses) AppendState(dst []byte) ([]byte, error) {
 	b, err := json.Marshal(s.all)
 	if err != nil {
 		return nil, err
 	}
-	return binenc.AppendBytes(append(dst, binenc.Flags(s.midway)), b), nil
+	dst = binenc.AppendBytes(append(dst, binenc.Flags(s.midway)), b)
+	if len(s.ends) > 0 {
+		dst = binenc.AppendUvarint(dst, uint64(len(s.ends)))
+	}
+	for _, e := range s.ends {
+		dst = binenc.AppendFixed64(binenc.AppendUvarint(dst, uint64(e.Shard)), e.Epoch)
+		dst = binenc.AppendUvarint(dst, e.Seq)
+	}
+	return dst, nil
 }
 
 // RestoreState implements pipeline.State.
@@ -147,6 +177,13 @@ func (s *losses) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
 	s.midway = r.Byte() == 1
 	b := r.Bytes(binenc.MaxItems)
+	if s.ends = nil; r.Offset() < len(src) {
+		const endBytes = 10
+		for range r.Count(endBytes, maxEnds) {
+			shard := int(r.Int("shard", 0, binenc.MaxItems))
+			s.ends = append(s.ends, End{Shard: shard, Epoch: r.Fixed64(), Seq: r.Uvarint()})
+		}
+	}
 	if err := r.Close(); err != nil {
 		return err
 	}
@@ -211,17 +248,29 @@ func Moved(next int64, l *record.Loss) map[string]pipeline.Edit {
 			}
 			return append(binenc.AppendVarint(nil, next), body[r.Offset():]...), nil
 		},
-		"losses": func(body []byte) ([]byte, error) {
-			s := &losses{}
-			if body != nil {
-				if err := s.RestoreState(body); err != nil {
-					return nil, err
-				}
-			}
-			s.all = append(s.all, *l)
-			return s.AppendState(nil)
-		},
+		"losses": editLosses(func(s *losses) { s.all = append(s.all, *l) }),
 	}
+}
+
+func editLosses(change func(*losses)) pipeline.Edit {
+	return func(body []byte) ([]byte, error) {
+		s := &losses{}
+		if body != nil {
+			if err := s.RestoreState(body); err != nil {
+				return nil, err
+			}
+		}
+		change(s)
+		return s.AppendState(nil)
+	}
+}
+
+// Undoing are the changes of a checkpoint with which no message beyond these ends counts.
+func Undoing(ends []End) map[string]pipeline.Edit {
+	return map[string]pipeline.Edit{"losses": editLosses(func(s *losses) {
+		s.ends = append(s.ends, ends...)
+		s.ends = s.ends[max(0, len(s.ends)-maxEnds):]
+	})}
 }
 
 func modelSection(t *Task) pipeline.Section {

@@ -89,3 +89,58 @@ func TestBegunMidway(t *testing.T) {
 		t.Errorf("loss %+v, want it until what the shards had closed", l)
 	}
 }
+
+// TestUndone: of a restored backup's shards no message counts that came after it was made, before and after a further
+// checkpoint, and all do that they send since.
+func TestUndone(t *testing.T) {
+	s := defaultSetup()
+	task, offset := s.task(), int64(0)
+	again := func(edits map[string]pipeline.Edit) {
+		t.Helper()
+		cp, err := pipeline.EncodeCheckpoint(task.Sections())
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := pipeline.Stored{Read: func() ([]byte, error) { return cp.Data, nil }}
+		if cp, err = pipeline.Amend(st, edits, t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+		task = s.task()
+		if err := pipeline.RestoreCheckpoint(cp.Data, task.Sections(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send := func(shard int, epoch, seq uint64) {
+		t.Helper()
+		m := &pipeline.PaneMessage{Shard: shard, Of: 2, Epoch: epoch, Seq: seq, Length: s.model.Pane, Punctuation: true,
+			Closed: int64(seq)}
+		r := pipeline.Record{Input: pipeline.Panes, Offset: offset, Value: pipeline.AppendPane(nil, m)}
+		if err := task.Take(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		offset++
+	}
+	want := func(panes, stale, repeats int64) {
+		t.Helper()
+		n := task.counts.All()
+		if n[CountPanes] != panes || n[CountStale] != stale || n[CountRepeats] != repeats || n[CountLostPanes] != 0 {
+			t.Errorf("counts %v, want %d panes, %d stale, %d repeats", n, panes, stale, repeats)
+		}
+	}
+	send(0, 11, 1)
+	send(1, 13, 1)
+	// The backup has three messages of shard 0, of which the task had read one, and one of shard 1.
+	again(Undoing([]End{{Shard: 0, Epoch: 11, Seq: 3}, {Shard: 1, Epoch: 13, Seq: 1}}))
+	send(0, 11, 2)
+	send(1, 13, 2) // undone
+	send(0, 11, 3)
+	send(0, 11, 4) // undone
+	want(4, 2, 0)
+	again(nil)
+	send(0, 11, 3) // written again from the backup
+	send(1, 15, 1)
+	send(0, 17, 1)
+	send(0, 17, 2)
+	send(0, 11, 5) // undone
+	want(7, 3, 1)
+}
