@@ -21,7 +21,7 @@ const (
 type CheckpointConfig struct {
 	// directory: checkpoints.dir; topic: topics.checkpoints, compacted, for processes that share no directory.
 	Store string `yaml:"store" default:"directory" enum:"directory|topic"`
-	// Directory, kept over restarts and shared by all processes of the group.
+	// Directory (relative: to the working directory), kept over restarts, shared by all processes.
 	Dir string `yaml:"dir" default:"./state" required:"true"`
 	// Wall clock between checkpoints; outputs become visible at checkpoints.
 	Interval time.Duration `yaml:"interval" default:"5s" min:"10ms"`

@@ -193,8 +193,8 @@ func (rn Runner) restore(ctx context.Context, build Build) (t Registered, from r
 		}
 	}
 	if len(errs) > 0 {
-		return fail(fmt.Errorf("%s: %w (plumbline state reset lets the task begin anew): %w", t.Name(), ErrUnusable,
-			errors.Join(errs...)))
+		return fail(fmt.Errorf("%s: %w: %w (if nothing else helps, plumbline state reset lets the task begin anew)",
+			t.Name(), ErrUnusable, errors.Join(errs...)))
 	}
 	return t, from, nil
 }

@@ -35,8 +35,5 @@ func newPlanCommand() *cobra.Command {
 	flags.DurationVar(&l.Delay, "delay", 0, "time within which nearly all labels come")
 	flags.BoolVar(&l.Inline, "inline", false, "labels come with their predictions")
 	flags.IntVar(&l.Batch, "batch", l.Batch, "rows of a message")
-	for _, name := range []string{"rows-per-second", "classes"} {
-		_ = cmd.MarkFlagRequired(name)
-	}
 	return cmd
 }

@@ -56,8 +56,11 @@ func newTrainerGuardCommand() *cobra.Command {
 		Short:              "Run a program that ends when standard input does",
 		Hidden:             true,
 		DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			const least = 2
+			if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
+				return cmd.Help()
+			}
 			if len(args) < least {
 				return cli.Usagef("trainer guard: GRACE and PROGRAM are needed")
 			}

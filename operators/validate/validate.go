@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -195,6 +196,16 @@ func second(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339
 
 func day(ns int64) string { return time.Unix(0, ns).UTC().Format(time.DateOnly) }
 
+// allowed is what rows need that their decoder has refused.
+var allowed = map[string]string{
+	arrowio.NullRow:         "id, ts, scores, model: never null, id and model not empty",
+	arrowio.NonfiniteScores: "logits: finite; probabilities: 0 to 1, of sum 1 but for 0.05",
+	arrowio.LabelRange:      "label: 0 or more, below the number of classes",
+	arrowio.BadWeight:       "weight: above 0, at most 2^20",
+	arrowio.BadServed:       "served confidence: 0 to 1",
+	arrowio.TimeRange:       "ts: " + day(-farthest) + " to " + day(farthest),
+}
+
 // report counts the rejected rows and names them in the dead letter of their message.
 func (v *Operator) report(b *arrowio.Batch) {
 	reasons, ahead := map[string]int64{}, map[arrowio.ModelKey]int64{}
@@ -205,7 +216,7 @@ func (v *Operator) report(b *arrowio.Batch) {
 				ahead[m]++
 			}
 			reasons[r]++
-			v.out.Reject(i, r, v.why[r])
+			v.out.Reject(i, r, cmp.Or(v.why[r], allowed[r]))
 		}
 	}
 	for r, n := range reasons {

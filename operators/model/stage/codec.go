@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/metric"
@@ -94,12 +95,28 @@ func CheckShape(s *acc.Set, want acc.Config) error {
 	return CheckConfig(s.Settings(), want)
 }
 
-// CheckConfig refuses statistics of another configuration.
+// CheckConfig refuses statistics of another configuration, and names the keys that were changed.
 func CheckConfig(c, want acc.Config) error {
-	if c != want {
-		return fmt.Errorf("statistics are of %+v, the configuration's of %+v (stats or sample changed since)", c, want)
+	if c == want {
+		return nil
 	}
-	return nil
+	var changed []string
+	for _, key := range []struct {
+		name    string
+		was, is any
+	}{
+		{"the number of classes", c.K, want.K}, {"stats.bins", c.Bins, want.Bins},
+		{"stats.soft_bins", c.SoftBins, want.SoftBins},
+		{"stats.soft_temperature", c.SoftTemperature, want.SoftTemperature},
+		{"sample.rows_per_cell", c.SampleRows, want.SampleRows},
+		{"sample.bytes_per_cell", c.SampleBytes, want.SampleBytes},
+		{"the seed of samples", c.SampleSeed, want.SampleSeed},
+	} {
+		if key.was != key.is {
+			changed = append(changed, fmt.Sprintf("%s is %v, here it was %v", key.name, key.is, key.was))
+		}
+	}
+	return fmt.Errorf("statistics cannot go on with other keys: %s; with what was they do", strings.Join(changed, "; "))
 }
 
 // AddBins adds the reliability bins of a set's labelled rows.

@@ -1,0 +1,23 @@
+package stage
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/acc"
+)
+
+// TestCheckConfig: what was changed is named by its key, with both values, and nothing else is.
+func TestCheckConfig(t *testing.T) {
+	was := acc.Config{K: 3, Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 1 << 18}
+	if err := CheckConfig(was, was); err != nil {
+		t.Error(err)
+	}
+	is := was
+	is.Bins, is.SampleRows = 10, 512
+	err := CheckConfig(was, is)
+	want := "stats.bins is 10, here it was 15; sample.rows_per_cell is 512, here it was 1024;"
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "soft") {
+		t.Errorf("error %v, want %q in it", err, want)
+	}
+}
