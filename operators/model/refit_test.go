@@ -117,7 +117,7 @@ func TestLabelsOfWrongRowsFirst(t *testing.T) {
 	rows = episode(78, rows, 4000, 3)
 	for i := range rows {
 		r := &rows[i]
-		lag := int64(second)
+		lag := second
 		if p := predicted(t, *r); p.Arg == int(r.Label) {
 			lag = 120 * second
 		}
