@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -357,7 +356,7 @@ func (p *promptly) written(mark uint64) error {
 }
 
 // Numbered is how far a shard's checkpoint has numbered its messages: the name of its life and, by panes partition, the
-// number of the last.
+// number of the last; nil where it has not begun.
 type Numbered struct {
 	Epoch uint64
 	Seq   []uint64
@@ -370,7 +369,11 @@ func NumberedBy(checkpoint []byte) (Numbered, error) {
 		return Numbered{}, err
 	}
 	l, o := Life{}, Outbox{}
-	if err := errors.Join(l.RestoreState(c.sections["life"].body), o.restore(c.sections["outbox"].body)); err != nil {
+	err = l.RestoreState(c.sections["life"].body)
+	if body := c.sections["outbox"].body; err == nil && body != nil {
+		err = o.restore(body)
+	}
+	if err != nil {
 		return Numbered{}, fmt.Errorf("%w: not of a shard: %w", ErrCheckpoint, err)
 	}
 	return Numbered{l.Epoch, o.seq}, nil
@@ -383,6 +386,9 @@ func Branching() map[string]Edit {
 		"life": EditLife(func(l *Life) { l.Epoch = NewEpoch()&^1 | l.Epoch&1 }),
 		"outbox": func(body []byte) ([]byte, error) {
 			o := Outbox{}
+			if body == nil {
+				return nil, nil
+			}
 			if err := o.restore(body); err != nil {
 				return nil, err
 			}

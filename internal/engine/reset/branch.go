@@ -2,8 +2,8 @@ package reset
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
 
 	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
@@ -15,70 +15,75 @@ import (
 // another content, and would be taken for repeats. So every shard begins another life, and for the model tasks the one
 // before ends where the backup has it.
 func Branch(ctx context.Context, store pipeline.CheckpointStore, group string) error {
-	ends := [][]model.End{} // by panes partition
+	b := &branch{store: store, group: group}
 	for shard := 0; ; shard++ {
-		st, err := newestOf(ctx, store, fmt.Sprintf("%s/shards/shard-%05d", group, shard))
-		if st == nil {
-			if err != nil {
-				return err
-			}
+		if there, err := b.shard(ctx, shard); err != nil {
+			return fmt.Errorf("%s: %w", Task("shards", shard), err)
+		} else if !there {
 			break
 		}
-		data, err := st.Read()
-		if err != nil {
-			return err
-		}
-		d, err := pipeline.NumberedBy(data)
-		if err != nil {
-			return fmt.Errorf("shards/%d: %w", shard, err)
-		}
-		for len(ends) < len(d.Seq) {
-			ends = append(ends, nil)
-		}
-		for p, seq := range d.Seq {
-			ends[p] = append(ends[p], model.End{Shard: shard, Epoch: d.Epoch, Seq: seq})
-		}
-		if err := amend(ctx, store, st, pipeline.Branching()); err != nil {
-			return fmt.Errorf("shards/%d: %w", shard, err)
-		}
 	}
-	for p := range ends {
-		st, err := newestOf(ctx, store, fmt.Sprintf("%s/models/model-%05d", group, p))
-		if err == nil && st != nil {
-			err = amend(ctx, store, st, model.Undoing(ends[p]))
-		}
-		if err != nil {
-			return fmt.Errorf("models/%d: %w", p, err)
+	for p, ends := range b.ends {
+		ends = append(ends, b.silent...)
+		if _, err := b.amend(ctx, "models", p, func(pipeline.Stored) (map[string]pipeline.Edit, error) {
+			return model.Undoing(ends), nil
+		}); err != nil {
+			return fmt.Errorf("%s: %w", Task("models", p), err)
 		}
 	}
 	return nil
 }
 
-// keyed is a checkpoint with the key that it is stored under.
-type keyed struct {
-	pipeline.Stored
-	key string
+type branch struct {
+	store pipeline.CheckpointStore
+	group string
+	ends  [][]model.End // by panes partition
+	// silent are those of shards that have decided on nothing yet, on all partitions.
+	silent []model.End
 }
 
-// newestOf is the newest checkpoint of a key; nil = there is none.
-func newestOf(ctx context.Context, store pipeline.CheckpointStore, key string) (*keyed, error) {
-	stored, err := store.Load(ctx, key)
-	if err != nil || len(stored) == 0 {
-		return nil, err
-	}
-	return &keyed{stored[0], key}, nil
+// shard begins another life of a shard and notes where that before ends. false: there is no such shard.
+func (b *branch) shard(ctx context.Context, shard int) (there bool, err error) {
+	return b.amend(ctx, "shards", shard, func(st pipeline.Stored) (map[string]pipeline.Edit, error) {
+		data, err := st.Read()
+		if err != nil {
+			return nil, err
+		}
+		n, err := pipeline.NumberedBy(data)
+		if err != nil {
+			return nil, err
+		}
+		if n.Seq == nil {
+			b.silent = append(b.silent, model.End{Shard: shard, Epoch: n.Epoch})
+		}
+		for p, seq := range n.Seq {
+			if p == len(b.ends) {
+				b.ends = append(b.ends, nil)
+			}
+			b.ends[p] = append(b.ends[p], model.End{Shard: shard, Epoch: n.Epoch, Seq: seq})
+		}
+		return pipeline.Branching(), nil
+	})
 }
 
-// amend saves a changed copy of a checkpoint after it.
-func amend(ctx context.Context, store pipeline.CheckpointStore, st *keyed, edits map[string]pipeline.Edit) error {
-	dir, err := os.MkdirTemp("", "plumbline-restore-")
+// amend changes the newest checkpoint of a task that can be read, where it has one.
+func (b *branch) amend(ctx context.Context, stage string, partition int,
+	edits func(pipeline.Stored) (map[string]pipeline.Edit, error)) (there bool, err error) {
+	key := keyOf(b.group, stage, partition)
+	stored, err := b.store.Load(ctx, key)
 	if err != nil {
-		return err
+		return false, err
 	}
-	defer os.RemoveAll(dir)
-	c, err := pipeline.Amend(st.Stored, edits, dir)
-	if err != nil {
-		return err
+	var errs []error
+	for _, st := range stored {
+		changes, err := edits(st)
+		if err == nil {
+			err = slot{b.store, key, stored[0].Number + 1}.amended(ctx, st, changes)
+		}
+		if err == nil {
+			return true, nil
+		}
+		errs = append(errs, err)
 	}
-	return store.Save(ctx, st.key, st.Number+1, c)
+	return len(stored) > 0, errors.Join(errs...)
 }

@@ -198,8 +198,11 @@ func (r *Reset) load(ctx context.Context, c *Change) (*pipeline.CheckpointInfo, 
 	return nil, nil
 }
 
-func (c *Change) key(group string) string {
-	return fmt.Sprintf("%s/%s/%s-%05d", group, c.stage, strings.TrimSuffix(c.stage, "s"), c.partition)
+func (c *Change) key(group string) string { return keyOf(group, c.stage, c.partition) }
+
+// keyOf is where the checkpoints of a task are: of stage shards or models.
+func keyOf(group, stage string, partition int) string {
+	return fmt.Sprintf("%s/%s/%s-%05d", group, stage, strings.TrimSuffix(stage, "s"), partition)
 }
 
 // move lets a task with a state go on where records are, if those that it would read next are gone.
@@ -333,21 +336,40 @@ func (r *Reset) Apply(ctx context.Context, plan []*Change) error {
 }
 
 func (r *Reset) apply(ctx context.Context, c *Change) error {
-	dir, err := os.MkdirTemp("", "plumbline-reset-")
+	to := slot{r.Store, c.key(r.Config.Group), c.newest + 1}
+	if c.What == Move {
+		return to.amended(ctx, *c.stored, c.edits())
+	}
+	cp, err := c.begun()
+	if err != nil {
+		return err
+	}
+	return to.save(ctx, cp)
+}
+
+// slot is where the next checkpoint of a task comes.
+type slot struct {
+	store  pipeline.CheckpointStore
+	key    string
+	number uint64
+}
+
+func (to slot) save(ctx context.Context, cp pipeline.Checkpoint) error {
+	return to.store.Save(ctx, to.key, to.number, cp)
+}
+
+// amended saves a changed copy of a checkpoint.
+func (to slot) amended(ctx context.Context, st pipeline.Stored, edits map[string]pipeline.Edit) error {
+	dir, err := os.MkdirTemp("", "plumbline-amend-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	var cp pipeline.Checkpoint
-	if c.What == Move {
-		cp, err = pipeline.Amend(*c.stored, c.edits(), dir)
-	} else {
-		cp, err = c.begun()
-	}
+	cp, err := pipeline.Amend(st, edits, dir)
 	if err != nil {
 		return err
 	}
-	return r.Store.Save(ctx, c.key(r.Config.Group), c.newest+1, cp)
+	return to.save(ctx, cp)
 }
 
 // offsets are where a shard reads on, by input.
