@@ -14,6 +14,7 @@ import (
 const (
 	CountEpochs = "pane_epochs" // a shard went on with another state than the one known
 	CountStale  = "pane_stale"  // messages of a state that another one has taken the place of
+	CountUndone = "pane_undone" // messages that a restored backup's tasks sent after it was made
 )
 
 // maxEnds bounds the ends that are remembered, the latest: those of a restored backup, which are one for each shard.
@@ -50,7 +51,11 @@ func (s *losses) undone(m *pipeline.PaneMessage) bool {
 func (p *progress) lives(t *Task, m *pipeline.PaneMessage) bool {
 	switch {
 	case t.losses.undone(m):
-		t.counts.Add(CountStale, 1)
+		count := CountUndone
+		if p.epoch != 0 && p.epoch != m.Epoch { // the shard goes on in another life, so a process still has this one
+			count = CountStale
+		}
+		t.counts.Add(count, 1)
 		return false
 	case p.seq == 0:
 		p.epoch = m.Epoch

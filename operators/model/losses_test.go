@@ -120,11 +120,12 @@ func TestUndone(t *testing.T) {
 		}
 		offset++
 	}
-	want := func(panes, stale, repeats int64) {
+	want := func(panes, undone, stale, repeats int64) {
 		t.Helper()
 		n := task.counts.All()
-		if n[CountPanes] != panes || n[CountStale] != stale || n[CountRepeats] != repeats || n[CountLostPanes] != 0 {
-			t.Errorf("counts %v, want %d panes, %d stale, %d repeats", n, panes, stale, repeats)
+		if n[CountPanes] != panes || n[CountUndone] != undone || n[CountStale] != stale || n[CountRepeats] != repeats ||
+			n[CountLostPanes] != 0 {
+			t.Errorf("counts %v, want %d panes, %d undone, %d stale, %d repeats", n, panes, undone, stale, repeats)
 		}
 	}
 	send(0, 11, 1)
@@ -135,12 +136,12 @@ func TestUndone(t *testing.T) {
 	send(1, 13, 2) // undone
 	send(0, 11, 3)
 	send(0, 11, 4) // undone
-	want(4, 2, 0)
+	want(4, 2, 0, 0)
 	again(nil)
 	send(0, 11, 3) // written again from the backup
 	send(1, 15, 1)
 	send(0, 17, 1)
 	send(0, 17, 2)
-	send(0, 11, 5) // undone
-	want(7, 3, 1)
+	send(0, 11, 5) // of a process that has the old state still
+	want(7, 2, 1, 1)
 }
