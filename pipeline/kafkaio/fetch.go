@@ -96,8 +96,8 @@ func (f *fetcher) answered(asked, now time.Time) {
 	f.heard.Store(sinceStart(now))
 }
 
-// quietFor is how long no broker answers where that is not just a slow one: for the rest of an idle timeout that it is
-// part of.
+// quietFor is how late an answer comes, at least, from which on no broker counts as having answered before: later than
+// slow ones come, and a small part of the idle timeout.
 func quietFor(idleTimeout time.Duration) time.Duration { return max(3*fetchWait, idleTimeout/4) }
 
 // fetch reads one response and emits its records in parts of about maxBytes, so an inflated batch is never in memory as

@@ -96,7 +96,7 @@ type topRow struct {
 	hit        bool
 	by         *stage.InForce
 	ts         int64
-	w          float64 // in units of topWeights.one, at most all that is remembered
+	w          float64 // in units of topWeights.one, at most followMost
 	lost       float64 // NLL as told less that by the calibrator alone, by weight
 }
 

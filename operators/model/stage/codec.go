@@ -113,10 +113,11 @@ func CheckConfig(c, want acc.Config) error {
 		{"the seed of samples", c.SampleSeed, want.SampleSeed},
 	} {
 		if key.was != key.is {
-			changed = append(changed, fmt.Sprintf("%s is %v, here it was %v", key.name, key.is, key.was))
+			changed = append(changed, fmt.Sprintf("%s was %v and is %v", key.name, key.was, key.is))
 		}
 	}
-	return fmt.Errorf("statistics cannot go on with other keys: %s; with what was they do", strings.Join(changed, "; "))
+	return fmt.Errorf("the statistics were made with other settings: %s: set back what was changed",
+		strings.Join(changed, ", "))
 }
 
 // AddBins adds the reliability bins of a set's labelled rows.

@@ -16,7 +16,7 @@ func TestCheckConfig(t *testing.T) {
 	is := was
 	is.Bins, is.SampleRows = 10, 512
 	err := CheckConfig(was, is)
-	want := "stats.bins is 10, here it was 15; sample.rows_per_cell is 512, here it was 1024;"
+	want := "stats.bins was 15 and is 10, sample.rows_per_cell was 1024 and is 512: set back"
 	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "soft") {
 		t.Errorf("error %v, want %q in it", err, want)
 	}
