@@ -34,10 +34,12 @@ type waiting struct {
 }
 
 // Encoded cells wait side by side and are merged once, when the pane is taken or copied to a checkpoint: most of slices
-// up to smallCell bytes, those that stay decoded no more, as shards are far apart, up to closedCell.
+// up to smallCell bytes, those that stay decoded no more, as shards are far apart, up to closedCell. There is room for
+// the sums of mostBeside (acc.Modest).
 const (
 	smallCell  = 4 << 10
 	closedCell = 256 << 10
+	mostBeside = 1000
 )
 
 // receive decodes a cell and returns the configuration of its statistics too. It shares the memory of data.
@@ -147,7 +149,7 @@ func (c *waiting) beside(o *waiting) bool {
 	if len(c.data) > smallCell {
 		most = closedCell
 	}
-	if c.set != nil || o.data == nil || o.more != nil || c.alone || o.alone || n > most {
+	if c.set != nil || o.data == nil || o.more != nil || c.alone || o.alone || n > most || len(c.more)+2 > mostBeside {
 		return false
 	}
 	c.more = append(c.more, slices.Clone(o.data))

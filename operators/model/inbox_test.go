@@ -125,7 +125,10 @@ func TestSmallCellsWait(t *testing.T) {
 }
 
 // heavyCell is of one row of so much weight that there is no room for two.
-func heavyCell(t *testing.T) []byte {
+func heavyCell(t *testing.T) []byte { return weighty(t, 1.9*(1<<30)) }
+
+// weighty is a cell of one prediction of a weight.
+func weighty(t *testing.T, w float64) []byte {
 	cfg := worldtest.Accumulators()
 	cfg.K = 10
 	set, err := acc.New(cfg)
@@ -134,7 +137,7 @@ func heavyCell(t *testing.T) []byte {
 	}
 	block := acc.NewBlock(cfg.K)
 	block.Score(make([]float32, cfg.K), false)
-	err = block.SetRow(0, 1, 1.9*(1<<30), 0, math.NaN())
+	err = block.SetRow(0, 1, w, 0, math.NaN())
 	if err = errors.Join(err, set.PredictRows(block, []int32{0})); err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +146,38 @@ func heavyCell(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// TestManyCellsBeside: cells of the largest weights that producers may send wait beside a large one that is encoded for
+// good. Where their sums have no room, the one that is too much is refused when it comes, and the others stay.
+func TestManyCellsBeside(t *testing.T) {
+	in, data := newInbox(nil), weighty(t, 1.9*(1<<20))
+	refused, rows := 0, int64(5000)
+	for i := range 1300 {
+		cell := data
+		if i == 0 {
+			cell = cellOf(t, 1, int(rows))
+		} else {
+			rows++
+		}
+		c, _, err := receive(cell)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = in.put(1, 1, c, 0); errors.Is(err, acc.ErrOverflow) {
+			refused++
+			rows--
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	in.appendPending(nil)
+	if got := in.pending[1][1].predictions; refused == 0 || got != rows {
+		t.Errorf("%d refused, %d predictions, want %d", refused, got, rows)
+	}
+	if _, err := in.take(1, 10); err != nil {
+		t.Error(err)
+	}
 }
 
 // BenchmarkInbox is a pane's cells of 5,000 rows of each of four shards, until they are taken.
