@@ -77,7 +77,8 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 		return err
 	}
 	warnOfReaders(&rt.Config, rt.Log)
-	topics, err := r.Prepare(ctx)
+	var topics topology
+	err = kafkaclient.Settled(ctx, func() (err error) { topics, err = r.Prepare(ctx); return err })
 	if err != nil {
 		return kafkaclient.Explain(ctx, rt.Config.Kafka, err)
 	}

@@ -109,6 +109,21 @@ func passing(err error) bool {
 	return false
 }
 
+// Settled tries again while a cluster answers that it is starting or choosing leaders, and returns what try does then.
+func Settled(ctx context.Context, try func() error) error {
+	for until := time.Now().Add(choosing); ; {
+		err := try()
+		if err == nil || !passing(err) || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(choosingPoll):
+		}
+	}
+}
+
 // CreateTopics makes the topics of cfg that do not exist yet and returns the state of all. While the cluster chooses
 // its leaders it tries again.
 func CreateTopics(ctx context.Context, client *kafka.Client, cfg config.Config) ([]TopicStatus, error) {
@@ -173,20 +188,30 @@ func WaitForLeaders(ctx context.Context, client *kafka.Client, topics []kafka.To
 			return err
 		}
 		for p := range n {
-			for {
-				_, _, err := kafkaio.Bounds(ctx, client, t.Topic, p)
-				if err == nil {
-					break
-				}
-				select {
-				case <-ctx.Done():
-					return fmt.Errorf("topic %s partition %d has no leader: %w", t.Topic, p, err)
-				case <-time.After(100 * time.Millisecond):
-				}
+			if _, _, err := Bounds(ctx, client, t.Topic, p); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// Bounds is kafkaio.Bounds of a partition that may be without a leader: its topic was just made, or a broker has gone.
+func Bounds(ctx context.Context, client *kafka.Client, topic string, partition int) (first, end int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, choosing)
+	defer cancel()
+	for {
+		first, end, err = kafkaio.Bounds(ctx, client, topic, partition)
+		var answer kafka.Error
+		if err == nil || errors.As(err, &answer) && !answer.Temporary() {
+			return first, end, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, 0, fmt.Errorf("topic %s partition %d has no leader: %w", topic, partition, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // BatchOverhead is what a record batch needs around one message: max.message.bytes bounds the batch.

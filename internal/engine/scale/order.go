@@ -75,7 +75,7 @@ func (t Topics) make(ctx context.Context, name string, partitions int) error {
 		return fmt.Errorf("%w: topic %s is there with %d partitions: delete it", ErrOrder, name, n)
 	}
 	for p := range n {
-		first, end, err := kafkaio.Bounds(ctx, t.Client, name, p)
+		first, end, err := kafkaclient.Bounds(ctx, t.Client, name, p)
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (t Topics) Found(ctx context.Context) (of int, err error) {
 // written says whether any partition of a topic has had a record. A process that was killed early has written to few.
 func (t Topics) written(ctx context.Context, topic string, partitions int) (bool, error) {
 	for p := range partitions {
-		_, end, err := kafkaio.Bounds(ctx, t.Client, topic, p)
+		_, end, err := kafkaclient.Bounds(ctx, t.Client, topic, p)
 		if err != nil || end > 0 {
 			return end > 0, err
 		}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/kafkatest"
+)
+
+// TestStartWhileLeadersAreChosen: a topic that an order is making, and a topic of checkpoints whose broker has just
+// gone, are without a leader for a moment. A process that starts then waits for one.
+func TestStartWhileLeadersAreChosen(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]string{"plumbline.plumbline.logits-by-id-5": "directory",
+		"plumbline.checkpoints": "topic"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cluster.Close()
+			_, cfg := deploy(t, fmt.Sprintf("kafka: {brokers: [%q], partitions: 2}\nhttp: {listen: \"\"}\n"+
+				"checkpoints: {dir: %q, store: %s}\n", cluster.ListenAddrs()[0], t.TempDir(), store))
+			if store == "directory" {
+				kafkatest.CreateTopics(t, cluster.ListenAddrs(), 5, name)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var asked atomic.Int32
+			cluster.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
+				cluster.KeepControl()
+				r := req.(*kmsg.ListOffsetsRequest)
+				if r.Topics[0].Topic != name {
+					return nil, nil, false
+				}
+				if asked.Add(1) > 2 {
+					cancel()
+					return nil, nil, false
+				}
+				return noLeader(r), nil, true
+			})
+			err = engine.New(cfg, slog.New(slog.DiscardHandler)).Run(ctx, engine.Stages{Shards: true, Models: true})
+			if asked.Load() < 3 || err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("asked %d times, %v", asked.Load(), err)
+			}
+		})
+	}
+}
+
+// noLeader is the answer of a broker that leads none of the partitions.
+func noLeader(r *kmsg.ListOffsetsRequest) kmsg.Response {
+	res := r.ResponseKind().(*kmsg.ListOffsetsResponse)
+	for _, topic := range r.Topics {
+		answer := kmsg.NewListOffsetsResponseTopic()
+		answer.Topic = topic.Topic
+		for _, p := range topic.Partitions {
+			part := kmsg.NewListOffsetsResponseTopicPartition()
+			part.Partition, part.ErrorCode = p.Partition, kerr.NotLeaderForPartition.Code
+			answer.Partitions = append(answer.Partitions, part)
+		}
+		res.Topics = append(res.Topics, answer)
+	}
+	return res
+}
