@@ -12,10 +12,15 @@ type entry = [4]int64
 // asked for to be changed. The zero value is empty; space is set before the first key.
 type table[K uint16 | uint32] struct {
 	keys  []K
-	ents  []entry // of the keys
-	place []K     // place + 1 by key; nil while there are few
-	hash  []K     // place + 1, open addressing, linear probing; at most half are used, the length is a power of two
+	ents  []entry     // of the keys
+	place []K         // place + 1 by key; nil while there are few
+	hash  []hashed[K] // open addressing, linear probing; at most half are used, the length is a power of two
 	space int
+}
+
+// hashed is where a key's entry is. The key beside it saves a look at the list of keys, which is memory of its own.
+type hashed[K uint16 | uint32] struct {
+	key, place K // place + 1; 0 = free
 }
 
 const (
@@ -53,8 +58,8 @@ func (t *table[K]) search(k K) *entry {
 		}
 	}
 	if t.place == nil {
-		if i := t.slot(k); i >= 0 && t.hash[i] != 0 {
-			return &t.ents[t.hash[i]-1]
+		if i := t.slot(k); i >= 0 && t.hash[i].place != 0 {
+			return &t.ents[t.hash[i].place-1]
 		}
 	}
 	return t.insert(k)
@@ -72,12 +77,9 @@ func (t *table[K]) insert(k K) *entry {
 			t.place[k] = K(i + 1)
 		}
 	case 2*n > len(t.hash):
-		t.hash = make([]K, max(tableMin, 2*len(t.hash)))
-		for i, k := range t.keys {
-			t.hash[t.slot(k)] = K(i + 1)
-		}
+		t.rehash(max(tableMin, 2*len(t.hash)))
 	default:
-		t.hash[t.slot(k)] = K(n)
+		t.hash[t.slot(k)] = hashed[K]{k, K(n)}
 	}
 	return &t.ents[n-1]
 }
@@ -99,9 +101,14 @@ func (t *table[K]) index() {
 	for size < 2*n+2 { // and the next
 		size *= 2
 	}
-	t.hash = make([]K, size)
+	t.rehash(size)
+}
+
+// rehash makes the hash table of all keys.
+func (t *table[K]) rehash(size int) {
+	t.hash = make([]hashed[K], size)
 	for i, k := range t.keys {
-		t.hash[t.slot(k)] = K(i + 1)
+		t.hash[t.slot(k)] = hashed[K]{k, K(i + 1)}
 	}
 }
 
@@ -117,7 +124,7 @@ func (t *table[K]) get(k K) entry {
 	if t.place != nil {
 		i = t.place[k]
 	} else if s := t.slot(k); s >= 0 {
-		i = t.hash[s]
+		i = t.hash[s].place
 	}
 	if i == 0 {
 		return entry{}
@@ -133,7 +140,7 @@ func (t *table[K]) slot(k K) int {
 	mask := len(t.hash) - 1
 	// An odd factor permutes the residues, so runs of neighbouring keys never collide with themselves.
 	for i := int(uint32(k)*0x9E3779B1) & mask; ; i = (i + 1) & mask {
-		if p := t.hash[i]; p == 0 || t.keys[p-1] == k {
+		if h := t.hash[i]; h.place == 0 || h.key == k {
 			return i
 		}
 	}
@@ -252,5 +259,5 @@ func (t *table[K]) bytes() int {
 	if ^K(0) == 0xFFFF {
 		key = 2
 	}
-	return entryBytes*cap(t.ents) + key*(cap(t.keys)+cap(t.place)+cap(t.hash))
+	return entryBytes*cap(t.ents) + key*(cap(t.keys)+cap(t.place)+2*cap(t.hash))
 }

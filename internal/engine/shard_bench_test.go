@@ -21,15 +21,26 @@ import (
 // benchRows yields seeded logits for ever.
 type benchRows struct {
 	k      int
+	slices []string // values of a column; nil = there is none
 	random *rand.Rand
 	pool   []float32 // rows are windows into it
 }
 
-func (s *benchRows) Schema() feed.Fields { return feed.Fields{Model: "m", Version: "1", K: s.k} }
+func (s *benchRows) Schema() feed.Fields {
+	f := feed.Fields{Model: "m", Version: "1", K: s.k}
+	if s.slices != nil {
+		f.Slices = []string{"region"}
+	}
+	return f
+}
 
 func (s *benchRows) Next(row *feed.Row) error {
 	from := s.random.IntN(len(s.pool) - s.k)
 	*row = feed.Row{Scores: s.pool[from : from+s.k], Label: int32(s.random.IntN(s.k)), Weight: 1}
+	if s.slices != nil {
+		at := s.random.IntN(len(s.slices))
+		row.Slices = s.slices[at : at+1]
+	}
 	return nil
 }
 
@@ -39,12 +50,16 @@ type benchCase struct {
 	inline   bool // labels come with the predictions
 	join     string
 	set      func(*join.Config)
+	slices   int // 0 = none
 }
 
 // benchRecords are rows with new ids and their labels, which follow within two seconds, in the order of a source.
 func benchRecords(b *testing.B, c benchCase, rows int64) (records []pipeline.Record) {
 	b.Helper()
 	src := &benchRows{k: c.k, random: rand.New(rand.NewPCG(1, uint64(c.k))), pool: make([]float32, 1<<20)}
+	for i := range c.slices {
+		src.slices = append(src.slices, fmt.Sprintf("region-%d", i))
+	}
 	for i := range src.pool {
 		src.pool[i] = float32(2 * src.random.NormFloat64())
 	}
@@ -80,22 +95,27 @@ func BenchmarkShard(b *testing.B) {
 	memory := func(j *join.Config) { j.MemoryBytes = 0 }
 	forget := func(j *join.Config) { j.Remember = 0 }
 	for _, c := range []benchCase{
-		{10, 1000, false, "default", byDefault},
-		{10, 1000, false, "memory", memory},
-		{10, 1000, false, "forget", forget},
-		{10, 1000, true, "inline", byDefault},
-		{10, 1, false, "default", byDefault},
-		{10, 1, true, "inline", byDefault},
-		{100, 1000, false, "default", byDefault},
-		{100, 1000, false, "memory", memory},
-		{100, 1000, false, "forget", forget},
-		{100, 1000, true, "inline", byDefault},
-		{1000, 256, false, "default", byDefault},
-		{1000, 256, false, "memory", memory},
+		{10, 1000, false, "default", byDefault, 0},
+		{10, 1000, false, "memory", memory, 0},
+		{10, 1000, false, "forget", forget, 0},
+		{10, 1000, true, "inline", byDefault, 0},
+		{10, 1, false, "default", byDefault, 0},
+		{10, 1, true, "inline", byDefault, 0},
+		{100, 1000, false, "default", byDefault, 0},
+		{100, 1000, false, "memory", memory, 0},
+		{100, 1000, false, "forget", forget, 0},
+		{100, 1000, true, "inline", byDefault, 0},
+		{1000, 256, false, "default", byDefault, 0},
+		{1000, 256, false, "memory", memory, 0},
+		{10, 1000, false, "default", byDefault, 100},
+		{10, 1000, true, "inline", byDefault, 100},
 	} {
 		name := fmt.Sprintf("K=%d/join=%s", c.k, c.join)
 		if c.batch == 1 {
 			name += "/one"
+		}
+		if c.slices > 0 {
+			name += fmt.Sprintf("/slices=%d", c.slices)
 		}
 		b.Run(name, func(b *testing.B) { benchShard(b, c) })
 	}
@@ -105,6 +125,9 @@ func benchShard(b *testing.B, c benchCase) {
 	cfg := config.Default()
 	cfg.Checkpoints.Dir = b.TempDir()
 	c.set(&cfg.Join)
+	if c.slices > 0 {
+		cfg.Slices.Columns = []string{"region"}
+	}
 	s, err := engine.New(cfg, slog.New(slog.DiscardHandler)).NewShard(0, 1, 1)
 	if err != nil {
 		b.Fatal(err)
