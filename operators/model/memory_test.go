@@ -297,6 +297,7 @@ func bucketBytes(tb testing.TB, rows float64, k int) float64 {
 
 // TestBucketTable compares the table with what buckets take.
 func TestBucketTable(t *testing.T) {
+	testsize.NoRace(t)
 	testsize.Slow(t)
 	rows, table := bucketTable(t)
 	for k, want := range table {
@@ -373,6 +374,7 @@ func (l load) liveBytes(tb testing.TB, panes int, whole bool) float64 {
 // TestKeysOfManyClasses: a slice of 100 classes with the default windows has at most 2 MB up to 1,000 rows a
 // second. That the formula is true is for TestMemoryOfKeys.
 func TestKeysOfManyClasses(t *testing.T) {
+	testsize.NoRace(t)
 	for _, rate := range []float64{1, 10, 100, 1000} {
 		l := load{k: 100, minute: 60 * rate, lag: 10 * time.Minute, pane: 10 * time.Second}
 		got := l.liveBytes(t, 6*90, false)
@@ -409,6 +411,7 @@ func encodeWaiting(t *Task) {
 // TestMemoryOfKeys compares the memory of a slice with the formula that operators plan with. PLUMBLINE_BIG=1 has 1,000
 // slices and compares resident memory too (make key-memory).
 func TestMemoryOfKeys(t *testing.T) {
+	testsize.NoRace(t)
 	testsize.Slow(t)
 	const busy = 6000
 	cases := []load{{k: 10, minute: 60}, {k: 100, minute: 60}, {k: 100, minute: busy}}
