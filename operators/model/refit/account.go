@@ -83,7 +83,7 @@ type losses struct {
 
 func lostBy(p *publisher, rows []acc.SampleRow) (x losses, err error) {
 	v := p.version
-	sc, bound := stage.NewScorer(v.K), nllBound(v.K)
+	sc, bound := stage.NewScorer(v.K), p.bound()
 	for i := range rows {
 		row := &rows[i]
 		f := v.At(row.TS, row.ID)

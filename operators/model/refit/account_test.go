@@ -46,11 +46,11 @@ func hostile(t *testing.T) map[string]stream {
 			sc, worst, most := stage.NewScorer(4), int32(0), math.Inf(-1)
 			for y := range int32(4) {
 				row.Y = y
-				now, err := sc.Row(served.Cal, row, nllBound(4))
+				now, err := sc.Row(served.Cal, row, nllBound(4, 0))
 				if err != nil {
 					t.Fatal(err)
 				}
-				raw, err := sc.Row(nil, row, nllBound(4))
+				raw, err := sc.Row(nil, row, nllBound(4, 0))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -99,9 +99,9 @@ func follow(x *fixture, label stream, n, delay int, counted bool) (regret []floa
 			if f == nil {
 				continue
 			}
-			now, err := sc.Row(f.Cal, &rows[j], nllBound(4))
+			now, err := sc.Row(f.Cal, &rows[j], nllBound(4, 0))
 			x.must(err)
-			raw, err := sc.Row(nil, &rows[j], nllBound(4))
+			raw, err := sc.Row(nil, &rows[j], nllBound(4, 0))
 			x.must(err)
 			sum += now.NLL - raw.NLL
 		}
@@ -139,7 +139,7 @@ func TestRegretToTheRawScores(t *testing.T) {
 				x := newFixture(t, testConfig(), 4)
 				most := func(rows int) float64 {
 					return math.Log2(2+float64(rows)/float64(x.stage.cfg.FreshRows)) *
-						(accountLimit + float64(pane+delay)*nllBound(4))
+						(accountLimit + float64(pane+delay)*nllBound(4, 0))
 				}
 				regret := follow(x, label, n, delay, true)
 				for i, lost := range regret {

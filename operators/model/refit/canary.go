@@ -14,7 +14,7 @@ import (
 func (s *State) beginCanary(i int, now int64) error {
 	cfg, r, v := &s.stage.cfg, s.run, s.version
 	var err error
-	if r.worse, err = evalue.NewPaired(nllBound(v.K), 0); err != nil {
+	if r.worse, err = evalue.NewPaired(s.bound(), 0); err != nil {
 		return err
 	}
 	r.phase, r.chosen, r.canaryFrom = phaseCanary, i, now
@@ -22,7 +22,7 @@ func (s *State) beginCanary(i int, now int64) error {
 	v.Calibrators = append(v.Calibrators, &stage.InForce{Revision: s.revision, From: now, Share: cfg.CanaryShare,
 		Cal: c.cal, Encoded: c.encoded, Reason: r.reason})
 	d := record.Calibrator{Reason: r.reason, Stage: record.StageCanary, Share: cfg.CanaryShare, Method: c.method,
-		Calibrator: c.encoded, Evidence: r.evidence(v.K, cfg, i),
+		Calibrator: c.encoded, Evidence: r.evidence(s.bound(), cfg, i),
 		Outcome: fmt.Sprintf("canary: %s for %g of the ids", c.method, cfg.CanaryShare)}
 	return s.emit(&d, pipeline.StreamCalibrators, now)
 }

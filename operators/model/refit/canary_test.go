@@ -64,7 +64,7 @@ func TestRollbackEndsACanary(t *testing.T) {
 		x.must(x.putInForce(&record.Calibrator{Reason: reasonAlarm}, f.Cal, f.Encoded, now))
 	}
 	worse := inForceAs(t, 0, .8, reasonPeriod)
-	test, err := evalue.NewPaired(nllBound(4), 0)
+	test, err := evalue.NewPaired(nllBound(4, 0), 0)
 	x.must(err)
 	x.run = &run{base: 2, reason: reasonPeriod, candidates: []*candidate{{test: test,
 		fitResult: fitResult{method: "temperature", cal: worse.Cal, encoded: worse.Encoded}}}}

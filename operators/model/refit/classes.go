@@ -65,9 +65,9 @@ func weighsClasses(cal calibrator.Calibrator) bool {
 }
 
 // gainsByClass returns the mean gain of a calibrator over that in force on the rows of each class.
-func gainsByClass(v *stage.Version, cal calibrator.Calibrator, rows []acc.SampleRow) ([]float64, error) {
-	gains := newClassGains(v.K)
-	err := pairOf(v, cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
+func gainsByClass(p *publisher, cal calibrator.Calibrator, rows []acc.SampleRow) ([]float64, error) {
+	gains := newClassGains(p.version.K)
+	err := p.pairOf(cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
 		gains.add(row.Y, was.NLL-now.NLL)
 	})
 	return gains.mean, err

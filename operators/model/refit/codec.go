@@ -15,7 +15,10 @@ import (
 
 // Append appends the state.
 func (s *State) Append(dst []byte) ([]byte, error) {
-	dst = append(dst, binenc.Flags(s.started))
+	dst = append(dst, binenc.Flags(s.started, s.quarters > 0))
+	if s.quarters > 0 {
+		dst = binenc.AppendUvarint(dst, uint64(s.quarters))
+	}
 	dst = binenc.AppendVarint(dst, s.period)
 	dst = binenc.AppendVarint(dst, s.alarmAt)
 	dst = binenc.AppendUvarint(dst, uint64(s.revision))
@@ -68,7 +71,10 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 
 // Restore reads what Append wrote. It refuses a state that does not fit the version.
 func (s *State) Restore(in *binenc.Reader) error {
-	s.started = in.Byte() == 1
+	flags := in.Byte()
+	if s.started = flags&1 != 0; flags&2 != 0 {
+		s.quarters = int(in.Int("quarters of the rarest class", 1, mostQuarters))
+	}
 	s.period, s.alarmAt, s.revision = in.Varint(), in.Varint(), int(in.Int("revision", 0, 1<<40))
 	s.version.Decision = stage.Decision{At: in.Varint(), Revision: int(in.Int("revision", 0, 1<<40))}
 	s.version.Decision.Restore(in)

@@ -15,7 +15,7 @@ func (s *State) end(why string, now int64) error {
 	r, cfg := s.run, &s.stage.cfg
 	s.stage.cancel(s)
 	d := record.Calibrator{Reason: r.reason, Outcome: "no change: " + why,
-		Evidence: r.evidence(s.version.K, cfg, r.nearest())}
+		Evidence: r.evidence(s.bound(), cfg, r.nearest())}
 	if i := r.nearest(); i >= 0 && r.rows > 0 {
 		c := r.candidates[i]
 		d.Stage, d.Method = record.StageShadow, c.method
@@ -54,7 +54,7 @@ func (s *State) promote(i int, now int64) error {
 		return s.beginCanary(i, now)
 	}
 	c := r.candidates[i]
-	e := r.evidence(s.version.K, cfg, i)
+	e := r.evidence(s.bound(), cfg, i)
 	canary := r.phase == phaseCanary
 	s.run, s.unit = nil, r.weight
 	d := record.Calibrator{Reason: r.reason, Method: c.method, Evidence: e,
@@ -128,8 +128,8 @@ func (p *publisher) emit(d *record.Calibrator, stream pipeline.Stream, now int64
 	return nil
 }
 
-// evidence returns what a run over K classes found, with the figures of candidate i; -1 = no candidate was fitted.
-func (r *run) evidence(k int, cfg *Config, i int) record.Evidence {
+// evidence returns what a run found with losses up to bound, and the figures of candidate i; -1 = none was fitted.
+func (r *run) evidence(bound float64, cfg *Config, i int) record.Evidence {
 	e := record.Evidence{
 		FitRows:    int(r.fitRows),
 		FitFrom:    record.At(r.fitFrom),
@@ -138,7 +138,7 @@ func (r *run) evidence(k int, cfg *Config, i int) record.Evidence {
 		FitDigest:  r.digest,
 		TestRows:   int(r.rows),
 		Alpha:      cfg.Alpha,
-		NLLBound:   nllBound(k),
+		NLLBound:   bound,
 		Seed:       r.seed,
 		LogENeeded: r.need(cfg),
 	}

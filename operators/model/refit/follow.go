@@ -126,7 +126,7 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 	if !s.stage.cfg.Follow || len(in.Rows) == 0 {
 		return nil, nil
 	}
-	out, sc, bound := make([]topRow, len(in.Rows)), stage.NewScorer(s.version.K), nllBound(s.version.K)
+	out, sc, bound := make([]topRow, len(in.Rows)), stage.NewScorer(s.version.K), s.bound()
 	weights := weightsOf(s.sampled().Sample)
 	for i := range in.Rows {
 		row := &in.Rows[i]

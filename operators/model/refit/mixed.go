@@ -123,9 +123,10 @@ func sum(c *[mixedParts]float64) (s float64) {
 const recentOfClasses = 1000
 
 // unsafe says why a candidate may not be published although it has all evidence; "" = it may.
-func (r *run) unsafe(c *candidate, k *stage.Key, cfg *Config) (string, error) {
+func (r *run) unsafe(p *publisher, c *candidate) (string, error) {
+	k, cfg := p.sampled(), &p.stage.cfg
 	if !learnsClasses(c.method) && !weighsClasses(c.cal) {
-		gains, err := gainsByClass(k.Version, c.cal, rowsAt(k, newestOfClasses(k, recentOfClasses)))
+		gains, err := gainsByClass(p, c.cal, rowsAt(k, newestOfClasses(k, recentOfClasses)))
 		if err != nil {
 			return "", err
 		}
@@ -147,16 +148,16 @@ func (r *run) unsafe(c *candidate, k *stage.Key, cfg *Config) (string, error) {
 			}
 		}
 	}
-	return loses(k.Version, cfg, c, after)
+	return loses(p, c, after)
 }
 
 // loses says where a candidate is less accurate than the calibrator in force. Over all rows the fall must be shown to
 // be at most max_accuracy_drop; over the rows of one class it must not be shown to be more than classFalls. Both are
 // shown at level alpha by the paired difference, that of a class with alpha split over the classes.
-func loses(v *stage.Version, cfg *Config, c *candidate, rows []acc.SampleRow) (string, error) {
+func loses(p *publisher, c *candidate, rows []acc.SampleRow) (string, error) {
 	var all fall
-	classes := make([]fall, v.K)
-	err := pairOf(v, c.cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
+	cfg, classes := &p.stage.cfg, make([]fall, p.version.K)
+	err := p.pairOf(c.cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
 		all.add(was.Hit, now.Hit)
 		classes[row.Y].add(was.Hit, now.Hit)
 	})
@@ -166,7 +167,7 @@ func loses(v *stage.Version, cfg *Config, c *candidate, rows []acc.SampleRow) (s
 	if d, se := all.mean(); d+normal(cfg.Alpha)*se > cfg.MaxAccuracyDrop {
 		return fmt.Sprintf("accuracy may fall: by %.4f ± %.4f, allowed %g", d, se, cfg.MaxAccuracyDrop), nil
 	}
-	z := normal(cfg.Alpha / float64(v.K))
+	z := normal(cfg.Alpha / float64(p.version.K))
 	for y := range classes {
 		if d, se := classes[y].mean(); d-z*se > classFalls {
 			return fmt.Sprintf("accuracy of class %d would fall by %.3f, allowed %g", y, d, classFalls), nil

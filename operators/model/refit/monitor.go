@@ -143,7 +143,8 @@ func (m *monitor) allow(f *stage.InForce, k *stage.Key) error {
 			continue
 		}
 		falls := make([]fall, k.K)
-		err := pair{k.K, b.cal, f.Cal}.each(k.Sample, func(row *acc.SampleRow, was, now stage.RowScore) {
+		both := pair{capped{k.K, math.Inf(1)}, b.cal, f.Cal}
+		err := both.each(k.Sample, func(row *acc.SampleRow, was, now stage.RowScore) {
 			falls[row.Y].add(was.Hit, now.Hit)
 		})
 		if err != nil {
@@ -184,7 +185,7 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	if cfg.RollbackPanes <= 0 || f == nil || m == nil || p.pin != nil {
 		return false, nil
 	}
-	if err := m.take(p.version.K, f, in); err != nil {
+	if err := m.take(p.bounded(), f, in); err != nil {
 		return false, err
 	}
 	if p.account.resting() {
@@ -206,7 +207,7 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	}
 	if !weighsClasses(inForce(p.version)) && !weighsClasses(best.cal) {
 		k := p.sampled()
-		gains, err := gainsByClass(p.version, best.cal, rowsAt(k, newestOfClasses(k, recentOfClasses)))
+		gains, err := gainsByClass(p, best.cal, rowsAt(k, newestOfClasses(k, recentOfClasses)))
 		if err != nil || worstRuns(k.Sample, gains, max(cfg.FreshRows, leastValidation)) < 0 {
 			return false, err
 		}
@@ -239,8 +240,8 @@ func (m *monitor) tests() (n int) {
 }
 
 // take tests f, the calibrator in force, on the rows of a pane that it calibrated.
-func (m *monitor) take(k int, f *stage.InForce, in *stage.Pane) error {
-	sc, bound := stage.NewScorer(k), nllBound(k)
+func (m *monitor) take(of capped, f *stage.InForce, in *stage.Pane) error {
+	sc, bound := stage.NewScorer(of.k), of.bound
 	for _, b := range m.baselines {
 		b.open()
 	}
@@ -337,7 +338,7 @@ func (p *publisher) rollBack(b *baseline, logE, need float64, now int64) error {
 	d := record.Calibrator{Reason: reasonRollback, Restores: &b.revision, Method: b.cal.Method(),
 		Evidence: record.Evidence{TestRows: int(b.rows), NLLInForce: stage.FiniteOrZero(b.inForce / b.w),
 			NLLNew: stage.FiniteOrZero(b.itself / b.w), NLLDiff: stage.FiniteOrZero((b.itself - b.inForce) / b.w),
-			LogE: logE, LogENeeded: need, Alpha: p.stage.cfg.rollbackAlpha(), NLLBound: nllBound(p.version.K),
+			LogE: logE, LogENeeded: need, Alpha: p.stage.cfg.rollbackAlpha(), NLLBound: p.bound(),
 			FitTo: record.At(b.from), TestTo: record.At(now)}}
 	what := fmt.Sprintf("NLL %.5f → %.5f", d.Evidence.NLLInForce, d.Evidence.NLLNew)
 	if b.allowed != nil {

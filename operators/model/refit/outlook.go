@@ -43,7 +43,7 @@ func (s *State) steadiest() (int, error) {
 		if r.verdict(c, &s.stage.cfg) != "" {
 			continue
 		}
-		if why, err := r.unsafe(c, s.sampled(), &s.stage.cfg); err != nil {
+		if why, err := r.unsafe(&s.publisher, c); err != nil {
 			return -1, err
 		} else if why != "" {
 			continue
@@ -71,7 +71,7 @@ func (s *State) unsure(c *candidate) (string, error) {
 	if s.run.verdict(c, &s.stage.cfg) != "" {
 		return "", nil
 	}
-	if why, err := s.run.unsafe(c, s.sampled(), &s.stage.cfg); why != "" || err != nil {
+	if why, err := s.run.unsafe(&s.publisher, c); why != "" || err != nil {
 		return why, err
 	}
 	o, err := s.newOutlook()
@@ -91,6 +91,7 @@ func (s *State) unsure(c *candidate) (string, error) {
 // calibrator in force.
 type outlook struct {
 	key   *stage.Key
+	bound float64 // of a loss
 	was   []float64
 	fresh int     // Config.FreshRows
 	next  float64 // h, as a weight
@@ -98,12 +99,12 @@ type outlook struct {
 
 func (p *publisher) newOutlook() (*outlook, error) {
 	k, f := p.sampled(), p.version.Newest()
-	was, err := p.lossesOf(f).of(k, inForce(p.version))
+	was, err := p.lossesOf(f).of(k, inForce(p.version), p.bound())
 	if err != nil {
 		return nil, err
 	}
 	fresh := p.stage.cfg.FreshRows
-	o := &outlook{key: k, was: was, fresh: fresh, next: float64(max(fresh, leastValidation))}
+	o := &outlook{key: k, bound: p.bound(), was: was, fresh: fresh, next: float64(max(fresh, leastValidation))}
 	if n := len(k.Sample); n > 0 {
 		o.next *= weightOf(k.Sample) / float64(n)
 	}
@@ -154,7 +155,7 @@ func (o *outlook) ofCandidate(r *run, c *candidate) (float64, error) {
 // of returns a lower bound of a calibrator's expected gain over the one in force on the next rows, in nats, after it
 // gained g. known caches its losses.
 func (o *outlook) of(other calibrator.Calibrator, known *sampleLosses, g gained) (float64, error) {
-	now, err := known.of(o.key, other)
+	now, err := known.of(o.key, other, o.bound)
 	if err != nil {
 		return 0, err
 	}
@@ -198,15 +199,15 @@ func (p *publisher) lossesOf(f *stage.InForce) *sampleLosses {
 	return l
 }
 
-// of returns the losses of all rows of the sample. cal must always be the same; nil = the identity.
-func (l *sampleLosses) of(k *stage.Key, cal calibrator.Calibrator) ([]float64, error) {
+// of returns the losses of all rows of the sample. cal and bound must always be the same; cal nil = the identity.
+func (l *sampleLosses) of(k *stage.Key, cal calibrator.Calibrator, bound float64) ([]float64, error) {
 	n := len(k.Sample)
 	have := n - int(min(int64(n), k.Added-l.added))
 	if have > len(l.nll) {
 		have = 0
 	}
 	l.nll = slices.Delete(l.nll, 0, len(l.nll)-have)
-	nll, err := appendNLLs(l.nll, cal, k.Sample[have:], k.K)
+	nll, err := capped{k.K, bound}.appendNLLs(l.nll, cal, k.Sample[have:])
 	if err != nil {
 		*l = sampleLosses{}
 		return nil, err

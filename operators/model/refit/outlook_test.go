@@ -159,11 +159,11 @@ func TestSampleLosses(t *testing.T) {
 			slices.Reverse(k.Sample)
 			k.Added += int64(len(k.Sample)) // as absorb does
 		}
-		got, err := kept.of(k, cal)
+		got, err := kept.of(k, cal, nllBound(k.K, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := (&sampleLosses{}).of(k, cal)
+		want, err := (&sampleLosses{}).of(k, cal, nllBound(k.K, 0))
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("step %d: losses of %d rows differ from those of scoring all again (%d), %v", step, len(got),
 				len(want), err)

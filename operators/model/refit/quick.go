@@ -219,7 +219,7 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 		q.replaced(s.version.Newest(), rev)
 	}
 	before := q.convinced(inForce(s.version), cfg.Alpha)
-	if err := q.bet(s.version, in.Rows, float64(max(cfg.FreshRows, leastTracked))); err != nil {
+	if err := q.bet(&s.publisher, in.Rows, float64(max(cfg.FreshRows, leastTracked))); err != nil {
 		return false, err
 	}
 	q.weight, q.rows = max(q.weight, maxWeight(in.Rows)), q.rows+int64(len(in.Rows))
@@ -238,8 +238,8 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 
 // bet tests the trackers on rows that they have not learnt from. The NLL of the calibrator in force is capped, which
 // only lowers a ratio, so that no single row decides.
-func (q *quick) bet(v *stage.Version, rows []acc.SampleRow, h float64) error {
-	was, err := appendNLLs(nil, inForce(v), rows, v.K)
+func (q *quick) bet(p *publisher, rows []acc.SampleRow, h float64) error {
+	was, err := p.bounded().appendNLLs(nil, inForce(p.version), rows)
 	if err != nil {
 		return err
 	}
@@ -331,16 +331,16 @@ const mixtureGain = 4
 
 // mapOf returns what takes force after a fit of a temperature to rows: that, or a mixture of it with the scores as they
 // are and a constant where that suits the rows better (wrong labels, scores that are noise in part).
-func mapOf(t calibrator.Temperature, rows []acc.SampleRow, k int, cfg *Config) (calibrator.Calibrator, error) {
+func mapOf(t calibrator.Temperature, rows []acc.SampleRow, of capped, cfg *Config) (calibrator.Calibrator, error) {
 	if cfg.Method != methodAuto {
 		return t, nil
 	}
-	mixture, _, err := calibrator.FitEnsemble(dataOf(rows, k), calibrator.Options{})
+	mixture, _, err := calibrator.FitEnsemble(dataOf(rows, of.k), calibrator.Options{})
 	if err != nil {
 		return t, fmt.Errorf("mixture on %d rows: %w", len(rows), err)
 	}
 	gain := 0.0
-	err = pair{k, t, mixture}.each(rows, func(_ *acc.SampleRow, was, now stage.RowScore) {
+	err = pair{of, t, mixture}.each(rows, func(_ *acc.SampleRow, was, now stage.RowScore) {
 		gain += was.NLL - now.NLL
 	})
 	if err != nil || gain < mixtureGain {
@@ -522,7 +522,7 @@ func newAnswer(s *State, at []int, since int64, nats float64) (*quickAnswer, err
 		}
 	}
 	a := &quickAnswer{fit: fit, t: t}
-	cal, err := mapOf(t, fit, k.K, cfg)
+	cal, err := mapOf(t, fit, s.bounded(), cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -547,12 +547,12 @@ func newAnswer(s *State, at []int, since int64, nats float64) (*quickAnswer, err
 // at are their places in the sample.
 func gains(s *State, cal calibrator.Calibrator, at []int, nats float64) (bool, error) {
 	cfg, k := &s.stage.cfg, s.sampled()
-	was, err := s.lossesOf(s.version.Newest()).of(k, inForce(s.version))
+	was, err := s.lossesOf(s.version.Newest()).of(k, inForce(s.version), s.bound())
 	if err != nil {
 		return false, err
 	}
 	rows := rowsAt(k, at)
-	now, err := nllsOf(cal, rows, k.K)
+	now, err := s.bounded().nllsOf(cal, rows)
 	if err != nil {
 		return false, err
 	}
@@ -566,16 +566,16 @@ func gains(s *State, cal calibrator.Calibrator, at []int, nats float64) (bool, e
 		worstRuns(k.Sample, byClass.mean, max(cfg.FreshRows, leastValidation)) >= 0, nil
 }
 
-// nllsOf are the NLLs of rows of k classes, with the bound of the tests.
-func nllsOf(cal calibrator.Calibrator, rows []acc.SampleRow, k int) (out []float64, err error) {
+// nllsOf are the NLLs of rows, with the bound of the tests.
+func (b capped) nllsOf(cal calibrator.Calibrator, rows []acc.SampleRow) (out []float64, err error) {
 	if t, ok := cal.(calibrator.Temperature); ok {
 		out, err = nllsAt(rows, t.T())
 		for i := range out {
-			out[i] = min(out[i], nllBound(k))
+			out[i] = min(out[i], b.bound)
 		}
 		return out, err
 	}
-	return appendNLLs(nil, cal, rows, k)
+	return b.appendNLLs(nil, cal, rows)
 }
 
 // publishAnswer puts a first answer into force.
@@ -620,7 +620,7 @@ type comparison struct {
 }
 
 func compare(s *State, cal calibrator.Calibrator, rows []acc.SampleRow) (c comparison, err error) {
-	err = pairOf(s.version, cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
+	err = s.pairOf(cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
 		w := float64(row.W)
 		c.inForce.add(was, w)
 		c.itself.add(now, w)
@@ -657,6 +657,6 @@ func quickEvidence(s *State, fit []acc.SampleRow, c comparison) record.Evidence 
 		LogE:       stage.FiniteOrZero(s.quick.evidence()),
 		LogENeeded: math.Log(1 / cfg.Alpha),
 		Alpha:      cfg.Alpha,
-		NLLBound:   nllBound(s.version.K),
+		NLLBound:   s.bound(),
 	}
 }

@@ -150,7 +150,7 @@ func TestFirstAnswersOnCalibratedRows(t *testing.T) {
 		rows := sample(batchtest.Rows(300+seed, batchtest.Options{N: n, Sharpness: 1}))
 		for i := 0; i < n; i += quickPane {
 			pane := rows[i : i+quickPane]
-			if err := q.bet(v, pane, h); err != nil {
+			if err := q.bet(&publisher{version: v}, pane, h); err != nil {
 				t.Fatal(err)
 			}
 			k.Keep(slices.Clone(pane), sampleRows)

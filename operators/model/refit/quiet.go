@@ -68,11 +68,11 @@ func changeIn(s *State, rows []acc.SampleRow) (since int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	was, err := appendNLLs(nil, inForce(s.version), rows, s.version.K)
+	was, err := s.bounded().appendNLLs(nil, inForce(s.version), rows)
 	if err != nil {
 		return 0, err
 	}
-	now, err := nllsOf(t, rows, s.version.K)
+	now, err := s.bounded().nllsOf(t, rows)
 	if err != nil {
 		return 0, err
 	}

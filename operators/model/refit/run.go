@@ -70,10 +70,6 @@ func (r *run) promises() bool {
 // fitting reports whether a run waits for its fits.
 func (r *run) fitting() bool { return r != nil && r.phase == phaseFitting }
 
-// nllBound returns the bound B of the NLL in tests, for K classes. Probabilities are floored at e^-B = 1/(100 K), a
-// hundredth of the uniform probability. Every loss is then in [0, B], and tests make claims about this bounded loss.
-func nllBound(k int) float64 { return math.Log(100 * float64(k)) }
-
 // stepRun continues a run at a label pane.
 func (s *State) stepRun(in *stage.Pane) error {
 	r := s.run
@@ -95,10 +91,10 @@ func (s *State) stepRun(in *stage.Pane) error {
 		}
 		held := r.held
 		r.fit, r.held, r.phase = nil, nil, phaseShadow
-		if err := r.validate(s.version, held); err != nil {
+		if err := r.validate(&s.publisher, held); err != nil {
 			return err
 		}
-	} else if err := r.validate(s.version, in.Rows); err != nil {
+	} else if err := r.validate(&s.publisher, in.Rows); err != nil {
 		return err
 	}
 	if r.phase == phaseCanary {
@@ -149,7 +145,7 @@ func (s *State) turning(c *candidate) (bool, error) {
 	}
 	gain := 0.0
 	rows := rowsSince(k.Sample[max(0, len(k.Sample)-newestRows):], r.fitTo+1)
-	err := pairOf(s.version, c.cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
+	err := s.pairOf(c.cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
 		gain += float64(row.W) * (was.NLL - now.NLL)
 	})
 	return gain < 0, err
@@ -177,7 +173,7 @@ func (s *State) collect() error {
 		var err error
 		if result.err != nil {
 			c.out = result.err.Error()
-		} else if c.test, err = evalue.NewPaired(nllBound(s.version.K), 0); err != nil {
+		} else if c.test, err = evalue.NewPaired(s.bound(), 0); err != nil {
 			return err
 		}
 		s.run.candidates = append(s.run.candidates, c)
@@ -196,9 +192,9 @@ func (r *run) alive() bool {
 }
 
 // validate scores rows with the calibrator in force and with every candidate.
-func (r *run) validate(v *stage.Version, rows []acc.SampleRow) error {
-	current := inForce(v)
-	sc, bound := stage.NewScorer(v.K), nllBound(v.K)
+func (r *run) validate(p *publisher, rows []acc.SampleRow) error {
+	current := inForce(p.version)
+	sc, bound := stage.NewScorer(p.version.K), p.bound()
 	for i := range rows {
 		row := &rows[i]
 		old, err := sc.Row(current, row, bound)

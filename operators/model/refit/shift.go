@@ -61,7 +61,7 @@ func (s *State) propose(in *stage.Pane, c *stage.Correction) error {
 		return s.putInForce(&d, back, encoded, in.End)
 	}
 	one := &candidate{fitResult: fitResult{method: method, encoded: encoded, cal: back}}
-	if one.test, err = evalue.NewPaired(nllBound(s.version.K), 0); err != nil {
+	if one.test, err = evalue.NewPaired(s.bound(), 0); err != nil {
 		return err
 	}
 	k := s.sampled()

@@ -36,6 +36,7 @@ type publisher struct {
 	revision int                              // the latest published revision
 	changes  changes                          // known changes of the stream
 	unit     float64                          // largest row weight at the latest publication by a refit
+	quarters int                              // by which the bound of losses is raised, for a rare class
 	pin      *pin                             // while set, only a person changes the calibrator in force
 	monitor  *monitor                         // of the calibrator in force
 	account  account                          // what was lost to the raw scores
@@ -153,6 +154,9 @@ func (s *State) Step(in *stage.Pane) error {
 
 // recalibrate is what may change the calibrator in force.
 func recalibrate(s *State, in *stage.Pane) error {
+	if err := watchRare(s, in); err != nil {
+		return err
+	}
 	if returned, err := stepAccount(s, in); err != nil || returned {
 		return err
 	}
@@ -313,6 +317,7 @@ func (s *State) ChangeClasses(why string, now int64) error {
 	if err := s.Forget(why, now); err != nil {
 		return err
 	}
+	s.quarters = 0
 	old := v.Newest()
 	v.Calibrators = slices.DeleteFunc(v.Calibrators, func(f *stage.InForce) bool {
 		return !calibrator.Fits(f.Cal, v.K)
