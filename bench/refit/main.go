@@ -21,7 +21,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.data, "data", "../shared/data", "`directory` of the shared data")
 	flag.StringVar(&o.set, "set", "both",
-		"streams: tuned, runs, held, blocks, heal or first, these three with -held too; kinds; both: all")
+		"streams: tuned, runs, held, blocks, heal, first or rare, these four with -held too; kinds; both: all")
 	flag.StringVar(&o.only, "only", "", "streams whose name has this `text`")
 	flag.IntVar(&o.few, "few", 1000, "streams of a set")
 	flag.IntVar(&o.workers, "workers", 2, "streams at a time")
@@ -111,7 +111,7 @@ func run(o options) error {
 	return section.Replace(results, "kinds", kinds)
 }
 
-// measureKinds are the sets heal and first, "kinds" both.
+// measureKinds are the sets heal, first and rare, "kinds" all of them.
 func measureKinds(o options, held int, title string) (text string, err error) {
 	suffix := [2]string{"", "-held"}[held]
 	if o.set == "both" || o.set == "kinds" || o.set == "heal"+suffix {
@@ -127,6 +127,13 @@ func measureKinds(o options, held int, title string) (text string, err error) {
 			return "", err
 		}
 		text += renderFirst(title, all)
+	}
+	if o.set == "both" || o.set == "kinds" || o.set == "rare"+suffix {
+		all, err := measureRare(o, held == 1)
+		if err != nil {
+			return "", err
+		}
+		text += renderRare(title, all)
 	}
 	return text, nil
 }

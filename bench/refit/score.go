@@ -22,7 +22,8 @@ type scored struct {
 	NLL    float64 `json:"nll"`
 }
 
-// apply scores row i by a calibrator, nil the identity. The NLL is that of tests: probabilities are floored.
+// apply scores row i by a calibrator, nil the identity. The NLL is that of tests: probabilities are floored, where no
+// class is rare.
 func apply(s *stream, i int, cal calibrator.Calibrator, z, p []float64) (nll, conf float64, hit bool) {
 	for j := range z {
 		z[j] = float64(s.z[i*s.k+j])
@@ -33,7 +34,11 @@ func apply(s *stream, i int, cal calibrator.Calibrator, z, p []float64) (nll, co
 	cal.Apply(p, z)
 	r, _ := kernel.Probs(p, z)
 	y := int(s.labels[i])
-	return -math.Log(max(p[y], 1/(100*float64(s.k)))), r.Conf, r.Arg == y
+	floor := 1 / (100 * float64(s.k))
+	if s.rare {
+		floor = 1e-12
+	}
+	return -math.Log(max(p[y], floor)), r.Conf, r.Arg == y
 }
 
 func score(s *stream, changes []change) scored {

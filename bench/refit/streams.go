@@ -21,6 +21,7 @@ const (
 type stream struct {
 	name     string
 	drifting bool
+	rare     bool // a class is
 	k        int
 	z        []float32
 	labels   []int32

@@ -121,24 +121,36 @@ type gained struct {
 	changes []int64
 }
 
-// parts cuts the gains of the sample at the known changes of the stream, and where the gain began.
+// parts divides the gains of the sample at the known changes of the stream, and where the gain began. Rows are told by
+// their prediction times, for labels may come late. gap rows before a change belong to neither side, because its time
+// is an estimate.
 func (o *outlook) parts(now []float64, g gained) (out [][]gainSum) {
-	from := 0
-	cut := func(since int64, gap int) {
-		if before, after := apart(o.key.Sample, since, gap); after > from {
-			out = append(out, o.gains(now, from, max(from, before)))
-			from = after
-		}
-	}
+	var cuts []int64
 	gap := o.fresh
 	for _, since := range g.changes {
-		gap = leastTracked
-		if since < g.since {
-			cut(since, gap)
+		if gap = leastTracked; since < g.since {
+			cuts = append(cuts, since)
 		}
 	}
-	cut(g.since, gap)
-	return append(out, o.gains(now, from, len(now)))
+	cuts = append(cuts, g.since)
+	rows := make([][]int, len(cuts)+1)
+	for i := range o.key.Sample {
+		part := 0
+		for part < len(cuts) && o.key.Sample[i].TS >= cuts[part] {
+			part++
+		}
+		rows[part] = append(rows[part], i)
+	}
+	for part, at := range rows {
+		if len(at) == 0 && part < len(cuts) {
+			continue
+		}
+		if part < len(cuts) {
+			at = at[:max(0, len(at)-gap)]
+		}
+		out = append(out, o.gains(now, at))
+	}
+	return out
 }
 
 // ofCandidate returns the outlook of a run's candidate. Rows from before the alarm or shift that the run answers are
@@ -168,17 +180,6 @@ func weightOf(rows []acc.SampleRow) (w float64) {
 		w += float64(rows[i].W)
 	}
 	return w
-}
-
-// apart cuts rows at an event time. It returns the end of the rows before and the start of the rows after. gap rows
-// before the cut belong to neither, because the time of a change is an estimate.
-func apart(rows []acc.SampleRow, since int64, gap int) (before, after int) {
-	for i := range rows {
-		if rows[i].TS < since {
-			after = i + 1
-		}
-	}
-	return max(0, after-gap), after
 }
 
 // sampleLosses caches the NLLs of a key's sampled rows under one calibrator, with the floor that a run uses. A
@@ -216,11 +217,11 @@ func (l *sampleLosses) of(k *stage.Key, cal calibrator.Calibrator, bound float64
 	return nll, nil
 }
 
-// gains returns the gains of the rows from..to over the calibrator in force, summed in blocks of outlookBlock rows. now
-// holds the losses of the other calibrator.
-func (o *outlook) gains(now []float64, from, to int) (out []gainSum) {
-	for i := from; i < to; i++ {
-		if (i-from)%outlookBlock == 0 {
+// gains returns the gains of the rows at these places over the calibrator in force, summed in blocks of outlookBlock
+// rows. now holds the losses of the other calibrator.
+func (o *outlook) gains(now []float64, at []int) (out []gainSum) {
+	for n, i := range at {
+		if n%outlookBlock == 0 {
 			out = append(out, gainSum{})
 		}
 		b, w := &out[len(out)-1], float64(o.key.Sample[i].W)

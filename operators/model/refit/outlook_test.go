@@ -195,3 +195,26 @@ func BenchmarkOutlook(b *testing.B) {
 		})
 	}
 }
+
+// TestPartsByPrediction: a row whose label comes late belongs to its own side of a change, and moves no other.
+func TestPartsByPrediction(t *testing.T) {
+	t.Parallel()
+	const rows, change, fresh = 2000, 1000, 100
+	k := &stage.Key{K: 2}
+	for i := range rows {
+		k.Sample = append(k.Sample, acc.SampleRow{TS: int64(i), W: 1})
+	}
+	k.Sample = append(k.Sample, acc.SampleRow{TS: 5, W: 1})
+	o := &outlook{key: k, fresh: fresh, was: make([]float64, rows+1)}
+	var got []float64
+	for _, part := range o.parts(make([]float64, rows+1), gained{since: change}) {
+		w := 0.0
+		for _, b := range part {
+			w += b.w
+		}
+		got = append(got, w)
+	}
+	if want := []float64{change + 1 - fresh, rows - change}; !slices.Equal(got, want) {
+		t.Errorf("parts have %v rows, want %v", got, want)
+	}
+}

@@ -338,3 +338,64 @@ func TestFitsOfRowsThatAreAllRight(t *testing.T) {
 		t.Errorf("with a mistake there are %d rows", len(y))
 	}
 }
+
+// TestChangeOfLateLabels: the label of a row from long before a change, which comes among those from after it, does not
+// date the change to that row.
+func TestChangeOfLateLabels(t *testing.T) {
+	t.Parallel()
+	const before, after = 1500, 500
+	x := newFixture(t, testConfig(), 4)
+	rows := append(sample(batchtest.Rows(31, batchtest.Options{N: before, Sharpness: 1})),
+		sample(batchtest.Rows(32, batchtest.Options{N: after, Sharpness: 3}))...)
+	for i := range rows {
+		rows[i].TS = batchtest.Start + int64(i)*second
+		rows[i].LabelTS = rows[i].TS + second
+	}
+	x.key.Sample = rows
+	near, err := calibrator.NewTemperature(3)
+	x.must(err)
+	tr := &tracker{from: rows[before].TS}
+	if since, err := tr.since(x.State, near); err != nil || since != tr.from {
+		t.Errorf("without a late label the change is dated to row %d, %v", (since-batchtest.Start)/second, err)
+	}
+	tr.from, rows[10].LabelTS = rows[10].TS, rows[before+100].TS
+	since, err := tr.since(x.State, near)
+	if row := (since - batchtest.Start) / second; err != nil || row < before-200 || row > before+100 {
+		t.Errorf("the change is dated to row %d, %v; want about %d", row, err, before)
+	}
+}
+
+// TestRollbackIsLearntFrom: the rows that show that a calibrator is wrong are what the next first answer is of.
+func TestRollbackIsLearntFrom(t *testing.T) {
+	t.Parallel()
+	x := newFixture(t, testConfig(), 4)
+	wrong := inForceAs(t, 1, .5, reasonPeriod)
+	x.version.Calibrators, x.revision = []*stage.InForce{wrong}, 1
+	x.monitor = x.monitor.next(nil, wrong, 1)
+	x.quick = newQuick()
+	x.quick.base = 1
+	x.quick.turn(keptTurns) // so that first answers wait
+	x.account.lost = -1000  // and the account
+	rows := sample(batchtest.Rows(41, batchtest.Options{N: 3000, Sharpness: 1}))
+	for i := 0; i < len(rows); i += quickPane {
+		pane := rows[i : i+quickPane]
+		for j := range pane {
+			pane[j].TS = batchtest.Start + int64(i+j)*second
+		}
+		x.key.Keep(slices.Clone(pane), sampleRows)
+		fits := x.quick.fits.number
+		x.must(recalibrate(x.State, &stage.Pane{End: pane[quickPane-1].TS + 1, Rows: pane, Labelled: quickPane}))
+		c := x.published(pipeline.StreamCalibrators)
+		if len(c) == 0 {
+			continue
+		}
+		if c[0].Reason != reasonRollback {
+			t.Fatalf("%s", c[0].Outcome)
+		}
+		if x.quick.fits.number == fits {
+			t.Errorf("after %d rows: the trackers have not learnt from the pane of: %s", i+quickPane, c[0].Outcome)
+		}
+		return
+	}
+	t.Error("no rollback")
+}

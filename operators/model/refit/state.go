@@ -164,6 +164,9 @@ func recalibrate(s *State, in *stage.Pane) error {
 		if err == nil && s.run.busy() { // its canary would be served on, whatever takes force for all
 			err = s.end("the calibrator that it was to replace was rolled back", in.End)
 		}
+		if err == nil && s.quick != nil && s.stage.cfg.answersFirst() {
+			err = s.quick.learn(s.sampled(), len(in.Rows)) // the next pane is forecast by what has shown the change
+		}
 		return err
 	}
 	if answered, err := stepQuick(s, in); err != nil || answered {
