@@ -37,6 +37,23 @@ func (c LatestCalibrators) Latest(model, version string) (calibrate.InForce, <-c
 	return calibrate.InForce{Model: model, Version: l.Version, Calibrator: calibrator.Identity{}}, changed, false
 }
 
+// Classes implements calibrate.Source: what the configuration declares, or what was settled for all shards, or what
+// stands in the state of a model task of this process. What has not been settled yet may be wrong.
+func (c LatestCalibrators) Classes(model, version string) int {
+	if k := declaredClasses(&c.Config)[model]; k > 0 {
+		return k
+	}
+	if k := c.classes.Of(arrowio.ModelKey{Model: model, Version: version}); k > 0 {
+		return k
+	}
+	for _, v := range c.versionsInState() {
+		if v.Settled && v.Model == model && v.Version == version {
+			return v.Classes
+		}
+	}
+	return 0
+}
+
 func inForce(model string, l apply.Latest) calibrate.InForce {
 	f := calibrate.InForce{Model: model, Version: l.Version, Revision: l.Revision, From: time.Unix(0, l.From),
 		Calibrator: l.Calibrator, Canary: l.Canary, Share: l.Share}

@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 type fakeTask struct{ st *pipeline.TaskStatus }
@@ -239,5 +240,25 @@ func TestKafkaSilence(t *testing.T) {
 	shards(time.Time{}, nil)
 	if got := s.kafkaSilence(); got != nil {
 		t.Errorf("all are answered: got %v", got)
+	}
+}
+
+// TestClassesOfModels: rows of another K are known by the configuration, by what was settled for all shards, and by a
+// model task of this process; what is not settled may change.
+func TestClassesOfModels(t *testing.T) {
+	cfg := config.Default()
+	cfg.Models = []config.Model{{Name: "declared", Classes: 3}, {Name: "open"}}
+	rt := New(cfg, slog.New(slog.DiscardHandler))
+	rt.Show(&record.Calibrator{Model: "settled", Version: "1", Classes: 4, Reason: "classes", DecidedAt: record.At(1)})
+	rt.tasks["model"] = fakeTask{&pipeline.TaskStatus{Task: "model", Versions: []record.VersionStatus{
+		{Model: "state", Version: "1", Classes: 5, Settled: true}, {Model: "state", Version: "2", Classes: 6},
+		{Model: "open", Version: "1", Classes: 7, Settled: true}}}}
+	for key, want := range map[[2]string]int{
+		{"declared", "9"}: 3, {"settled", "1"}: 4, {"settled", "2"}: 0, {"state", "1"}: 5, {"state", "2"}: 0,
+		{"open", "1"}: 7, {"nobody", "1"}: 0,
+	} {
+		if got := (LatestCalibrators{rt}).Classes(key[0], key[1]); got != want {
+			t.Errorf("K of %v is %d, want %d", key, got, want)
+		}
 	}
 }

@@ -34,6 +34,13 @@ func (o *Ordered) Set(key arrowio.ModelKey, to Order) {
 	}
 }
 
+// Of is the number of classes of a model version; 0 where none was settled.
+func (o *Ordered) Of(key arrowio.ModelKey) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.by[key].Classes
+}
+
 // since returns all orders where there are others than the caller has seen.
 func (o *Ordered) since(seen int) (by map[arrowio.ModelKey]Order, now int) {
 	if o == nil {

@@ -26,6 +26,8 @@ type InForce struct {
 	// Canary calibrates Share of the ids (arrowio.InShare) of rows that have one; nil where there is none.
 	Canary calibrator.Calibrator
 	Share  float64
+
+	classes int // K of the model version; 0: not known
 }
 
 // Source knows the calibrators in force.
@@ -34,6 +36,8 @@ type Source interface {
 	// newer one. Version "" is the one that was published last. Where nothing is published, it is the identity at
 	// revision 0; ok is false for a model version that nobody has heard of.
 	Latest(model, version string) (f InForce, changed <-chan struct{}, ok bool)
+	// Classes is K of a model version where that stands; 0 where it is not known.
+	Classes(model, version string) int
 	// Ready is nil once everything that was published before is known. Before that, an answer could take servers back
 	// to the identity.
 	Ready() error

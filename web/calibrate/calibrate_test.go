@@ -32,6 +32,7 @@ type table struct {
 	f       InForce
 	changed chan struct{}
 	away    error
+	classes int
 }
 
 func newTable() *table {
@@ -44,6 +45,8 @@ func (s *table) Latest(model, version string) (InForce, <-chan struct{}, bool) {
 	defer s.mu.Unlock()
 	return s.f, s.changed, model == s.f.Model && (version == "" || version == s.f.Version)
 }
+
+func (s *table) Classes(string, string) int { return s.classes }
 
 func (s *table) Ready() error { return s.away }
 
@@ -305,6 +308,35 @@ func TestCalibrateArrow(t *testing.T) {
 	if resp, body = do(t, http.MethodPost, url+"/calibrate", header, message("other")); resp.StatusCode != 400 ||
 		!strings.Contains(string(body), `\"other\"`) {
 		t.Errorf("another model's rows: %d %s", resp.StatusCode, body)
+	}
+}
+
+// TestOtherClasses: a calibrator that fits any K does not let rows of another model through.
+func TestOtherClasses(t *testing.T) {
+	s, url := serve(t)
+	arrow, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m/1", Version: "7", IDs: []string{"a"},
+		TS: []int64{1}, K: 2, Logits: []float32{2, 0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bodies := map[string]string{typeJSON: `{"logits":[[2,0]]}`, typeArrow: string(arrow)}
+	for _, c := range []calibrator.Calibrator{calibrator.Identity{}, temperature(t, 2)} {
+		s.publish(c)
+		for kind, body := range bodies {
+			for classes, want := range map[int]int{0: 200, 2: 200, 3: 400} {
+				s.classes = classes
+				resp, got := do(t, http.MethodPost, url+"/calibrate", map[string]string{"Content-Type": kind},
+					[]byte(body))
+				if resp.StatusCode != want {
+					t.Errorf("%s, %s, K of the model %d: %d %s, want %d", c.Method(), kind, classes, resp.StatusCode,
+						got, want)
+				}
+				const why = `rows of 2 classes; allowed are the 3 of model \"m/1\", version \"7\"`
+				if want == 400 && !strings.Contains(string(got), why) {
+					t.Errorf("%s, %s: %s, want %s", c.Method(), kind, got, why)
+				}
+			}
+		}
 	}
 }
 

@@ -22,6 +22,10 @@ type scores[T float32 | float64] struct {
 // the canary's share by the canary, as the calibrated stream does. It returns how many those are.
 func apply[T float32 | float64](f *InForce, dst []T, s scores[T]) (canary int, err error) {
 	k := s.k
+	if f.classes > 0 && k != f.classes { // many calibrators fit any K
+		return 0, fmt.Errorf("rows of %d classes; allowed are the %d of model %q, version %q", k, f.classes, f.Model,
+			f.Version)
+	}
 	var rows []int
 	var own []T
 	for i, id := range s.ids {

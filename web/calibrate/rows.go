@@ -67,6 +67,7 @@ func (h *Handler) calibrate(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
+	f.classes = h.source.Classes(f.Model, f.Version)
 	w.Header().Set("Plumbline-Revision", strconv.Itoa(f.Revision))
 	if kind == typeArrow {
 		h.arrow(w, &f, body)
