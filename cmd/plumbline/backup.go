@@ -78,8 +78,11 @@ func runBackup(cmd *cobra.Command, output string, force bool) error {
 	if output == "" {
 		return cli.Usagef("--output: must be a file such as plumbline.tar.gz")
 	}
-	_, place, err := backupPlace(cmd)
+	cfg, place, err := backupPlace(cmd)
 	if err != nil {
+		return err
+	}
+	if err := engine.HasStateDir(&cfg); err != nil {
 		return err
 	}
 	if _, err := os.Stat(output); err == nil && !force {

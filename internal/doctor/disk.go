@@ -22,7 +22,11 @@ func (d *doctor) disks() {
 		dirs = append(dirs, [2]string{"history.path", filepath.Dir(p)})
 	}
 	for _, dir := range dirs {
-		d.disk(dir[0], dir[1])
+		path, err := filepath.Abs(dir[1]) // what is found holds for the directory that the doctor runs in
+		if err != nil {
+			path = dir[1]
+		}
+		d.disk(dir[0], path)
 	}
 }
 

@@ -228,8 +228,14 @@ func (rt *Engine) watermark(inputs int) *pipeline.Watermark {
 	return w
 }
 
-// BackupPlace is where a configuration has the state and the history.
+// BackupPlace is where a configuration has the state and the history, in absolute paths: those that are printed are
+// of use in other directories too.
 func BackupPlace(c config.Config) backup.Place {
+	for _, path := range []*string{&c.Checkpoints.Dir, &c.Join.Dir, &c.History.Path} {
+		if to, err := filepath.Abs(*path); err == nil && *path != "" {
+			*path = to
+		}
+	}
 	rt := &Engine{Config: c}
 	return backup.Place{Group: c.Group, State: c.Checkpoints.Dir, Skip: rt.workDir(), History: rt.HistoryFile()}
 }

@@ -296,6 +296,9 @@ func Scale(ctx context.Context, cfg config.Config, log *slog.Logger, o ScaleOrde
 	}
 	was, ok := r.storedTopology(stored)
 	if !ok {
+		if err := HasStateDir(&cfg); err != nil {
+			return fmt.Errorf("%w: no process of group %s has run yet, or not here: %w", scale.ErrOrder, cfg.Group, err)
+		}
 		return fmt.Errorf("%w: no process of group %s has run yet: make the topics with as many partitions as you want",
 			scale.ErrOrder, cfg.Group)
 	}

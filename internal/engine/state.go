@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/segmentio/kafka-go"
 
@@ -85,6 +88,9 @@ func gone(stage string, p int, err error) error {
 // ResetState carries out a person's order to let tasks begin anew, or says what it would do.
 func ResetState(ctx context.Context, cfg config.Config, log *slog.Logger, o reset.Order, accept bool) ([]*reset.Change,
 	error) {
+	if err := HasStateDir(&cfg); err != nil {
+		return nil, fmt.Errorf("%w: %w. Where the directory itself is lost, make it first", reset.ErrOrder, err)
+	}
 	r := &KafkaRun{Engine: New(cfg, log)}
 	var err error
 	if r.Client, r.Dialer, err = kafkaclient.New(cfg.Kafka); err != nil {
@@ -128,6 +134,26 @@ func ResetState(ctx context.Context, cfg config.Config, log *slog.Logger, o rese
 		return plan, err
 	}
 	return plan, saveTopology(ctx, at.Store, topologyKey(cfg.Group), now, stored)
+}
+
+// HasStateDir returns an error where there is no directory of checkpoints: a command that runs in another directory
+// than the processes must not take a state that it does not see for lost.
+func HasStateDir(c *config.Config) error {
+	if c.Checkpoints.Store == pipeline.StoreTopic {
+		return nil
+	}
+	dir, err := filepath.Abs(c.Checkpoints.Dir)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	todo := "is it mounted?"
+	if !filepath.IsAbs(c.Checkpoints.Dir) {
+		todo = "run this in the directory of plumbline run, or make checkpoints.dir absolute"
+	}
+	return fmt.Errorf("checkpoints.dir %s: %s does not exist: %s", c.Checkpoints.Dir, dir, todo)
 }
 
 // TopicsMoved notes that the topics of a deployment, with the records and offsets that they had, are now those that its

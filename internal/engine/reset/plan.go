@@ -167,7 +167,7 @@ func (r *Reset) plan(ctx context.Context, c *Change, o Order, shards map[int]sai
 		return r.move(ctx, c, info)
 	}
 	c.What = Begin
-	if c.Reason = "it has no checkpoint that can be used"; info != nil {
+	if c.Reason = "it has no checkpoint that can be used in " + r.place(c.stage, c.partition); info != nil {
 		c.Reason = "its checkpoint is given up"
 	}
 	if o.From == FromEarliest {

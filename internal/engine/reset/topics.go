@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -153,7 +154,15 @@ func (t Topics) place(stage string, p int) string {
 	if t.Config.Checkpoints.Store == pipeline.StoreTopic {
 		return fmt.Sprintf("topic %s under %s", t.Config.Topics.Checkpoints, key)
 	}
-	return t.Config.Checkpoints.Dir + "/" + key
+	return absolute(t.Config.Checkpoints.Dir) + "/" + key
+}
+
+// absolute is a path that says the same in every directory.
+func absolute(dir string) string {
+	if out, err := filepath.Abs(dir); err == nil {
+		return out
+	}
+	return dir
 }
 
 // Task is how a command names a task.
