@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // PastQuery asks for what was decided about a model.
@@ -31,9 +33,6 @@ var ErrQuery = errors.New("history")
 // pastPath is where the history of a model is.
 const pastPath = calibratePrefix + "{model}/history"
 
-// pastKinds are those of the entries.
-var pastKinds = []string{"calibrator", "alert", "request", "head", "verdict", "order", "loss", "skip"}
-
 // pastQuery reads the parameters of a request.
 func pastQuery(r *http.Request) (PastQuery, error) {
 	p := parse(r.URL.RawQuery, "version", "kind", "since", "until", "limit", "cursor", "detail")
@@ -54,8 +53,8 @@ func pastQuery(r *http.Request) (PastQuery, error) {
 		q.Kinds = strings.Split(kinds, ",")
 	}
 	for _, k := range q.Kinds {
-		if !slices.Contains(pastKinds, k) {
-			p.fail("kind %q: must be some of %s, with commas", k, strings.Join(pastKinds, ", "))
+		if !slices.Contains(record.DecisionKinds, k) {
+			p.fail("kind %q: must be some of %s, with commas", k, strings.Join(record.DecisionKinds, ", "))
 		}
 	}
 	return q, p.err

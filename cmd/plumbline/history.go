@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -44,7 +45,7 @@ func newHistoryCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.version, "model-version", "", "`version` of the model")
 	flags.StringVar(&f.kind, "kind", "",
-		"`kinds` with commas: calibrator, alert, request, head, verdict, order, loss, skip; default: all")
+		"`kinds` with commas: "+strings.Join(record.DecisionKinds, ", ")+"; default: all")
 	flags.StringVar(&f.since, "since", "", "`time` of the oldest entry (RFC 3339)")
 	flags.StringVar(&f.until, "until", "", "`time` that all entries are before (RFC 3339)")
 	flags.IntVar(&f.limit, "limit", 50, "newest so many; 0: all")
@@ -93,6 +94,12 @@ func (f *historyFlags) query(model string, records bool) (registry.Search, error
 	}
 	if f.kind != "" {
 		q.Kinds = strings.Split(f.kind, ",")
+	}
+	for _, kind := range q.Kinds {
+		if !slices.Contains(record.DecisionKinds, kind) {
+			return q, cli.Usagef("--kind %q: must be some of %s, with commas", kind,
+				strings.Join(record.DecisionKinds, ", "))
+		}
 	}
 	var err error
 	if q.Since, err = flagTime("since", f.since); err != nil {

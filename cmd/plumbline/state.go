@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -54,7 +55,15 @@ func runStateReset(cmd *cobra.Command, o reset.Order, accept bool) error {
 	case strings.TrimSpace(o.By) == "":
 		return cli.Usagef("--by: must name who decides")
 	}
+	if o.Task != "all" {
+		if _, _, err := reset.ParseTask(o.Task); err != nil {
+			return cli.UsageError{Err: err}
+		}
+	}
 	plan, err := engine.ResetState(cmd.Context(), cfg, log, o, accept)
+	if errors.Is(err, reset.ErrTask) { // how many there are is known now
+		return cli.UsageError{Err: err}
+	}
 	if err != nil {
 		return err
 	}

@@ -44,4 +44,9 @@ func TestStateDirElsewhere(t *testing.T) {
 	if want := "no checkpoint that can be used in " + dir; !strings.Contains(out, want) {
 		t.Errorf("%s%s; want %q", out, stderr, want)
 	}
+	code, _, stderr := runCommand(t, "state", "reset", "--task", "models/9", "--why", "x", "-c", path)
+	if want := `--task "models/9": no such task: must be shards/0 to shards/0`; code != exitUsage ||
+		!strings.Contains(stderr, want) {
+		t.Errorf("exit code %d, %s; want %q", code, stderr, want)
+	}
 }

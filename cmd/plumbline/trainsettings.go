@@ -169,6 +169,9 @@ func (f *trainFlags) checkChoices(p training.Plan) error {
 	if err := backends.Check(f.o.Backend); err != nil {
 		return cli.Usagef("--backend %q: %w", f.o.Backend, err)
 	}
+	if err := backends.CheckPrecision(f.o.Backend, f.o.Precision); err != nil {
+		return cli.Usagef("--%w", err) // it begins with the name of the flag
+	}
 	return f.split.check()
 }
 

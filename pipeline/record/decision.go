@@ -29,6 +29,10 @@ const (
 	DecisionSkip       = "skip"       // Skip: of a record that ended its task
 )
 
+// DecisionKinds are all of them.
+var DecisionKinds = []string{DecisionCalibrator, DecisionAlert, DecisionRequest, DecisionHead, DecisionVerdict,
+	DecisionOrder, DecisionLoss, DecisionSkip}
+
 // Decided is a record of which the decisions topic gets a copy.
 type Decided interface {
 	// Subject is the kind of the entry, and the model and version that it is about.

@@ -35,13 +35,21 @@ func Check(name string) error {
 	return err
 }
 
+// CheckPrecision returns why a backend has no such precision.
+func CheckPrecision(name, precision string) error {
+	if err := cuda.CheckPrecision(precision); err != nil {
+		return err
+	}
+	if precision != "" && name != CUDA && name != Auto {
+		return fmt.Errorf("precision %s is of backend %s, not of %s", precision, CUDA, name)
+	}
+	return nil
+}
+
 // New opens a backend.
 func New(name string, o Options) (backend.Backend, error) {
-	if err := cuda.CheckPrecision(o.Precision); err != nil {
+	if err := CheckPrecision(name, o.Precision); err != nil {
 		return nil, err
-	}
-	if o.Precision != "" && name != CUDA && name != Auto {
-		return nil, fmt.Errorf("precision %s is of backend %s, not of %s", o.Precision, CUDA, name)
 	}
 	switch name {
 	case Go:

@@ -65,8 +65,11 @@ const (
 	Keep  = "keep"
 )
 
-// ErrOrder means that an order cannot be carried out as it is.
-var ErrOrder = errors.New("this cannot be reset")
+// Why an order is not carried out.
+var (
+	ErrOrder = errors.New("this cannot be reset") // as things are
+	ErrTask  = errors.New("no such task")
+)
 
 // Plan returns what an order does, task by task. Nothing is changed.
 func (r *Reset) Plan(ctx context.Context, o Order) ([]*Change, error) {
@@ -143,16 +146,25 @@ func (r *Reset) tasks(name string) ([]*Change, error) {
 		}
 		return out, nil
 	}
-	stage, number, _ := strings.Cut(name, "/")
-	p, err := strconv.Atoi(number)
+	stage, p, err := ParseTask(name)
 	switch {
-	case err == nil && stage == "shards" && p >= 0 && p < r.Shards:
+	case err == nil && stage == "shards" && p < r.Shards:
 		return []*Change{shard(p)}, nil
-	case err == nil && stage == "models" && p >= 0 && p < r.Models:
+	case err == nil && stage == "models" && p < r.Models:
 		return []*Change{models(p)}, nil
 	}
-	return nil, fmt.Errorf("--task %q: must be shards/0 to shards/%d, models/0 to models/%d, or all", name, r.Shards-1,
-		r.Models-1)
+	return nil, fmt.Errorf("--task %q: %w: must be shards/0 to shards/%d, models/0 to models/%d, or all", name, ErrTask,
+		r.Shards-1, r.Models-1)
+}
+
+// ParseTask reads the name of one task, as [Task] writes it.
+func ParseTask(name string) (stage string, partition int, err error) {
+	stage, number, _ := strings.Cut(name, "/")
+	p, err := strconv.ParseUint(number, 10, 31)
+	if err != nil || stage != "shards" && stage != "models" {
+		return "", 0, fmt.Errorf("--task %q: %w: must be shards/N, models/N or all", name, ErrTask)
+	}
+	return stage, int(p), nil
 }
 
 // plan fills in what is to be done to a task.
