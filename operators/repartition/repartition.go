@@ -17,7 +17,9 @@ import (
 const (
 	CountRepartitioned   = "repartitioned_messages" // taken, by input
 	CountRepartitionRows = "repartitioned_rows"     // sent on, by input
-	CountParts           = "repartition_parts"      // messages made of them, by input
+	// CountEmpty counts the messages without rows, by input: tombstones, empty lists, events of other types.
+	CountEmpty = "repartition_empty"
+	CountParts = "repartition_parts" // messages made of them, by input
 	// CountByID counts the rows that lay where a producer of keyed topics sends them, by input.
 	CountByID = "repartition_rows_by_id"
 )
@@ -51,6 +53,7 @@ type Converter struct {
 	counts *pipeline.Counts
 	next   int64 // offset after the last record; -1 = none yet
 	byID   int64 // rows that lay where a keyed topic has them, since the last count
+	rows   int   // of the record that was split last, those that were taken before included
 	idle   bool  // what was announced last
 }
 
@@ -102,6 +105,9 @@ func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 		p.out.End()
 		return p.out.Drain()
 	}
+	if p.rows == 0 {
+		p.counts.AddReason(CountEmpty, p.cfg.Input.String(), 1)
+	}
 	return p.messages(&r, parts)
 }
 
@@ -132,8 +138,10 @@ func (p *Converter) splitFor(r *pipeline.Record, keyed bool, targets int, filter
 	}
 	origin := arrowio.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time}
 	var parts []arrowio.Part
+	p.rows = 0
 	for _, value := range values {
 		more, err := p.split.Split(value, origin, kind, targets, func(id []byte) int {
+			p.rows++
 			if taken(id) {
 				return -1
 			}

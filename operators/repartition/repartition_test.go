@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/inputs"
 )
 
 func newConverter(in pipeline.Input, targets int, max int) (*repartition.Converter, *pipeline.Counts) {
@@ -94,6 +95,34 @@ func TestRepartitionOfBadMessages(t *testing.T) {
 	ms = p.Take(pipeline.Record{Partition: 1, Offset: 5, Value: value, Time: 1})
 	if len(ms) != 1 || ms[0].Partition != 2 {
 		t.Errorf("rows without ids: %d messages, %+v", len(ms), ms)
+	}
+}
+
+// TestRepartitionOfNothing: records of inputs that have no rows, such as tombstones, are counted, and those whose rows
+// were all taken before are none of them.
+func TestRepartitionOfNothing(t *testing.T) {
+	d, err := inputs.New(inputs.Config{Format: "json", Model: "m"}, inputs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := pipeline.NewCounts()
+	taken := &pipeline.Fence{Filters: []pipeline.Filter{{Keyed: true, Taken: []pipeline.Mark{{Offset: 2}}}}}
+	p := repartition.New(repartition.Config{Input: pipeline.Logits, Topic: "z", Of: 1, Targets: 2, Keyed: true,
+		Fence: taken, Translate: func(r *pipeline.Record) ([][]byte, error) {
+			return d.Decode(&inputs.Record{Value: r.Value})
+		}}, -1, pipeline.NewOut(counts), counts)
+	for i, value := range []string{`{"id":"a","prob":0.5}`, "", "[]", " \n", `{"id":"b","prob":0.5}`} {
+		ms := p.Take(pipeline.Record{Input: pipeline.Logits, Offset: int64(i), Value: []byte(value), Time: 1})
+		if want := i / 4; len(ms) != want {
+			t.Errorf("%q: %d messages, want %d", value, len(ms), want)
+		}
+	}
+	want := map[string]int64{"repartition_empty:logits": 3, "repartitioned_messages:logits": 5,
+		"repartitioned_rows:logits": 1}
+	for name, n := range want {
+		if got := counts.All()[name]; got != n {
+			t.Errorf("%s is %d, want %d; %v", name, got, n, counts.All())
+		}
 	}
 }
 
