@@ -76,7 +76,10 @@ func (f *Filler) Follow(ctx context.Context, p Place, open func(next int64) Sour
 		if err == nil {
 			src := open(next)
 			f.set(p, part{src, next})
-			err = f.copy(ctx, p, src, next, decode)
+			var went bool
+			if went, err = f.copy(ctx, p, src, next, decode); went {
+				backoff = f.first // what fails now is not what failed before
+			}
 			f.set(p, part{})
 			_ = src.Close()
 		}
@@ -124,8 +127,8 @@ func (b *batch) full() bool {
 	return len(b.entries) >= batchRecords || b.bytes >= batchBytes || b.upTo-b.from >= batchSkipped
 }
 
-// copy takes records from a source to the store.
-func (f *Filler) copy(ctx context.Context, p Place, src Source, next int64, decode Decode) error {
+// copy takes records from a source to the store. went: some were written, or the end was reached.
+func (f *Filler) copy(ctx context.Context, p Place, src Source, next int64, decode Decode) (went bool, err error) {
 	b := batch{from: next, upTo: next}
 	for {
 		wait, cancel := ctx, context.CancelFunc(func() {})
@@ -138,19 +141,21 @@ func (f *Filler) copy(ctx context.Context, p Place, src Source, next int64, deco
 		switch {
 		case errors.Is(err, io.EOF):
 			if err := f.write(ctx, p, &b); err != nil {
-				return err
+				return went, err
 			}
-			return io.EOF
+			return true, io.EOF
 		case err != nil && !late:
-			return err
+			return went, err
 		case err == nil && !r.Idle:
 			f.read(&b, &r, decode)
 		}
 		if b.full() || late || r.Idle && b.upTo > b.from {
 			if err := f.write(ctx, p, &b); err != nil {
-				return err
+				return went, err
 			}
+			went = true
 		}
+		went = went || r.Idle
 	}
 }
 

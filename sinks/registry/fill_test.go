@@ -67,6 +67,48 @@ func TestLockedDatabase(t *testing.T) {
 	same(t, "after the lock", all(t, s, 0), want)
 }
 
+// failing is a source that fails where its records end.
+type failing struct{ tape }
+
+func (s *failing) Next(ctx context.Context) (pipeline.Record, error) {
+	if len(s.rs) == 0 {
+		return pipeline.Record{}, errors.New("the broker hung up")
+	}
+	return s.tape.Next(ctx)
+}
+
+// TestPauseBeginsAnew: a fault after a time in which all went well is tried again at once, however long the pauses of
+// one before had become.
+func TestPauseBeginsAnew(t *testing.T) {
+	s := open(t, Options{Config: Config{Store: File, Path: filepath.Join(t.TempDir(), "h.db")}})
+	rs := decisions(t, 17, 3)
+	idle := pipeline.Record{Idle: true}
+	for name, good := range map[string][]pipeline.Record{"written": append(rs[:1:1], idle), "nothing new": {idle}} {
+		f := NewFiller(s, quiet())
+		f.first = time.Millisecond
+		const faults = 10
+		opened := make(chan time.Time, faults+1)
+		follow(t, f, func(int64) Source {
+			opened <- time.Now()
+			switch len(opened) {
+			case faults:
+				return &failing{tape{rs: good}}
+			case faults + 1:
+				return &tape{}
+			}
+			return &failing{}
+		})
+		eventually.True(t, "it is tried again", func() bool { return len(opened) == faults+1 })
+		for range faults - 1 {
+			<-opened
+		}
+		last := <-opened
+		if pause := (<-opened).Sub(last); pause > 1<<(faults-2)*time.Millisecond {
+			t.Errorf("%s: tried again after %s", name, pause)
+		}
+	}
+}
+
 // TestFullDatabase: there is no more room. What was written stays, what was not comes when there is.
 func TestFullDatabase(t *testing.T) {
 	s := open(t, Options{Config: Config{Store: File, Path: filepath.Join(t.TempDir(), "h.db")}})
