@@ -34,6 +34,7 @@ type Filler struct {
 	store *Store
 	log   *slog.Logger
 	first time.Duration // backoff
+	pause func(context.Context, time.Duration)
 
 	Stored, Repeated, Unreadable, Failures, Pruned atomic.Int64
 
@@ -63,7 +64,7 @@ type part struct {
 
 // NewFiller returns a filler.
 func NewFiller(s *Store, log *slog.Logger) *Filler {
-	return &Filler{store: s, log: log, first: backoffFirst, parts: map[Place]*part{}, touched: map[string]bool{},
+	return &Filler{store: s, log: log, first: backoffFirst, pause: pause, parts: map[Place]*part{}, touched: map[string]bool{},
 		down: map[Place]error{}}
 }
 
@@ -103,7 +104,7 @@ func (f *Filler) Follow(ctx context.Context, p Place, open func(next int64) Sour
 			err = f.store.Rewind(ctx, p, next)
 		}
 		f.report(p, err)
-		pause(ctx, backoff)
+		f.pause(ctx, backoff)
 		backoff = min(2*backoff, backoffMost)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,26 +86,21 @@ func TestPauseBeginsAnew(t *testing.T) {
 	idle := pipeline.Record{Idle: true}
 	for name, good := range map[string][]pipeline.Record{"written": append(rs[:1:1], idle), "nothing new": {idle}} {
 		f := NewFiller(s, quiet())
-		f.first = time.Millisecond
-		const faults = 10
-		opened := make(chan time.Time, faults+1)
-		follow(t, f, func(int64) Source {
-			opened <- time.Now()
-			switch len(opened) {
+		var pauses []time.Duration
+		f.pause = func(_ context.Context, d time.Duration) { pauses = append(pauses, d/f.first) }
+		const faults = 5
+		opened := 0
+		f.Follow(t.Context(), place, func(int64) Source {
+			switch opened++; opened {
 			case faults:
 				return &failing{tape{rs: good}}
 			case faults + 1:
 				return &tape{}
 			}
 			return &failing{}
-		})
-		eventually.True(t, "it is tried again", func() bool { return len(opened) == faults+1 })
-		for range faults - 1 {
-			<-opened
-		}
-		last := <-opened
-		if pause := (<-opened).Sub(last); pause > 1<<(faults-2)*time.Millisecond {
-			t.Errorf("%s: tried again after %s", name, pause)
+		}, FromDecisions)
+		if want := []time.Duration{1, 2, 4, 8, 1}; !slices.Equal(pauses, want) {
+			t.Errorf("%s: pauses of %d times the first, want %d", name, pauses, want)
 		}
 	}
 }
