@@ -90,12 +90,13 @@ func TestPauseBeginsAnew(t *testing.T) {
 		f.pause = func(_ context.Context, d time.Duration) { pauses = append(pauses, d/f.first) }
 		const faults = 5
 		opened := 0
-		f.Follow(t.Context(), place, func(int64) Source {
+		ctx, cancel := context.WithCancel(t.Context())
+		f.Follow(ctx, place, func(int64) Source {
 			switch opened++; opened {
 			case faults:
 				return &failing{tape{rs: good}}
 			case faults + 1:
-				return &tape{}
+				cancel()
 			}
 			return &failing{}
 		}, FromDecisions)
