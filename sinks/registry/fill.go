@@ -64,8 +64,8 @@ type part struct {
 
 // NewFiller returns a filler.
 func NewFiller(s *Store, log *slog.Logger) *Filler {
-	return &Filler{store: s, log: log, first: backoffFirst, pause: pause, parts: map[Place]*part{}, touched: map[string]bool{},
-		down: map[Place]error{}}
+	return &Filler{store: s, log: log, first: backoffFirst, pause: pause, parts: map[Place]*part{},
+		touched: map[string]bool{}, down: map[Place]error{}}
 }
 
 // Follow fills the store from a partition until ctx is done or the source ends. open returns a source that begins at an
