@@ -28,6 +28,8 @@ var (
 		nil, nil)
 	descWaitingFor = prometheus.NewDesc("plumbline_waiting_for_timestamp_seconds",
 		"Since when a partition without messages has held everything back.", []string{"input", "partition"}, nil)
+	descSilent = prometheus.NewDesc("plumbline_kafka_silent_timestamp_seconds",
+		"Since when no broker has answered; absent while one does.", nil, nil)
 	descScaleSince = prometheus.NewDesc("plumbline_scale_open_timestamp_seconds",
 		"When the order for more shards was given that is being carried out.", nil, nil)
 	descDiskFree = prometheus.NewDesc("plumbline_disk_free_bytes",
@@ -47,6 +49,7 @@ func (c runMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- descLagSeconds
 	ch <- descWaitingFor
 	ch <- descJoinRows
+	ch <- descSilent
 	ch <- descScaleSince
 	ch <- descDiskFree
 	ch <- descDiskSize
@@ -70,6 +73,9 @@ func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	if since, open := scaledSince(c.rt); open {
 		ch <- prometheus.MustNewConstMetric(descScaleSince, prometheus.GaugeValue, float64(since.Unix()))
+	}
+	if s := c.rt.kafkaSilence(); s != nil {
+		ch <- prometheus.MustNewConstMetric(descSilent, prometheus.GaugeValue, float64(s.Since.UnixMilli())/1e3)
 	}
 	c.collectAttempts(ch)
 	for _, w := range waitingFor(c.rt, c.rt.taskStatuses(), time.Now()) {

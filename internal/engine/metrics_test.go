@@ -87,3 +87,30 @@ func TestOpenOrderIsAMetric(t *testing.T) {
 		}
 	}
 }
+
+// TestSilenceIsAMetric: since when no broker has answered, and nothing while one does.
+func TestSilenceIsAMetric(t *testing.T) {
+	rt := New(config.Default(), slog.New(slog.DiscardHandler))
+	for _, since := range []float64{0, 900, 0} {
+		at := time.Time{}
+		if since > 0 {
+			at = time.Unix(int64(since), 0)
+		}
+		rt.heardNothing("shards")(at, io.EOF)
+		reg := prometheus.NewRegistry()
+		reg.MustRegister(runMetrics{rt})
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0.0
+		for _, f := range families {
+			if f.GetName() == "plumbline_kafka_silent_timestamp_seconds" {
+				got = f.Metric[0].Gauge.GetValue()
+			}
+		}
+		if got != since {
+			t.Errorf("silent since %g, want %g", got, since)
+		}
+	}
+}
