@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/operators/model/slice"
-	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/sumconfig"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -73,7 +73,7 @@ func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) (rows
 		}
 		r = &rival{shape: empty.Settings(), inboxes: map[string]*inbox{}}
 	}
-	if err := stage.CheckConfig(of, r.shape); err != nil || !t.cfg.Slices.has(c.Slice) {
+	if err := sumconfig.Check(of, r.shape); err != nil || !t.cfg.Slices.has(c.Slice) {
 		return 0, err
 	}
 	if v.contest.rivals == nil {

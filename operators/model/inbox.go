@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/operators/sumconfig"
 )
 
 // inbox holds cells until their label pane is processed. Most are encoded: that is a tenth of the memory.
@@ -305,7 +306,7 @@ func (b *inbox) restorePending(r *binenc.Reader, shape acc.Config) error {
 			if err != nil {
 				return fmt.Errorf("a waiting cell: %w", err)
 			}
-			if err := stage.CheckConfig(of, shape); err != nil {
+			if err := sumconfig.Check(of, shape); err != nil {
 				return err
 			}
 			c.set = nil

@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/slicing"
+	"github.com/plumbline/plumbline/operators/sumconfig"
 
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -86,7 +87,7 @@ func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *Config)
 	if err != nil {
 		return 0, err
 	}
-	if err := stage.CheckConfig(of, v.Shape); err != nil || !cfg.Slices.has(c.Slice) {
+	if err := sumconfig.Check(of, v.Shape); err != nil || !cfg.Slices.has(c.Slice) {
 		return 0, err
 	}
 	return cell.rows(), v.inboxOf(c.Slice, cfg).put(labelPane, c.PredictionPane, cell, cell.late(late))

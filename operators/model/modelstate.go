@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/sumconfig"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -127,7 +128,7 @@ func (s taskState) restoreModel(m *model, r *binenc.Reader, from *restoring) err
 		}
 		v, err := s.t.versionOf(m, name, shape.K)
 		if err == nil {
-			err = stage.CheckConfig(shape, sumsOf(v.Shape))
+			err = sumconfig.Check(shape, sumsOf(v.Shape))
 		}
 		if err == nil {
 			err = s.restoreVersion(v, r, from)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -160,5 +161,38 @@ func TestFinerBinsRestartWindows(t *testing.T) {
 		if k.Labelled == 0 || k.Alerts[0].State != stage.Firing {
 			t.Errorf("%d labelled rows, alert %q: what has no bins is lost", k.Labelled, k.Alerts[0].State)
 		}
+	}
+}
+
+// TestOtherSumsAreRefused: a shard that has nothing open refuses other sums in the words of the model task, so that no
+// pane of theirs reaches the topic before what was changed is set back. A shard that begins anew may have them.
+func TestOtherSumsAreRefused(t *testing.T) {
+	t.Parallel()
+	s := defaultSetup()
+	rows := batchtest.Rows(155, batchtest.Options{N: 200, MaxLag: second})
+	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 50), 1).run(worldtest.AnyOrder)
+	now := s
+	now.model.Acc.Bins = 20
+	fresh := func() *pipeline.Shard {
+		shard := now.shard(0, 1)
+		t.Cleanup(func() { w.Must(shard.Close()) })
+		return shard
+	}
+	want := fmt.Sprintf("the statistics were made with other settings: stats.bins was %d and is 20: set back",
+		s.model.Acc.Bins)
+	for name, task := range map[string][2]interface{ Sections() []pipeline.Section }{
+		"shard": {w.Shards[0], fresh()}, "model task": {w.Model, now.task()},
+	} {
+		c, err := pipeline.EncodeCheckpoint(task[0].Sections())
+		w.Must(err)
+		if err := pipeline.RestoreCheckpoint(c.Data, task[1].Sections(), nil); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q in it", name, err, want)
+		}
+	}
+	c, err := pipeline.Begun([]int64{1, 1}, &pipeline.Life{Epoch: 3})
+	w.Must(err)
+	if err := pipeline.RestoreCheckpoint(c.Data, fresh().Sections(), nil); err != nil {
+		t.Errorf("a shard that begins anew: %v", err)
 	}
 }

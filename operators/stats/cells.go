@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/sumconfig"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -138,7 +139,8 @@ func (s *Operator) State() pipeline.State { return s }
 
 // AppendState appends varint pane length, ns; varint first label pane not emitted; uvarint keys, each 3 string model,
 // version, slice, uvarint K; open cells, then late cells: uvarint n, each uvarint key, varint label pane, varint
-// prediction pane, block(Set), ascending by (label pane, model, version, slice, prediction pane).
+// prediction pane, block(Set), ascending by (label pane, model, version, slice, prediction pane); sumconfig.Append,
+// which states of old lack.
 func (s *Operator) AppendState(dst []byte) ([]byte, error) {
 	return momentOf(s, func(set *acc.Set) *acc.Set { return set }).append(dst)
 }
@@ -173,6 +175,7 @@ func (s *Operator) Freeze() func(dst []byte) ([]byte, error) {
 type moment struct {
 	head  []byte
 	cells [2][]heldCell // open and late ones, in canonical order
+	tail  []byte
 }
 
 type heldCell struct {
@@ -182,7 +185,8 @@ type heldCell struct {
 
 // momentOf returns the state as it is now, of what held returns for each set.
 func momentOf(s *Operator, held func(*acc.Set) *acc.Set) *moment {
-	out := &moment{head: s.keys.append(binenc.AppendVarint(binenc.AppendVarint(nil, s.cfg.Pane), s.closed))}
+	out := &moment{head: s.keys.append(binenc.AppendVarint(binenc.AppendVarint(nil, s.cfg.Pane), s.closed)),
+		tail: sumconfig.Append(nil, s.cfg.Acc)}
 	for i, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
 		cells := make([]heldCell, 0, len(m))
 		for k, set := range m {
@@ -208,5 +212,5 @@ func (f *moment) append(dst []byte) ([]byte, error) {
 			}
 		}
 	}
-	return dst, nil
+	return append(dst, f.tail...), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/operators/stats"
+	"github.com/plumbline/plumbline/operators/sumconfig"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -25,11 +26,15 @@ type rig struct {
 	counts *pipeline.Counts
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T) *rig { return rigOf(t, sums) }
+
+// sums is the configuration of sums.
+var sums = acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 8, SampleBytes: 1 << 16}
+
+func rigOf(t *testing.T, sums acc.Config) *rig {
 	r := &rig{t: t, outbox: pipeline.NewOutbox(0, 1, pane, 1), counts: pipeline.NewCounts()}
 	r.op = stats.New(stats.Options{Pane: pane, Slices: []string{"region"}, MaxKeys: 10,
-		Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 8, SampleBytes: 1 << 16}},
-		pipeline.Host{Outbox: r.outbox, Counts: r.counts})
+		Acc: sums}, pipeline.Host{Outbox: r.outbox, Counts: r.counts})
 	return r
 }
 
@@ -189,8 +194,47 @@ func TestStateGoesOn(t *testing.T) {
 		t.Errorf("with panes of another length: %v", err)
 	}
 	for n := range len(state) {
+		if n == len(state)-len(sumconfig.Append(nil, sums)) {
+			continue // a state of old
+		}
 		if err := newRig(t).op.RestoreState(state[:n]); err == nil {
 			t.Fatalf("%d of %d bytes are a state", n, len(state))
+		}
+	}
+}
+
+// TestOtherSums: a state is refused where a key that decides the shape of sums was changed, with cells and without: the
+// panes topic may still have panes of the shape before. A state of old, which does not say its shape, is read.
+func TestOtherSums(t *testing.T) {
+	idle, busy := newRig(t), newRig(t)
+	for _, r := range []*rig{idle, busy} {
+		r.take(predictions("v1", 1, 5, 12))
+	}
+	if got := idle.advance(100); len(got) != 2 {
+		t.Fatalf("%q came out, want two cells: the state has some", got)
+	}
+	for name, r := range map[string]*rig{"idle": idle, "busy": busy} {
+		state, err := r.op.AppendState(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := state[:len(state)-len(sumconfig.Append(nil, sums))]
+		if err := newRig(t).op.RestoreState(old); err != nil {
+			t.Errorf("%s: a state of old: %v", name, err)
+		}
+		for want, change := range map[string]func(*acc.Config){
+			"stats.bins was 15 and is 20":                   func(c *acc.Config) { c.Bins = 20 },
+			"stats.soft_bins was 15 and is 10":              func(c *acc.Config) { c.SoftBins = 10 },
+			"stats.soft_temperature was 0.01 and is 0.02":   func(c *acc.Config) { c.SoftTemperature = .02 },
+			"sample.rows_per_cell was 8 and is 9":           func(c *acc.Config) { c.SampleRows = 9 },
+			"sample.bytes_per_cell was 65536 and is 131072": func(c *acc.Config) { c.SampleBytes *= 2 },
+		} {
+			is := sums
+			change(&is)
+			err := rigOf(t, is).op.RestoreState(state)
+			if err == nil || !strings.Contains(err.Error(), want+": set back") {
+				t.Errorf("%s: error %v, want %q in it", name, err, want)
+			}
 		}
 	}
 }

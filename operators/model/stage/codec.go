@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/sumconfig"
 )
 
 // AppendRows appends sampled rows to a checkpoint.
@@ -92,32 +92,7 @@ func CheckShape(s *acc.Set, want acc.Config) error {
 	if s == nil {
 		return nil
 	}
-	return CheckConfig(s.Settings(), want)
-}
-
-// CheckConfig refuses statistics of another configuration, and names the keys that were changed.
-func CheckConfig(c, want acc.Config) error {
-	if c == want {
-		return nil
-	}
-	var changed []string
-	for _, key := range []struct {
-		name    string
-		was, is any
-	}{
-		{"the number of classes", c.K, want.K}, {"stats.bins", c.Bins, want.Bins},
-		{"stats.soft_bins", c.SoftBins, want.SoftBins},
-		{"stats.soft_temperature", c.SoftTemperature, want.SoftTemperature},
-		{"sample.rows_per_cell", c.SampleRows, want.SampleRows},
-		{"sample.bytes_per_cell", c.SampleBytes, want.SampleBytes},
-		{"the seed of samples", c.SampleSeed, want.SampleSeed},
-	} {
-		if key.was != key.is {
-			changed = append(changed, fmt.Sprintf("%s was %v and is %v", key.name, key.was, key.is))
-		}
-	}
-	return fmt.Errorf("the statistics were made with other settings: %s: set back what was changed",
-		strings.Join(changed, ", "))
+	return sumconfig.Check(s.Settings(), want)
 }
 
 // AddBins adds the reliability bins of a set's labelled rows.
