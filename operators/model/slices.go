@@ -66,8 +66,8 @@ func (v *version) heavyOf(column string) *slice.Counts {
 }
 
 // route decides, before a label pane is processed, which slice values have statistics of their own. The cells of all
-// other values join ~other of their column. The decision depends only on the panes of all shards so far, and values are
-// taken in order, so it does not depend on how rows were split over shards.
+// other values join ~other of their column; while places are free there are none. The decision depends only on the
+// panes of all shards so far, and values are taken in order, so it does not depend on how rows were split over shards.
 func (t *stepper) route(pane int64) error {
 	if t.cfg.Slices.MaxKeys == 0 {
 		return nil
@@ -118,7 +118,8 @@ func (t *stepper) routeColumn(column string, values []string, inboxes map[string
 			return err
 		}
 	}
-	for _, x := range in {
+	slots := slices.DeleteFunc(slices.Clone(here), func(x string) bool { return over[x] })
+	for _, x := range append(in, h.Admit(slots, t.cfg.Slices.MaxKeys)...) {
 		t.admitKey(column + "=" + x)
 	}
 	for _, x := range here {

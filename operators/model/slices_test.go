@@ -245,3 +245,43 @@ func firingAny(k *keyState) bool {
 	_, any := k.FiringSince()
 	return any
 }
+
+// TestLabelsBeforePredictions: labels that are older than their predictions come in label panes without predictions of
+// their value. It has statistics of its own from them on while there are places, and no row is pooled; beyond the bound
+// rows are. What is kept depends on no number of shards and no order.
+func TestLabelsBeforePredictions(t *testing.T) {
+	t.Parallel()
+	for _, regions := range []int{1, 3} {
+		rows := batchtest.Rows(156, batchtest.Options{N: 700, Step: second / 10, Regions: regions})
+		for i := range rows {
+			rows[i].LabelTS = rows[i].TS - 4*second
+		}
+		s := manySetup(2)
+		s.lateness, s.model.Pane = 5*second, second
+		var want *world
+		for _, shards := range []int{1, 3} {
+			w := newWorld(t, s, worldtest.Stream(t, rows, shards, 10), uint64(shards))
+			w.Save, w.Crash = .05, .02
+			w.run(worldtest.AnyOrder)
+			v := w.Model.models["m"].versions["v1"]
+			other := v.keys["region="+slicing.Other]
+			if pooled := other != nil; pooled != (regions > 2) {
+				t.Errorf("%d values, 2 places, %d shards: some are pooled: %t", regions, shards, pooled)
+			}
+			labelled := int64(0)
+			for name, k := range v.keys {
+				if name != "" {
+					labelled += k.Labelled
+				}
+			}
+			if labelled != int64(len(rows)) {
+				t.Errorf("%d values: slices have %d labelled rows, want %d", regions, labelled, len(rows))
+			}
+			if want == nil {
+				want = w
+			} else if got := w.Hash(); got != want.Hash() {
+				t.Errorf("%d values, %d shards: state hash %s, want %s", regions, shards, got, want.Hash())
+			}
+		}
+	}
+}

@@ -16,7 +16,7 @@ const never = math.MinInt64
 
 // Counts decides which values of a column of a model version have statistics of their own. It counts the rows of each
 // value and halves the counts at every multiple of a half-life of event time. Rows are predictions, with or without
-// labels, so that outcomes cannot influence what is tested.
+// labels, so that outcomes cannot influence what is tested (of labels alone: Admit).
 //
 // A kept value is counted exactly from the moment it is kept. All other values share a Misra-Gries summary with some
 // thousands of counters, merged pane by pane. A count in the summary is never above the true count, and at most
@@ -141,6 +141,23 @@ func (h *Counts) Settle(limit int) (in, out []string) {
 	slices.Sort(in)
 	slices.Sort(out)
 	return in, out
+}
+
+// Admit gives places that are still free to values without predictions, which have labels: those are older than their
+// predictions, or these came before the bound was raised. Whoever came with predictions came first (Settle), and what
+// the labels say does not matter. If there are more values than places, those with the least hashes come in. values are
+// ascending, and so is what Admit returns.
+func (h *Counts) Admit(values []string, limit int) (in []string) {
+	values = slices.DeleteFunc(slices.Clone(values), func(x string) bool { _, kept := h.Kept[x]; return kept })
+	over := LeastHashes(values, max(limit-len(h.Kept), 0))
+	for _, x := range values {
+		if !over[x] {
+			h.Kept[x] = h.Pooled[x]
+			delete(h.Pooled, x)
+			in = append(in, x)
+		}
+	}
+	return in
 }
 
 // heavier reports whether count a clearly exceeds b: by more than half of b, and by more than 4 standard deviations of

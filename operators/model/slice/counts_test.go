@@ -85,6 +85,27 @@ func TestHeavySettles(t *testing.T) {
 	}
 }
 
+// TestAdmit: values without predictions take free places, those with the least hashes first, and give way as others do.
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	h := NewCounts()
+	h.Observe(0, map[string]int64{"a": 5}, 100)
+	h.Settle(3)
+	values := []string{"a", "b", "c", "d"}
+	over := LeastHashes(values[1:], 2)
+	want := slices.DeleteFunc(slices.Clone(values[1:]), func(x string) bool { return over[x] })
+	if in := h.Admit(values, 3); !slices.Equal(in, want) || len(h.Kept) != 3 {
+		t.Errorf("%v come in, want %v; kept %v", in, want, h.Kept)
+	}
+	if in := h.Admit(values, 3); in != nil {
+		t.Errorf("%v come in where there is no place", in)
+	}
+	h.Observe(0, map[string]int64{"x": 20, "y": 30}, 100)
+	if in, out := h.Settle(3); !slices.Equal(in, []string{"x", "y"}) || !slices.Equal(out, want) {
+		t.Errorf("%v come in and %v go out, want x and y, %v", in, out, want)
+	}
+}
+
 // TestEqualValuesDoNotTakeTurns: with a hundred values of equal weight and ten places, changes come from noise and are
 // rare.
 func TestEqualValuesDoNotTakeTurns(t *testing.T) {
