@@ -23,6 +23,10 @@ var ErrCheckpoint = errors.New("damaged or foreign checkpoint")
 // rows twice or lose them, so that is for a person to decide.
 var ErrUnusable = errors.New("no checkpoint can be used")
 
+// ErrSettings means that a state is of settings that were changed since. A checkpoint of before is no way around them:
+// it may have no such state yet, or not say of which settings it is.
+var ErrSettings = errors.New("made with other settings")
+
 const (
 	checkpointMagic   = "PLBC"
 	checkpointVersion = 4 // of the frame: each section has a version of its own

@@ -183,10 +183,13 @@ func (rn Runner) restore(ctx context.Context, build Build) (t Registered, from r
 		if ctx.Err() != nil { // no fault of the checkpoint's
 			return fail(ctx.Err())
 		}
+		errs = append(errs, fmt.Errorf("%s: %w", st.Name, err))
+		if errors.Is(err, ErrSettings) {
+			break
+		}
 		from.unusable = append(from.unusable, st.Number)
 		rn.Log.Error("checkpoint cannot be used, trying the one before", "task", t.Name(), "checkpoint", st.Name,
 			"err", err)
-		errs = append(errs, fmt.Errorf("%s: %w", st.Name, err))
 		rn.close(t)
 		if t, err = build(); err != nil {
 			return t, from, err

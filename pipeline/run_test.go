@@ -27,6 +27,7 @@ type adderState struct {
 	next, sum int64
 	pending   []int64
 	frozen    error // what encoding a copy gives
+	refused   int64 // a sum that is of other settings; 0 = none
 }
 
 // Freeze implements Freezer.
@@ -52,7 +53,10 @@ func (s *adderState) AppendState(dst []byte) ([]byte, error) {
 
 func (s *adderState) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
-	*s = adderState{next: r.Varint(), sum: r.Varint()}
+	*s = adderState{next: r.Varint(), sum: r.Varint(), refused: s.refused}
+	if s.refused != 0 && s.sum == s.refused {
+		return ErrSettings
+	}
 	for range r.Count(1, 100) {
 		s.pending = append(s.pending, r.Varint())
 	}
@@ -356,6 +360,26 @@ func TestDamagedNewestFallsBack(t *testing.T) {
 	if !errors.Is(err, ErrCheckpoint) || !strings.Contains(err.Error(), "no checkpoint can be used") ||
 		len(r.events) != 0 {
 		t.Errorf("all damaged: %v, events %v; want a clear error and nothing done", err, r.events)
+	}
+}
+
+// TestOtherSettingsDoNotFallBack: where the newest checkpoint is of other settings, one of before is none to go on
+// from, even if it could be used.
+func TestOtherSettingsDoNotFallBack(t *testing.T) {
+	r := newRig(1, 2, 3, 4)
+	if err := r.run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	r.events = nil
+	build := func() (Registered, error) {
+		r.task = &adder{state: adderState{refused: 10}}
+		return r.task.registered(), nil
+	}
+	err := Run(context.Background(), r.runner, build, func(map[Input]int64) (Opened, error) {
+		return Opened{Source: r.source}, nil
+	})
+	if !errors.Is(err, ErrSettings) || !errors.Is(err, ErrUnusable) || len(r.events) != 0 {
+		t.Errorf("%v, events %v; want a clear error and nothing done", err, r.events)
 	}
 }
 

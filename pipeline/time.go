@@ -31,8 +31,8 @@ func PaneIndex(t Time, length int64) int64 {
 // for those of others. One that has none is of length 0.
 func CheckPaneLength(of, length int64) error {
 	if of != 0 && of != length {
-		return fmt.Errorf("event_time.pane is %v, the state's panes have %v: set it back, or start from nothing with "+
-			"a new group and a new topics.panes", time.Duration(length), time.Duration(of))
+		return fmt.Errorf("%w: event_time.pane is %v, the state's panes have %v: set it back, or start from nothing "+
+			"with a new group and a new topics.panes", ErrSettings, time.Duration(length), time.Duration(of))
 	}
 	return nil
 }

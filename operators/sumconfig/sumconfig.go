@@ -6,9 +6,10 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Check refuses statistics of another configuration, and names the keys that were changed.
+// Check refuses statistics of another configuration (pipeline.ErrSettings), and names the keys that were changed.
 func Check(was, is acc.Config) error {
 	if was == is {
 		return nil
@@ -29,7 +30,7 @@ func Check(was, is acc.Config) error {
 			changed = append(changed, fmt.Sprintf("%s was %v and is %v", key.name, key.was, key.is))
 		}
 	}
-	return fmt.Errorf("the statistics were made with other settings: %s: set back what was changed",
+	return fmt.Errorf("the statistics were %w: %s: set back what was changed", pipeline.ErrSettings,
 		strings.Join(changed, ", "))
 }
 

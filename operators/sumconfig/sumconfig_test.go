@@ -1,11 +1,13 @@
 package sumconfig
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // TestCheck: what was changed is named by its key, with both values, and nothing else is.
@@ -18,7 +20,8 @@ func TestCheck(t *testing.T) {
 	is.Bins, is.SampleRows = 10, 512
 	err := Check(was, is)
 	want := "stats.bins was 15 and is 10, sample.rows_per_cell was 1024 and is 512: set back"
-	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "soft") {
+	if !errors.Is(err, pipeline.ErrSettings) || !strings.Contains(err.Error(), want) ||
+		strings.Contains(err.Error(), "soft") {
 		t.Errorf("error %v, want %q in it", err, want)
 	}
 }
