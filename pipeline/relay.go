@@ -47,8 +47,9 @@ type Relay struct {
 	Counts   *Counts
 	Status   *RelayStatus
 	Guard    Guard // nil = nothing is skipped
-	// Confirm is called before messages are written. An error says that the records read are of another topic than the
-	// source's. It may be nil.
+	// Confirm is called before messages are written and offsets are committed, but for the last ones: messages that it
+	// was not asked for, because ctx was done, are not written. An error says that the records read are of another
+	// topic than the source's. It may be nil.
 	Confirm func(ctx context.Context) error
 	Trace   *tracing.Lane // nil = none
 
@@ -80,8 +81,13 @@ func (y *Relay) Run(ctx context.Context) error {
 	}
 	for {
 		ms, next, passed, err := y.gather(ctx, last.Add(y.Interval))
-		if len(ms) > 0 && y.Confirm != nil {
-			if cerr := y.Confirm(ctx); cerr != nil && ctx.Err() == nil {
+		due := passed || isEOF(err) || time.Since(last) >= y.Interval
+		if (len(ms) > 0 || due) && y.Confirm != nil {
+			cerr := y.Confirm(ctx)
+			switch {
+			case ctx.Err() != nil: // it says nothing; the records come again
+				ms, next = nil, -1
+			case cerr != nil:
 				return fmt.Errorf("%s: %w", y.Name, cerr)
 			}
 		}
@@ -96,7 +102,7 @@ func (y *Relay) Run(ctx context.Context) error {
 			}
 		}
 		stopped := ctx.Err() != nil
-		if stopped || passed || isEOF(err) || time.Since(last) >= y.Interval {
+		if stopped || due {
 			last = time.Now()
 			y.commit(ctx, done, stopped)
 		}

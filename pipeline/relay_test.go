@@ -235,3 +235,25 @@ func TestRefusedOutputsStopNobody(t *testing.T) {
 		t.Errorf("counts %v", n)
 	}
 }
+
+// TestRelayConfirms asks before it commits, whether there are messages or not; what it was not told of is not written.
+func TestRelayConfirms(t *testing.T) {
+	gone := errors.New("another topic")
+	src, sink := &relaySource{wait: true}, &groupSink{}
+	y := newRelay(src, sink)
+	y.Interval = 0
+	y.Confirm = func(context.Context) error { return gone }
+	if err := y.Run(t.Context()); !errors.Is(err, gone) || len(src.committed) != 0 {
+		t.Errorf("without records: %v, committed %v", err, src.committed)
+	}
+	src = &relaySource{groups: [][]string{{"a"}}, wait: true}
+	y = newRelay(src, sink)
+	ctx, cancel := context.WithCancel(t.Context())
+	y.Confirm = func(context.Context) error { cancel(); return nil }
+	if err := y.Run(ctx); err != nil || src.committed[len(src.committed)-1] != 0 {
+		t.Errorf("at the end: %v, committed %v, want 0", err, src.committed)
+	}
+	if got := strings.Join(sink.writes, "| "); strings.Contains(got, "1a") {
+		t.Errorf("wrote %q", got)
+	}
+}

@@ -1,12 +1,15 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
@@ -62,11 +65,18 @@ func (r *KafkaRun) split(ctx context.Context, plan scale.Plan) error {
 		return err
 	}
 	sink := decisionlog.Recorder{Sink: written}
-	g, ctx := errgroup.WithContext(ctx)
+	made, err := incarnations(ctx, r, sources)
+	if err != nil {
+		return err
+	}
+	while, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	g, ctx := errgroup.WithContext(while)
 	for _, s := range sources {
-		u := relayed{plan: plan, Source: s}
-		if u.task, u.group, err = u.names(ctx, r); err != nil {
-			return err
+		u := relayed{plan: plan, Source: s, task: splitterOf(s), group: repartitionGroup(r, s, plan)}
+		if s.As != nil {
+			u.ids, u.name = made, made.name(s.Topic)
+			u.group = r.Config.Group + "-input-" + u.name + plan.Suffix()
 		}
 		// Partitions that are added need nothing but to be read.
 		group := kafkaio.Group{ID: u.group, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer,
@@ -81,12 +91,20 @@ func (r *KafkaRun) split(ctx context.Context, plan scale.Plan) error {
 				return r.attempts.Run(ctx, task, func(ctx context.Context, guard *attempts.Guard) error {
 					u := u
 					u.partition, u.guard = p, guard
-					return r.repartition(ctx, u, sink, commit)
+					err := r.repartition(ctx, u, sink, commit)
+					if errors.Is(err, errMadeAgain) {
+						end(err) // first: no task has failed
+					}
+					return err
 				})
 			})
 		})
 	}
-	return g.Wait()
+	err = g.Wait()
+	if cause := context.Cause(while); errors.Is(cause, errMadeAgain) {
+		return cause
+	}
+	return err
 }
 
 // relayed is a partition of a topic that is split, and the group that reads it.
@@ -97,16 +115,89 @@ type relayed struct {
 	group     string
 	partition int
 	guard     pipeline.Guard
+
+	// A topic of inputs has a group of its own, and another one where it was made again: what was read of it then is
+	// not what is there. So a relay has the topic's id from the start of its group to the end.
+	ids  *inputIDs
+	name string // see sourceName
 }
 
-// names are those of the task and the group. A topic of inputs has a group of its own, and another one where it was
-// made again: what was read of it then is not what is there.
-func (u *relayed) names(ctx context.Context, r *KafkaRun) (task, group string, err error) {
-	if u.As == nil {
-		return splitterOf(u.Source), repartitionGroup(r, u.Source, u.plan), nil
+// confirm returns an error where the topic, or one that the state is of, was made again; soon after an answer it asks
+// no more.
+func (u *relayed) confirm(ctx context.Context, r *KafkaRun) error {
+	err := r.confirmed.lately(ctx)
+	if err == nil && u.ids != nil {
+		err = u.ids.confirmed.lately(ctx)
 	}
-	name, err := sourceName(ctx, r.Client, u.Topic)
-	return splitterOf(u.Source), r.Config.Group + "-input-" + name + u.plan.Suffix(), err
+	return err
+}
+
+// doubt has confirm ask again.
+func (u *relayed) doubt(r *KafkaRun) {
+	r.confirmed.doubt()
+	if u.ids != nil {
+		u.ids.confirmed.doubt()
+	}
+}
+
+// ended is the error with which a relay ends: what is not in a log that was made again is not lost.
+func (u *relayed) ended(ctx context.Context, r *KafkaRun, err error) error {
+	if errors.Is(err, kafka.OffsetOutOfRange) {
+		u.doubt(r)
+		err = cmp.Or(u.confirm(ctx, r), err)
+	}
+	return lasting(err)
+}
+
+// inputIDs are the ids of the topics of inputs that groups are named by.
+type inputIDs struct {
+	of        map[string]kafkaio.TopicID
+	confirmed confirmer
+}
+
+// errMadeAgain ends the groups of all inputs; the next ones are named anew.
+var errMadeAgain = errors.New("was deleted and made again: it is read from its start, and what nobody had read of " +
+	"the one before is gone")
+
+// incarnations asks for the ids.
+func incarnations(ctx context.Context, r *KafkaRun, sources []scale.Source) (*inputIDs, error) {
+	made := &inputIDs{of: map[string]kafkaio.TopicID{}}
+	for _, s := range sources {
+		if s.As == nil {
+			continue
+		}
+		ids, err := kafkaio.TopicIDs(ctx, r.Client, s.Topic)
+		if err != nil {
+			return nil, err
+		}
+		made.of[s.Topic] = ids[0]
+	}
+	made.confirmed.ask = func(ctx context.Context) error { return made.unchanged(ctx, r) }
+	return made, nil
+}
+
+func (m *inputIDs) name(topic string) string { return nameWith(topic, m.of[topic]) }
+
+// unchanged returns an error where a topic was made again. Where the brokers cannot tell, or the topic is not there,
+// nothing is known against it, for that moment only.
+func (m *inputIDs) unchanged(ctx context.Context, r *KafkaRun) error {
+	ctx, cancel := context.WithTimeout(ctx, idPatience)
+	defer cancel()
+	topics := slices.Sorted(maps.Keys(m.of))
+	ids, err := kafkaio.KnownTopicIDs(ctx, r.Client, topics...)
+	if err != nil {
+		r.Log.Debug("ids of topics", "err", err)
+	}
+	for i, topic := range topics {
+		switch was := m.of[topic]; {
+		case was == ids[i] || was == kafkaio.TopicID{}:
+		case ids[i] == kafkaio.TopicID{}:
+			m.confirmed.doubt()
+		default:
+			return fmt.Errorf("topic %s %w", topic, errMadeAgain)
+		}
+	}
+	return nil
 }
 
 func repartitionGroup(r *KafkaRun, s scale.Source, plan scale.Plan) string {
@@ -154,9 +245,12 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	if err != nil {
 		return err
 	}
-	source, err := sourceName(ctx, r.Client, u.Topic)
-	if err != nil {
-		return err
+	u.doubt(r) // the topic may be another one than that of the last attempt
+	source := u.name
+	if source == "" {
+		if source, err = sourceName(ctx, r.Client, u.Topic); err != nil {
+			return err
+		}
 	}
 	fence := pipeline.FenceOf(u.plan.Fences, u.Input, source, p)
 	if next < 0 && fence != nil {
@@ -177,6 +271,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 		Commit:      fencedCommit(commit),
 		Gate:        &r.gate,
 		ReportPause: true,
+		Doubt:       func() { u.doubt(r) },
 		Log:         r.Log,
 	})
 	defer src.Close()
@@ -199,17 +294,25 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	defer r.remove(name)
 	relay := pipeline.Relay{Name: name, Source: src, Convert: convert, Sink: sink, Input: u.Input, Next: next,
 		Interval: r.Config.Checkpoints.Interval, Log: r.Log, Counts: counts, Status: status,
-		Guard: u.guard, Confirm: r.confirmed.lately, Trace: splitterLane(r, u)}
-	return lasting(relay.Run(ctx))
+		Guard: u.guard, Trace: splitterLane(r, u),
+		Confirm: func(ctx context.Context) error { return u.confirm(ctx, r) }}
+	return u.ended(ctx, r, relay.Run(ctx))
 }
 
 // sourceName is what shards know an unkeyed topic by: its name and its id.
 func sourceName(ctx context.Context, client *kafka.Client, topic string) (string, error) {
 	ids, err := kafkaio.TopicIDs(ctx, client, topic)
-	if err != nil || ids[0] == (kafkaio.TopicID{}) {
+	if err != nil {
 		return topic, err
 	}
-	return topic + "@" + hex.EncodeToString(ids[0][:]), nil
+	return nameWith(topic, ids[0]), nil
+}
+
+func nameWith(topic string, id kafkaio.TopicID) string {
+	if id == (kafkaio.TopicID{}) {
+		return topic
+	}
+	return topic + "@" + hex.EncodeToString(id[:])
 }
 
 // rewind lets the repartition stage read topics that were made again from their start, whatever it has

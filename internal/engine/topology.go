@@ -212,12 +212,14 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 	}
 }
 
+// idPatience is how long a task waits for the ids of topics.
+const idPatience = 5 * time.Second
+
 // unchanged returns an error where a topic was made again since the start. A task asks before it saves what it has
 // read: so no state has records of a topic that took the place of its own, however soon that one had as many. Where the
 // brokers cannot tell, or the topic is not there, nothing is known against it.
 func unchanged(ctx context.Context, r *KafkaRun) error {
-	const patience = 5 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, idPatience)
 	defer cancel()
 	now := r.topics
 	var names []string
@@ -248,6 +250,8 @@ type confirmer struct {
 	next   *question // that is not asked yet
 	asking *question // nil = none
 	last   *question // that was answered well
+
+	doubted time.Time // nothing that was asked before holds any more
 }
 
 type question struct {
@@ -297,12 +301,19 @@ const confirmEvery = time.Second
 // lately returns the answer to a question that was asked a moment ago, or is asked after the call.
 func (c *confirmer) lately(ctx context.Context) error {
 	c.mu.Lock()
-	fresh := c.last != nil && time.Since(c.last.asked) < confirmEvery
+	fresh := c.last != nil && c.last.asked.After(c.doubted) && time.Since(c.last.asked) < confirmEvery
 	c.mu.Unlock()
 	if fresh {
 		return nil
 	}
 	return c.now(ctx)
+}
+
+// doubt has lately ask again: something has happened that may have changed the answer, as a read that failed.
+func (c *confirmer) doubt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.doubted = time.Now()
 }
 
 // shaped is t with the keys of another: they are not stored.

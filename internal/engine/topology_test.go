@@ -48,6 +48,15 @@ func TestTasksShareTheQuestion(t *testing.T) {
 		if asked > 3 {
 			t.Errorf("%d questions in little more than a second", asked)
 		}
+		before := asked
+		c.doubt()
+		time.Sleep(time.Millisecond)
+		for range 2 {
+			_ = c.lately(t.Context())
+		}
+		if asked != before+1 {
+			t.Errorf("%d questions after a doubt, want one", asked-before)
+		}
 		mu.Lock()
 		remade = errors.New("made again")
 		mu.Unlock()

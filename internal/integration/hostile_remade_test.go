@@ -3,16 +3,21 @@
 package integration
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
 	"github.com/plumbline/plumbline/internal/feed"
+	"github.com/plumbline/plumbline/internal/kafkatest"
 )
 
 func init() {
 	hostile["epoch-remade-live"] = remadeLive
 	hostile["epoch-remade-unkeyed"] = remadeUnkeyed
+	hostile["epoch-remade-input"] = remadeInput
 }
 
 // remadeLive deletes topics and makes them again under a process that reads them, and makes them longer than they were
@@ -78,6 +83,47 @@ func remadeUnkeyed(t *testing.T, a *attack) {
 		st.Counts.Joined == repartitionRows && st.Counts.Duplicates == 0
 	if !a.Exact {
 		t.Errorf("counts %+v, want %d each", st.Counts, repartitionRows)
+	}
+	p.stop()
+}
+
+// remadeInput deletes a topic of inputs under a process that reads it and makes it again, in one partition longer than
+// it was: every row of both topics counts once, before a restart and after it.
+func remadeInput(t *testing.T, a *attack) {
+	const was, more = 500, 700
+	a.Input = "a topic of inputs is deleted, made again and longer than it was, under a process that reads it"
+	a.Before = "231 of 700 rows were not read; after a restart 469 counted twice"
+	topic := topicPrefix(t) + ".rows"
+	s := configureEdited(t, oneDay+"models: [{name: m, classes: 2}]\ninputs:\n-\n  topic: "+topic+"\n  model: m\n",
+		"idle_timeout: 0s", "idle_timeout: 2s")
+	send := func(from, n, partitions int) {
+		ms := make([]kafka.Message, n)
+		for i := range ms {
+			at := start.Add(time.Duration(from+i) * time.Second)
+			ms[i] = kafka.Message{Topic: topic, Partition: i % partitions, Time: at, Value: fmt.Appendf(nil,
+				`{"id": "r%d", "ts": %d, "logits": [0, %d], "label": %d}`, from+i, at.Unix(), i%10, i%2)}
+		}
+		kafkatest.Write(t, brokers, ms...)
+	}
+	p := run(t, s)
+	send(0, was, partitions)
+	p.drain(was, 0)
+	(&epochWorld{t: t, s: s}).remake("topic")
+	began := time.Now()
+	send(was, more, 1)
+	p.drain(was+more, 0)
+	a.Lag, a.RSS = time.Since(began).Round(100*time.Millisecond).String(), p.peak()
+	if log := string(p.whole()); !strings.Contains(log, "deleted and made again") ||
+		strings.Contains(log, "records were lost") {
+		t.Error("the log does not say that the topic was made again, or says that records were lost")
+	}
+	p.stop()
+	p = run(t, s)
+	send(was+more, 1, 1)
+	st := p.drain(was+more+1, 0)
+	a.Exact = st.Counts.Predictions == was+more+1 && st.Counts.Labelled == was+more+1 && st.Counts.Duplicates == 0
+	if !a.Exact {
+		t.Errorf("counts %+v, want %d each", st.Counts, was+more+1)
 	}
 	p.stop()
 }

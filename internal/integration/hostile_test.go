@@ -37,8 +37,8 @@ type attack struct {
 
 // reported are the scenarios of which the state before is as it was reported, not as it was measured here.
 var reported = []string{"bounds-calibrate", "clock-let-go", "clock-silent", "doors-connect", "doors-files",
-	"doors-login", "epoch-topic-store", "mem-keys", "models-classes", "models-names", "poison-panic",
-	"poison-process-dies"}
+	"doors-login", "epoch-remade-input", "epoch-topic-store", "mem-keys", "models-classes", "models-names",
+	"poison-panic", "poison-process-dies"}
 
 // TestHostile sends a deployment on a real broker what an attacker, a faulty producer or a lost directory would. Beside
 // each a good model goes on, with exact numbers. PLUMBLINE_DOCS=1 rewrites bench/results/attack.md.

@@ -33,6 +33,7 @@ type fetcher struct {
 	asks      int   // bytes for which a request asks
 	until     int64 // stop before this offset; -1 = never
 	gate      *Gate
+	doubt     func() // see Spec
 	log       *slog.Logger
 
 	memory *memory // serves again once records were taken; nil: theirs is their own
@@ -77,6 +78,9 @@ func (f *fetcher) run(ctx context.Context) {
 					"(retention has removed it, or the topic was made anew): records were lost: %w",
 					f.topic, f.partition, f.next, err)
 				return
+			}
+			if f.doubt != nil {
+				f.doubt()
 			}
 			f.log.Warn("fetch, trying again", "topic", f.topic, "partition", f.partition, "offset", f.next,
 				faultlog.Err(err))

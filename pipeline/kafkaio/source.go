@@ -28,7 +28,9 @@ type Spec struct {
 	Gate        *Gate // nil: always open
 	// ReportPause makes the source hand out one record with Paused set each time the gate is closed.
 	ReportPause bool
-	Log         *slog.Logger
+	// Doubt is called when a read has failed, before what is read after that is handed out. It may be nil.
+	Doubt func()
+	Log   *slog.Logger
 }
 
 // Source merges the topics of one partition. Where both have records, the one whose record is older goes first:
@@ -90,6 +92,7 @@ func NewSource(spec Spec) *Source {
 			asks:      max(spec.MaxBytes/askedOf, 1),
 			until:     until,
 			gate:      spec.Gate,
+			doubt:     spec.Doubt,
 			log:       spec.Log,
 			next:      spec.Next[in],
 			memory:    lent(in),
