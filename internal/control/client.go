@@ -80,7 +80,12 @@ func (c *Client) Do(ctx context.Context, r Request, answer any) error {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.Base, unanswered(err))
+		err = unanswered(err)
+		if r.Method == http.MethodPost && errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("no answer within %s: do brokers answer the process? Whether the order was taken is not "+
+				"known; plumbline history shows it once it is carried out: %w", r.timeout(), err)
+		}
+		return fmt.Errorf("%s: %w", r.Base, err)
 	}
 	defer resp.Body.Close()
 	const most = 1 << 28

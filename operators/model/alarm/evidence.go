@@ -50,12 +50,12 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 	out.Diagram = t.env.Diagram(k, out.At)
 	if state == stage.Resolved {
 		out.Threshold = -math.Log(spec.alpha())
-		classes := ""
+		inside := fmt.Sprintf("ECE beyond chance %g, bins %g", spec.EpsilonECE, spec.EpsilonBin)
 		if a.fired != nil && a.fired.Class {
-			classes = fmt.Sprintf(", predicted classes %g", spec.EpsilonClass)
+			inside += fmt.Sprintf(", predicted classes %g", spec.EpsilonClass)
 		}
-		out.Message = fmt.Sprintf("%s calibration error is back inside the tolerance (ECE beyond chance %g, bins %g%s) "+
-			"on the latest rows", a.signal, spec.EpsilonECE, spec.EpsilonBin, classes)
+		out.Message = fmt.Sprintf("%s calibration error is back inside the tolerance (%s) on the latest rows", a.signal,
+			inside)
 		if a.signal == stage.SignalAccuracy {
 			out.Message = fmt.Sprintf("accuracy is no longer more than %g below the reference", spec.EpsilonAccuracy)
 		}
