@@ -437,11 +437,7 @@ func answer(s *State, trackers []*tracker, in *stage.Pane) (published bool, err 
 			}
 			continue
 		}
-		since, err := t.since(s, near)
-		if err != nil {
-			return false, err
-		}
-		a, err := newAnswer(s, fit, since, nats)
+		a, err := newAnswer(s, fit, t.from, nats)
 		if err != nil {
 			return false, err
 		}
@@ -450,27 +446,16 @@ func answer(s *State, trackers []*tracker, in *stage.Pane) (published bool, err 
 		}
 		_, up, turns := q.patience(current, a.t.T())
 		if turns > 0 {
-			if lasts, err := lasts(s, a.cal, a.c, since); err != nil || !lasts {
+			if lasts, err := lasts(s, a.cal, a.c, t.from); err != nil || !lasts {
 				return false, err
 			}
 		}
 		q.up = up
 		q.turn(turns)
-		s.changes.note(since)
+		s.changes.note(t.from)
 		return true, publishAnswer(s, a, in)
 	}
 	return false, nil
-}
-
-// since is the estimated time of the change. A label that comes late may be of a row from long before it: then it is
-// where a temperature began to gain in the order of the predictions.
-func (t *tracker) since(s *State, near calibrator.Temperature) (int64, error) {
-	rows := rowsSince(s.sampled().Sample, t.from)
-	late := func(r acc.SampleRow) bool { return r.LabelTS-r.TS > 2*s.stage.env.Pane }
-	if !slices.ContainsFunc(rows, late) {
-		return t.from, nil
-	}
-	return gainsSince(s, rows, near)
 }
 
 // refine fits a first answer anew when the rows since its change have doubled, and publishes that if it is better by

@@ -339,32 +339,6 @@ func TestFitsOfRowsThatAreAllRight(t *testing.T) {
 	}
 }
 
-// TestChangeOfLateLabels: the label of a row from long before a change, which comes among those from after it, does not
-// date the change to that row.
-func TestChangeOfLateLabels(t *testing.T) {
-	t.Parallel()
-	const before, after = 1500, 500
-	x := newFixture(t, testConfig(), 4)
-	rows := append(sample(batchtest.Rows(31, batchtest.Options{N: before, Sharpness: 1})),
-		sample(batchtest.Rows(32, batchtest.Options{N: after, Sharpness: 3}))...)
-	for i := range rows {
-		rows[i].TS = batchtest.Start + int64(i)*second
-		rows[i].LabelTS = rows[i].TS + second
-	}
-	x.key.Sample = rows
-	near, err := calibrator.NewTemperature(3)
-	x.must(err)
-	tr := &tracker{from: rows[before].TS}
-	if since, err := tr.since(x.State, near); err != nil || since != tr.from {
-		t.Errorf("without a late label the change is dated to row %d, %v", (since-batchtest.Start)/second, err)
-	}
-	tr.from, rows[10].LabelTS = rows[10].TS, rows[before+100].TS
-	since, err := tr.since(x.State, near)
-	if row := (since - batchtest.Start) / second; err != nil || row < before-200 || row > before+100 {
-		t.Errorf("the change is dated to row %d, %v; want about %d", row, err, before)
-	}
-}
-
 // TestRollbackIsLearntFrom: the rows that show that a calibrator is wrong are what the next first answer is of.
 func TestRollbackIsLearntFrom(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
-	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -69,12 +68,6 @@ func changeIn(s *State, rows []acc.SampleRow) (since int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return gainsSince(s, rows, t)
-}
-
-// gainsSince returns the prediction time from which on a temperature has gained on rows, by CUSUM. It sorts them.
-func gainsSince(s *State, rows []acc.SampleRow, t calibrator.Temperature) (since int64, err error) {
-	slices.SortFunc(rows, stage.CompareRows)
 	was, err := s.bounded().appendNLLs(nil, inForce(s.version), rows)
 	if err != nil {
 		return 0, err
