@@ -114,8 +114,8 @@ func BenchmarkShard(b *testing.B) {
 		if c.batch == 1 {
 			name += "/one"
 		}
-		if c.slices > 0 {
-			name += fmt.Sprintf("/slices=%d", c.slices)
+		if c.slices > 0 { // before the join, so that those without slices are chosen alone
+			name = fmt.Sprintf("K=%d/slices=%d/join=%s", c.k, c.slices, c.join)
 		}
 		b.Run(name, func(b *testing.B) { benchShard(b, c) })
 	}
