@@ -40,15 +40,19 @@ func (c LatestCalibrators) Latest(model, version string) (calibrate.InForce, <-c
 // Classes implements calibrate.Source: what the configuration declares, or what was settled for all shards, or what
 // stands in the state of a model task of this process. What has not been settled yet may be wrong.
 func (c LatestCalibrators) Classes(model, version string) int {
-	if k := declaredClasses(&c.Config)[model]; k > 0 {
-		return k
+	for i := range c.Config.Models {
+		if m := &c.Config.Models[i]; m.Name == model && m.Classes > 0 {
+			return m.Classes
+		}
 	}
 	if k := c.classes.Of(arrowio.ModelKey{Model: model, Version: version}); k > 0 {
 		return k
 	}
-	for _, v := range c.versionsInState() {
-		if v.Settled && v.Model == model && v.Version == version {
-			return v.Classes
+	for _, t := range c.taskStatuses() { // without a copy: each request asks
+		for i := range t.Versions {
+			if v := &t.Versions[i]; v.Settled && v.Model == model && v.Version == version {
+				return v.Classes
+			}
 		}
 	}
 	return 0

@@ -20,23 +20,7 @@ func TestBoundsAreMetrics(t *testing.T) {
 	cfg := config.Default()
 	cfg.Join.MaxRows, cfg.Checkpoints.Dir = 1234, filepath.Join(t.TempDir(), "not", "yet")
 	gather := func(cfg config.Config) map[string]float64 {
-		reg := prometheus.NewRegistry()
-		reg.MustRegister(runMetrics{New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))})
-		families, err := reg.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := map[string]float64{}
-		for _, f := range families {
-			for _, m := range f.Metric {
-				name := strings.TrimPrefix(f.GetName(), "plumbline_")
-				for _, l := range m.Label {
-					name += " " + l.GetValue()
-				}
-				out[name] = m.Gauge.GetValue()
-			}
-		}
-		return out
+		return gauges(t, New(cfg, slog.New(slog.DiscardHandler)))
 	}
 	got := gather(cfg)
 	if got["join_max_rows"] != 1234 {
@@ -70,19 +54,7 @@ func TestOpenOrderIsAMetric(t *testing.T) {
 		{Of: 12, Since: time.Unix(900, 0)}:          0,
 	} {
 		rt.book = scale.Fixed(*plan)
-		reg := prometheus.NewRegistry()
-		reg.MustRegister(runMetrics{rt})
-		families, err := reg.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := 0.0
-		for _, f := range families {
-			if f.GetName() == "plumbline_scale_open_timestamp_seconds" {
-				got = f.Metric[0].Gauge.GetValue()
-			}
-		}
-		if got != want {
+		if got := gauges(t, rt)["scale_open_timestamp_seconds"]; got != want {
 			t.Errorf("%+v: %g, want %g", plan, got, want)
 		}
 	}
@@ -97,20 +69,30 @@ func TestSilenceIsAMetric(t *testing.T) {
 			at = time.Unix(int64(since), 0)
 		}
 		rt.heardNothing("shards")(at, io.EOF)
-		reg := prometheus.NewRegistry()
-		reg.MustRegister(runMetrics{rt})
-		families, err := reg.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := 0.0
-		for _, f := range families {
-			if f.GetName() == "plumbline_kafka_silent_timestamp_seconds" {
-				got = f.Metric[0].Gauge.GetValue()
-			}
-		}
-		if got != since {
+		if got, silent := gauges(t, rt)["kafka_silent_timestamp_seconds"]; got != since || silent != (since > 0) {
 			t.Errorf("silent since %g, want %g", got, since)
 		}
 	}
+}
+
+// gauges are the metrics of a process by name and the values of labels.
+func gauges(t *testing.T, rt *Engine) map[string]float64 {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(runMetrics{rt})
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			name := strings.TrimPrefix(f.GetName(), "plumbline_")
+			for _, l := range m.Label {
+				name += " " + l.GetValue()
+			}
+			out[name] = m.Gauge.GetValue()
+		}
+	}
+	return out
 }

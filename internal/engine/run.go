@@ -24,6 +24,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/engine/scale"
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
@@ -78,7 +79,9 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	}
 	warnOfReaders(&rt.Config, rt.Log)
 	var topics topology
-	err = kafkaclient.Settled(ctx, func() (err error) { topics, err = r.Prepare(ctx); return err })
+	err = kafkaclient.Settled(ctx,
+		func(err error) { rt.Log.Warn("the brokers are choosing leaders: waiting", faultlog.Err(err)) },
+		func() (err error) { topics, err = r.Prepare(ctx); return err })
 	if err != nil {
 		return kafkaclient.Explain(ctx, rt.Config.Kafka, err)
 	}

@@ -98,8 +98,12 @@ const (
 	choosingPoll = 500 * time.Millisecond
 )
 
-// passing are the answers of a cluster that is starting or choosing leaders.
+// passing are the answers of a cluster that is starting or choosing leaders, where no other cause is known.
 func passing(err error) bool {
+	var known *why
+	if errors.As(err, &known) {
+		return false
+	}
 	for _, e := range []error{kafka.BrokerNotAvailable, kafka.LeaderNotAvailable, kafka.NotController,
 		kafka.RequestTimedOut, kafka.NetworkException, kafka.NotLeaderForPartition, kafka.ReplicaNotAvailable} {
 		if errors.Is(err, e) {
@@ -110,11 +114,16 @@ func passing(err error) bool {
 }
 
 // Settled tries again while a cluster answers that it is starting or choosing leaders, and returns what try does then.
-func Settled(ctx context.Context, try func() error) error {
+// It tells once that it waits; tell may be nil.
+func Settled(ctx context.Context, tell func(error), try func() error) error {
 	for until := time.Now().Add(choosing); ; {
 		err := try()
 		if err == nil || !passing(err) || time.Now().After(until) {
 			return err
+		}
+		if tell != nil {
+			tell(err)
+			tell = nil
 		}
 		select {
 		case <-ctx.Done():
@@ -127,25 +136,20 @@ func Settled(ctx context.Context, try func() error) error {
 // CreateTopics makes the topics of cfg that do not exist yet and returns the state of all. While the cluster chooses
 // its leaders it tries again.
 func CreateTopics(ctx context.Context, client *kafka.Client, cfg config.Config) ([]TopicStatus, error) {
-	topics := topicConfigs(cfg)
-	made := map[string]bool{}
-	for until := time.Now().Add(choosing); ; {
-		statuses, err := tryCreate(ctx, client, topics, made)
-		if err == nil {
-			return statuses, WaitForLeaders(ctx, client, topics)
+	topics, made := topicConfigs(cfg), map[string]bool{}
+	var statuses []TopicStatus
+	err := Settled(ctx, nil, func() (err error) {
+		if statuses, err = tryCreate(ctx, client, topics, made); passing(err) {
+			if cause := findCause(ctx, cfg.Kafka); cause != "" {
+				return &why{cause, err}
+			}
 		}
-		if !passing(err) || time.Now().After(until) {
-			return statuses, Explain(ctx, cfg.Kafka, err)
-		}
-		if cause := findCause(ctx, cfg.Kafka); cause != "" {
-			return statuses, &why{cause, err}
-		}
-		select {
-		case <-ctx.Done():
-			return statuses, err
-		case <-time.After(choosingPoll):
-		}
+		return err
+	})
+	if err != nil {
+		return statuses, Explain(ctx, cfg.Kafka, err)
 	}
+	return statuses, WaitForLeaders(ctx, client, topics)
 }
 
 // tryCreate asks once; made has the topics that earlier calls made.

@@ -18,8 +18,9 @@ import (
 //	log2(2 + N/h)·(c + n·B)
 //
 // nats more than the raw scores, with c = accountLimit and n sampled rows in flight (docs/math.md, The gate of a
-// refit). Rows beyond a pane's sample (sample.rows_per_cell) are not counted. Orders of people are not held back, and
-// what a pin keeps in force is not counted. The returns of a version are never forgotten. The corrections of the top
+// refit), and c + n·B more for each time that B has risen for a rare class: a new sum begins then, too (losses.go).
+// Rows beyond a pane's sample (sample.rows_per_cell) are not counted. Orders of people are not held back, and what a
+// pin keeps in force is not counted. The returns of a version are never forgotten. The corrections of the top
 // confidence have an account of their own, of what they lose to the calibrators below them.
 type account struct {
 	lost    float64 // nats, of rows predicted since the last return

@@ -3,7 +3,8 @@
 // At the end of each label pane State.Step does seven things for all rows of a version, in this order:
 //
 //  1. What the top confidence follows (follow.go) takes the pane's rows; snapshots show how it does.
-//  2. The account adds up what the rows lost by being calibrated. Where that is too much, the identity takes force.
+//  2. The bound of losses rises where a class turns out to be rare (losses.go). Then the account adds up what the rows
+//     lost by being calibrated. Where that is too much, the identity takes force.
 //  3. The rollback monitor tests the calibrator in force against its baselines, which are earlier calibrators and the
 //     identity. If a baseline is significantly better, it comes back into force.
 //  4. The first answer: after a large change, or a fault that healed, a map of few parameters that keeps the top class

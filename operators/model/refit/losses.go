@@ -10,37 +10,40 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// In tests the NLL of a row is at most B, and claims are about that bounded loss:
+// In tests the NLL of a row, in nats, is at most B, and claims are about that bounded loss. Probabilities are floored
+// at
 //
-//	e^-B = 1/(100 K)·4^-j
+//	e^-B = 4^-j/(100 K)
 //
-// the floor of probabilities, is a hundredth of the uniform one. A score that is floored above what is true of a class
-// would be proper no more: where one row in 500 is positive, to call it impossible would cost no more than to be right,
-// and gain on every other row. So j counts the quarters by which the rarest class is rarer than the uniform share,
+// for K classes: a hundredth of the uniform probability, and a quarter of that for each quarter of the uniform share
+// that the rarest class has (docs/math.md, The gate of a refit):
 //
-//	j = ⌊log4(1/(K·share))⌋,  of classes with leastOfClass rows or more in the sample, where the sample tells shares
+//	j = ⌊log4(1/(K·share))⌋,  share = rows of the rarest class/rows of the sample
 //
-// It never falls, as all that a test adds up must be of one bound.
+// With a floor above what is true of a class the loss would not be proper: where one row in 500 is positive, to call it
+// impossible would cost no more than to be right, and gain on every other row. Classes with fewer than leastOfClass
+// rows do not count, nor does a sample that does not tell the shares of later rows (unmixed). j never falls, for all
+// that a test adds up must be of one bound.
 
-// capped is a number of classes, and the bound of the NLL of a row.
+// capped is a number of classes, and the bound B of the NLL of a row.
 type capped struct {
 	k     int
 	bound float64
 }
 
-// nllBound returns B for K classes, with j quarters below the uniform share.
+// nllBound returns B for K classes and j quarters.
 func nllBound(k, quarters int) float64 {
 	return math.Log(100*float64(k)) + float64(quarters)*2*math.Ln2
 }
 
-// mostQuarters keeps the floor far above what float32 scores can tell from 0.
-const mostQuarters = 12
+// mostQuarters is enough for one row in 8,000 of two classes; the account bounds what each quarter can cost.
+const mostQuarters = 6
 
 func (p *publisher) bound() float64  { return nllBound(p.version.K, p.quarters) }
 func (p *publisher) bounded() capped { return capped{p.version.K, p.bound()} }
 
-// watchRare raises the bound where a class turns out to be rarer, and begins all sums and tests anew: they are of the
-// bound before.
+// watchRare raises the bound where a class turns out to be rarer than was known. What tests and accounts have added up
+// is of the bound before, so they begin anew.
 func watchRare(s *State, in *stage.Pane) error {
 	class, n := rareClass(s.sampled(), s.quarters)
 	if n <= s.quarters {
@@ -54,7 +57,7 @@ func watchRare(s *State, in *stage.Pane) error {
 		s.period = -1 // the next one need not wait
 	}
 	s.quarters, s.losses = n, nil
-	s.account.lost, s.account.rest, s.topAccount.lost, s.topAccount.rest = 0, 0, 0, 0
+	s.account.lost, s.topAccount.lost = 0, 0
 	if s.quick != nil {
 		s.quick.restart()
 	}
@@ -67,7 +70,7 @@ func watchRare(s *State, in *stage.Pane) error {
 	return nil
 }
 
-// rareClass returns the rarest class of a sample, if it is rarer than by so many quarters, and by how many it is.
+// rareClass returns the rarest class of a sample and its quarters j, if they are more than those known; else 0, 0.
 func rareClass(k *stage.Key, known int) (class, quarters int) {
 	n, total := make([]int, k.K), len(k.Sample)
 	for i := range k.Sample {

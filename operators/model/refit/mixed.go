@@ -50,7 +50,10 @@ func learnsClasses(method string) bool {
 // unmixed says why rows, in time order, do not tell the classes of later rows; "" = they do. Each of the parts must
 // have rows of every class; together they are the rows.
 func unmixed(k int, parts ...[]acc.SampleRow) string {
-	rows := slices.Concat(parts...)
+	rows := parts[0]
+	if len(parts) > 1 {
+		rows = slices.Concat(parts...)
+	}
 	counts, n := make([][mixedParts]float64, k), make([]int, k)
 	for i := range rows {
 		counts[rows[i].Y][i*mixedParts/len(rows)]++
