@@ -121,10 +121,11 @@ type gained struct {
 	changes []int64
 }
 
-// parts divides the gains of the sample at the known changes of the stream, and where the gain began. Rows are told by
-// their prediction times, for labels may come late. gap rows before a change belong to neither side, because its time
-// is an estimate.
-func (o *outlook) parts(now []float64, g gained) (out [][]gainSum) {
+// parts divides the gains of the sample over the calibrator in force at the known changes of the stream, and where the
+// gain began; each part is sums of blocks of outlookBlock rows. now holds the losses of the other calibrator. Rows are
+// told by their prediction times, for labels may come late. gap rows before a change belong to neither side, because
+// its time is an estimate.
+func (o *outlook) parts(now []float64, g gained) [][]gainSum {
 	var cuts []int64
 	gap := o.fresh
 	for _, since := range g.changes {
@@ -133,24 +134,37 @@ func (o *outlook) parts(now []float64, g gained) (out [][]gainSum) {
 		}
 	}
 	cuts = append(cuts, g.since)
-	rows := make([][]int, len(cuts)+1)
-	for i := range o.key.Sample {
-		part := 0
-		for part < len(cuts) && o.key.Sample[i].TS >= cuts[part] {
+	last, rows := len(cuts), o.key.Sample
+	of := func(ts int64) (part int) {
+		for part < last && ts >= cuts[part] {
 			part++
 		}
-		rows[part] = append(rows[part], i)
+		return part
 	}
-	for part, at := range rows {
-		if len(at) == 0 && part < len(cuts) {
+	out, n, all := make([][]gainSum, last+1), make([]int, last+1), make([]int, last+1)
+	for i := range rows {
+		all[of(rows[i].TS)]++
+	}
+	for i := range rows {
+		part := of(rows[i].TS)
+		if part < last && n[part] >= all[part]-gap {
 			continue
 		}
-		if part < len(cuts) {
-			at = at[:max(0, len(at)-gap)]
+		if n[part]%outlookBlock == 0 {
+			out[part] = append(out[part], gainSum{})
 		}
-		out = append(out, o.gains(now, at))
+		b, w := &out[part][len(out[part])-1], float64(rows[i].W)
+		b.wx += w * (o.was[i] - now[i])
+		b.w += w
+		n[part]++
 	}
-	return out
+	kept := out[:0]
+	for part := range out {
+		if all[part] > 0 || part == last {
+			kept = append(kept, out[part])
+		}
+	}
+	return kept
 }
 
 // ofCandidate returns the outlook of a run's candidate. Rows from before the alarm or shift that the run answers are
@@ -215,20 +229,6 @@ func (l *sampleLosses) of(k *stage.Key, cal calibrator.Calibrator, bound float64
 	}
 	l.nll, l.added = nll, k.Added
 	return nll, nil
-}
-
-// gains returns the gains of the rows at these places over the calibrator in force, summed in blocks of outlookBlock
-// rows. now holds the losses of the other calibrator.
-func (o *outlook) gains(now []float64, at []int) (out []gainSum) {
-	for n, i := range at {
-		if n%outlookBlock == 0 {
-			out = append(out, gainSum{})
-		}
-		b, w := &out[len(out)-1], float64(o.key.Sample[i].W)
-		b.wx += w * (o.was[i] - now[i])
-		b.w += w
-	}
-	return out
 }
 
 // longRun returns n·Var(mean of n rows) by unit of weight, for single blocks and in the long run. The value for blocks
