@@ -32,6 +32,7 @@ type story struct {
 	alarmRows   int64                      // labelled from the shift to the alarm
 	alarm       *record.Alert              // the first that fired
 	resolved    *record.Alert              // the first that resolved it
+	inhibited   bool                       // that an alarm on the raw confidence is, is told
 	refit       *record.Calibrator         // the first published after the alarm
 	request     *record.Finetune           // the first for a new head
 	verdict     *record.Verdict            // on that head
@@ -140,6 +141,10 @@ func (s *story) alert(a record.Alert, at time.Time) {
 		s.lines.at(at, "%v and %d labelled rows after the shift; ECE of the %d rows since that estimate %s",
 			at.Sub(s.plan.Shift), s.alarmRows, a.Rows, percent(&a.ECE))
 	case ours && a.State == "firing" && strings.HasPrefix(a.InhibitedBy, "calibrator"):
+		if s.inhibited { // a later calibrator does so again
+			return
+		}
+		s.inhibited = true
 		s.lines.at(at, "alarm on the raw confidence: inhibited by %s", a.InhibitedBy)
 	case ours && a.State == "resolved" && s.alarm != nil && s.resolved == nil:
 		s.resolved = &a

@@ -310,7 +310,8 @@ func (b *baseline) onAccuracy() float64 { return b.acc.mean() }
 
 // open starts a pane.
 func (b *baseline) open() {
-	if b.nll.mean() < math.Ln2 && b.acc.mean() < math.Ln2 { // there is no evidence for it, so the sums start again
+	// The sums start again where there is no evidence for it, or where that is older than a loss since.
+	if b.acc.mean() < math.Ln2 && (b.nll.mean() < math.Ln2 || b.inForce <= b.itself) {
 		b.rows, b.from, b.w, b.inForce, b.itself, b.hits, b.itsHits = 0, 0, 0, 0, 0, 0, 0
 	}
 	b.nll.open()

@@ -89,6 +89,46 @@ func TestReturnToEarlierRegime(t *testing.T) {
 	}
 }
 
+// TestRollbackTellsOfTheChange: evidence of long ago may stay, a little, while the calibrator in force gains. When it
+// is taken back, the record is of the rows since it began to lose.
+func TestRollbackTellsOfTheChange(t *testing.T) {
+	t.Parallel()
+	x := newFixture(t, testConfig(), 4)
+	f := inForceAs(t, 0, 2, reasonAlarm)
+	x.must(x.putInForce(&record.Calibrator{Reason: reasonAlarm}, f.Cal, f.Encoded, batchtest.Start-second))
+	identity := x.monitor.baselines[0]
+	end, began := batchtest.Start, int64(0)
+	for i := range uint64(40) {
+		sharpness := 2. // for which it is right
+		if i >= 20 {
+			sharpness = .7
+		}
+		rows := sample(batchtest.Rows(300+i, batchtest.Options{N: 100, Sharpness: sharpness, Start: end}))
+		if i == 20 {
+			began = end
+		}
+		end = rows[len(rows)-1].TS + 1
+		if i < 20 {
+			for j := range identity.nll { // of an earlier loss
+				identity.nll[j] = max(identity.nll[j], 1)
+			}
+		}
+		rolled, err := x.stepMonitor(&stage.Pane{Rows: rows, Labelled: 100, End: end})
+		x.must(err)
+		if !rolled {
+			continue
+		}
+		c := x.published(pipeline.StreamCalibrators)
+		e := c[len(c)-1].Evidence
+		if from := e.FitTo.Std().UnixNano(); i < 20 || e.NLLNew >= e.NLLInForce || from < began-100*second {
+			t.Errorf("rolled back in pane %d, NLL %.4f → %.4f since %d rows before the change; want less, since then",
+				i, e.NLLInForce, e.NLLNew, (began-from)/second)
+		}
+		return
+	}
+	t.Error("not rolled back")
+}
+
 // TestChangeAmidValidation: a candidate with enough evidence waits if its newest rows, or an alarm that began after its
 // rows, show that the stream has changed.
 func TestChangeAmidValidation(t *testing.T) {

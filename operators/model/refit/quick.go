@@ -219,12 +219,19 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 		q.replaced(s.version.Newest(), rev)
 	}
 	before := q.convinced(inForce(s.version), cfg.Alpha)
-	if err := q.bet(&s.publisher, in.Rows, float64(max(cfg.FreshRows, leastTracked))); err != nil {
-		return false, err
+	for left := in.Rows; len(left) > 0; {
+		part := left[:partOf(len(in.Rows), len(left))]
+		left = left[len(part):]
+		if err := q.bet(&s.publisher, part, float64(max(cfg.FreshRows, leastTracked))); err != nil {
+			return false, err
+		}
+		q.weight, q.rows = max(q.weight, maxWeight(part)), q.rows+int64(len(part))
+		if err := q.learn(without(s.sampled(), left), len(part)); err != nil {
+			return false, err
+		}
 	}
-	q.weight, q.rows = max(q.weight, maxWeight(in.Rows)), q.rows+int64(len(in.Rows))
-	if err := q.learn(s.sampled(), len(in.Rows)); err != nil || s.account.resting() {
-		return false, err
+	if s.account.resting() {
+		return false, nil
 	}
 	now := q.convinced(inForce(s.version), cfg.Alpha)
 	now = slices.DeleteFunc(now, func(t *tracker) bool {
@@ -234,6 +241,37 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 		return published, err
 	}
 	return refine(s, in)
+}
+
+// paneParts is the most parts of a pane. After each the trackers learn, so that a pane of many rows both shows a change
+// and proves what answers it.
+const paneParts = 5
+
+// partOf returns how many of the rows left of a pane of n are its next part.
+func partOf(n, left int) int {
+	size := max(leastTracked, (n+paneParts-1)/paneParts)
+	if left < 2*size {
+		return left
+	}
+	return size
+}
+
+// without returns a key, to be read, whose sample has the rows of k but for these. Both are in order.
+func without(k *stage.Key, rows []acc.SampleRow) *stage.Key {
+	if len(rows) == 0 {
+		return k
+	}
+	out := *k
+	out.Sample = make([]acc.SampleRow, 0, len(k.Sample))
+	for i := range k.Sample {
+		for len(rows) > 0 && stage.CompareRows(rows[0], k.Sample[i]) < 0 {
+			rows = rows[1:]
+		}
+		if len(rows) == 0 || stage.CompareRows(rows[0], k.Sample[i]) > 0 {
+			out.Sample = append(out.Sample, k.Sample[i])
+		}
+	}
+	return &out
 }
 
 // bet tests the trackers on rows that they have not learnt from. The NLL of the calibrator in force is capped, which

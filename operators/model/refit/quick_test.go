@@ -291,10 +291,10 @@ func TestRefusedAnswers(t *testing.T) {
 			if least := rows / pane; convinced < least {
 				t.Errorf("K = %d, panes of %d: %d temperatures had evidence, want %d", k, pane, convinced, least)
 			}
-			// Each tracker is fitted when a tenth of its rows has come, each pane at most once.
+			// Each tracker is fitted when a tenth of its rows has come, at most once after each part of a pane.
 			most := 0
 			for _, n := range trackedRows {
-				most += rows/max(n/10, pane) + 1
+				most += rows/max(n/10, partOf(pane, pane)) + 1
 			}
 			if got := x.quick.fits.number; got > most {
 				t.Errorf("K = %d, panes of %d: %d fits, want at most %d", k, pane, got, most)
