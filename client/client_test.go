@@ -217,6 +217,42 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// TestWhatSamplingLeavesOutTakesNoRoom: after calls without a row that is kept there is as much as before.
+func TestWhatSamplingLeavesOutTakesNoRoom(t *testing.T) {
+	l := logTo(t, newReceiver(t).URL, Options{Sample: 0.01, MaxBytes: 1000})
+	out, in := "", ""
+	for i := 0; out == "" || in == ""; i++ {
+		if id := fmt.Sprint("row-", i); crc32.ChecksumIEEE([]byte(id)) < uint32(l.below) { //nolint:gosec // below 1<<32
+			in = id
+		} else {
+			out = id
+		}
+	}
+	for range 10 {
+		l.Log(Rows{IDs: []string{out}, Probs: []float32{.5, .5}, Classes: 2})
+		l.Label([]string{out}, []int32{0})
+	}
+	if s := l.Stats(); s.SampledOut != 20 || s.Logged != 20 || s.WaitingBytes != 0 {
+		t.Errorf("%+v", s)
+	}
+	l.Log(Rows{IDs: []string{in}, Probs: []float32{.5, .5}, Classes: 2})
+	if s := l.Close(within(t, 10*time.Second)); s.Sent != 1 || s.Dropped != 0 || s.total() != s.Logged {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestCallsAfterCloseAreSaidToBe: that the logger is closed is another mistake than too little room.
+func TestCallsAfterCloseAreSaidToBe(t *testing.T) {
+	var said []string
+	l := logTo(t, newReceiver(t).URL, Options{OnDrop: func(_ int, why string) { said = append(said, why) }})
+	l.Close(within(t, 10*time.Second))
+	l.Label([]string{"a", "b"}, []int32{0, 1})
+	if s := l.Stats(); s.Dropped != 2 || s.Logged != 2 || s.WaitingBytes != 0 || !slices.Equal(said, []string{
+		"the logger is closed"}) {
+		t.Errorf("%+v, said %q", s, said)
+	}
+}
+
 // TestColumnsThatDoNotFit are refused, and others are not.
 func TestColumnsThatDoNotFit(t *testing.T) {
 	r := newReceiver(t)

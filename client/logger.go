@@ -65,6 +65,7 @@ type Logger struct {
 	options   Options
 	transport transport
 	below     uint64 // of the hash of ids that are kept
+	noRoom    string // is why calls are dropped
 
 	mu     sync.Mutex
 	calls  []*call
@@ -97,7 +98,8 @@ func New(model string, o Options) (*Logger, error) {
 		return nil, err
 	}
 	l := &Logger{options: o, transport: t, below: uint64(o.Sample * (1 << 32)), wake: make(chan struct{}, 1),
-		room: make(chan struct{}), ending: make(chan struct{}), done: make(chan struct{})}
+		room: make(chan struct{}), ending: make(chan struct{}), done: make(chan struct{}),
+		noRoom: fmt.Sprintf("no room: %d bytes wait for %s", o.MaxBytes, o.To)}
 	l.stats.Errors = map[string]int64{}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	go l.run()
@@ -122,9 +124,15 @@ func (l *Logger) put(c *call, ids []string) {
 		return
 	}
 	out := l.sample(c)
-	size := c.size()
-	if !l.reserve(size) {
-		why := fmt.Sprintf("no room: %d bytes wait for %s", l.options.MaxBytes, l.options.To)
+	if c.n == 0 { // it needs no room, and nothing would give room back
+		l.mu.Lock()
+		l.stats.Logged += int64(out)
+		l.stats.SampledOut += int64(out)
+		l.mu.Unlock()
+		return
+	}
+	full, why := l.admit(c, out)
+	if why != "" {
 		l.lose(c.n, why, func(s *Counts, n int64) {
 			s.Logged += n + int64(out)
 			s.SampledOut += int64(out)
@@ -132,16 +140,6 @@ func (l *Logger) put(c *call, ids []string) {
 		})
 		return
 	}
-	l.mu.Lock()
-	l.stats.Logged += int64(c.n + out)
-	l.stats.SampledOut += int64(out)
-	full := false
-	if c.n > 0 {
-		l.calls = append(l.calls, c)
-		l.rows += int64(c.n)
-		full = l.rows >= batchRows
-	}
-	l.mu.Unlock()
 	if full {
 		select {
 		case l.wake <- struct{}{}:
@@ -174,24 +172,32 @@ func (l *Logger) sample(c *call) int {
 	return out
 }
 
-// reserve takes room for bytes, and waits for it as long as it may.
-func (l *Logger) reserve(size int) bool {
+// admit takes in a call, of which so many rows were left out, and waits for room as long as it may. full tells that
+// there are rows for a message; why is what kept the call out.
+func (l *Logger) admit(c *call, out int) (full bool, why string) {
+	size := c.size()
 	var timeout <-chan time.Time
 	for {
 		l.mu.Lock()
-		if l.closed {
-			l.mu.Unlock()
-			return false
-		}
-		if l.bytes+size <= l.options.MaxBytes {
+		switch {
+		case l.closed:
+			why = "the logger is closed"
+		case l.bytes+size <= l.options.MaxBytes:
 			l.bytes += size
+			l.stats.Logged += int64(c.n + out)
+			l.stats.SampledOut += int64(out)
+			l.calls = append(l.calls, c)
+			l.rows += int64(c.n)
+			full = l.rows >= batchRows
 			l.mu.Unlock()
-			return true
+			return full, ""
+		case l.options.Block <= 0:
+			why = l.noRoom
 		}
 		room := l.room
 		l.mu.Unlock()
-		if l.options.Block <= 0 {
-			return false
+		if why != "" {
+			return false, why
 		}
 		if timeout == nil {
 			t := time.NewTimer(l.options.Block)
@@ -201,7 +207,7 @@ func (l *Logger) reserve(size int) bool {
 		select {
 		case <-room:
 		case <-timeout:
-			return false
+			return false, l.noRoom
 		}
 	}
 }

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import unittest
+import zlib
 
 import numpy as np
 import pyarrow as pa
@@ -407,6 +408,28 @@ os.kill(os.getpid(), signal.SIGKILL)
         self.assertEqual((s.logged, s.sampled_out + s.sent), (8000, 8000))
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_what_sampling_leaves_out_takes_no_room(self):
+        logger = PlumblineLogger("m", to=NOBODY, sample=0.01, max_bytes=500, block=5)
+        ids = [f"row-{i}" for i in range(1000)]
+        kept = [i for i in ids if zlib.crc32(i.encode()) < int(0.01 * (1 << 32))]
+        logger.log(kept[:3], probs=np.full((3, 2), 0.5))  # nobody takes them, and others would wait for room
+        full, began = logger.stats().waiting_bytes, time.monotonic()
+        for i in [i for i in ids if i not in kept][:10]:
+            logger.log([i], probs=[[0.5, 0.5]])
+        s = logger.stats()
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertEqual((s.sampled_out, s.waiting, s.waiting_bytes), (10, 3, full))
+        self.assertEqual(logger.close(0).logged, 13)
+
+    def test_calls_after_close_are_said_to_be(self):
+        said, r = [], self.receiver()
+        logger = PlumblineLogger("m", to=r.url, linger=0.01, on_drop=lambda *a: said.append(a))
+        logger.close()
+        logger.label(["a", "b"], [0, 1])
+        s = logger.stats()
+        self.assertEqual((s.dropped, s.waiting, s.waiting_bytes, s.logged), (2, 0, 0, 2))
+        self.assertEqual(said, [(2, "the logger is closed")])
+
     def test_fork(self):
         r = self.receiver()
         logger = PlumblineLogger("m", to=r.url, linger=0.2)

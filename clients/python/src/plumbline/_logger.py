@@ -32,7 +32,7 @@ class Stats:
 
     logged: int = 0  # rows that log and label were given
     sampled_out: int = 0
-    dropped: int = 0  # there was no room
+    dropped: int = 0  # there was no room, or the logger was closed
     refused: int = 0  # their columns do not fit each other
     failed: int = 0  # the broker or the process did not take them
     sent: int = 0  # arrived
@@ -67,7 +67,7 @@ class PlumblineLogger:
         # Rows and bytes that came and went. The background thread has a lock of its own: one that it holds while it
         # waits for the interpreter would let the serving thread wait, too.
         self._came = self._came_bytes = self._went = self._went_bytes = 0
-        self._full = 0  # rows that found no room
+        self._full = 0  # rows that were dropped before they came
         self._went_lock = threading.Lock()
         self._wake, self._room, self._closed = threading.Event(), threading.Event(), False
         self._thread: threading.Thread | None = None
@@ -134,27 +134,37 @@ class PlumblineLogger:
         except Exception as e:  # what serves must not end because of what is logged
             self._refuse(1, f"{type(e).__name__}: {e}")
             return
+        if not kept:  # it needs no room
+            with self._lock:
+                self._stats.sampled_out += rows
+            return
         waiting = self._came_bytes - self._went_bytes + size
         if waiting > self._hurry:
-            if waiting > self._max_bytes and not self._wait_for(size):
-                with self._lock:
-                    self._stats.sampled_out += rows - kept
-                    self._stats.dropped += kept
-                    self._full += kept
-                self._warn(kept, f"no room: {self._max_bytes} bytes wait for {self.to}")
+            if waiting > self._max_bytes and not self._closed and not self._wait_for(size):
+                self._drop(rows, kept, f"no room: {self._max_bytes} bytes wait for {self.to}")
                 return
             if not self._wake.is_set():  # waking costs more than all else: linger does it
                 self._wake.set()
         call = (kind, ids, columns, time_ns(), kept, size)
         with self._lock:
-            if kept:
+            closed = self._closed
+            if not closed:
                 self._came += kept
                 self._came_bytes += size
                 self._calls.append(call)
-            if kept < rows:
-                self._stats.sampled_out += rows - kept
-        if self._pid == 0:
+                if kept < rows:
+                    self._stats.sampled_out += rows - kept
+        if closed:  # nobody sends it any more
+            self._drop(rows, kept, "the logger is closed")
+        elif self._pid == 0:
             self._start()
+
+    def _drop(self, rows: int, kept: int, why: str) -> None:
+        with self._lock:
+            self._stats.sampled_out += rows - kept
+            self._stats.dropped += kept
+            self._full += kept
+        self._warn(kept, why)
 
     def _sampled(self, kind: str, ids: Any, columns: dict[str, Any], rows: int) -> tuple[Any, dict[str, Any], int]:
         """The rows whose id's hash is below the share: a prediction and its label are kept or left together."""
@@ -312,7 +322,8 @@ class PlumblineLogger:
         """Sends what waits, for so many seconds at most, and ends. What is left then is dropped."""
         if not self._closed:
             self._deadline = time.monotonic() + timeout
-            self._closed = True
+            with self._lock:
+                self._closed = True
             self._wake.set()
             if self._thread is not None and self._pid == os.getpid():
                 self._thread.join(timeout + 1)
