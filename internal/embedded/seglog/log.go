@@ -191,6 +191,9 @@ func (l *Log) sync(end int64) error {
 	err := l.syncFile(f) // the segments before it were synced when they were left
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if n := len(l.parts); errors.Is(err, os.ErrClosed) && n > 0 && l.parts[n-1].f != f {
+		err = nil // it was left, and so synced, and then compacted or forgotten
+	}
 	if err != nil {
 		l.broken = fmt.Errorf("sync: %w", err)
 		return l.broken

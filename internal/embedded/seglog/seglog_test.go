@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -212,6 +213,58 @@ func TestRepeatsOfProducers(t *testing.T) {
 	}
 }
 
+// firstKey is that of the first record of a batch.
+func firstKey(b []byte) ([][]byte, error) {
+	var rb kmsg.RecordBatch
+	if err := rb.ReadFrom(b); err != nil {
+		return nil, err
+	}
+	var r kmsg.Record
+	err := r.ReadFrom(rb.Records)
+	return [][]byte{r.Key}, err
+}
+
+// TestSyncOfASegmentThatIsLeftAndClosed: whoever is about to sync the last segment while another append leaves it, and
+// it is compacted or forgotten, has lost nothing, and the log goes on.
+func TestSyncOfASegmentThatIsLeftAndClosed(t *testing.T) {
+	for name, clean := range map[string]func(*Log) error{
+		"compacted": func(l *Log) error { return l.Compact(firstKey) },
+		"forgotten": func(l *Log) error { return l.Retain(Retention{Bytes: 1}, time.Now()) },
+	} {
+		var calls atomic.Int32
+		about, left, let := make(chan bool), make(chan bool), make(chan bool)
+		l := open(t, t.TempDir(), Options{SegmentBytes: 100, syncFile: func(f *os.File) error {
+			switch calls.Add(1) {
+			case 1:
+				about <- true
+				<-let
+			case 2:
+				left <- true
+			}
+			return f.Sync()
+		}})
+		done := make(chan error)
+		put := func() { _, err := l.Append(batch(1, "a", -1, 0)); done <- err }
+		go put()
+		<-about
+		go put()
+		<-left
+		if err := clean(l); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		close(let)
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		appendAll(t, l, batch(1, "b", -1, 0))
+		if got := offsets(t, l); !slices.Equal(got[len(got)-2:], []int64{1, 2}) {
+			t.Errorf("%s: batches at %v", name, got)
+		}
+	}
+}
+
 // TestCompaction keeps the last record of every key at its offset.
 func TestCompaction(t *testing.T) {
 	dir := t.TempDir()
@@ -220,16 +273,7 @@ func TestCompaction(t *testing.T) {
 		appendAll(t, l, batch(1, fmt.Sprint("key ", i%3), -1, 0))
 	}
 	appendAll(t, l, batch(1, "only once", -1, 0))
-	byValue := func(b []byte) ([][]byte, error) {
-		var rb kmsg.RecordBatch
-		if err := rb.ReadFrom(b); err != nil {
-			return nil, err
-		}
-		var r kmsg.Record
-		err := r.ReadFrom(rb.Records)
-		return [][]byte{r.Key}, err
-	}
-	if err := l.Compact(byValue); err != nil {
+	if err := l.Compact(firstKey); err != nil {
 		t.Fatal(err)
 	}
 	want := offsets(t, l)
