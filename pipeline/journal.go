@@ -32,7 +32,8 @@ func (s *Shard) SetIdleInputs(set uint64) {
 
 const (
 	journalMagic   = "PLBO"
-	journalVersion = 3
+	journalVersion = 4
+	withoutPause   = 3 // the version before, which has one kind of events less
 	maxEvents      = 1 << 30
 )
 
@@ -43,6 +44,7 @@ const (
 	eventClose        // reading ends
 	eventSkip         // the record of an input before an offset is skipped
 	eventAhead        // the next record's timestamp is not to be believed
+	eventPause        // reading stops for a while
 	eventKinds
 )
 
@@ -64,6 +66,8 @@ func (j *takeLog) took(r Record) {
 		panic(fmt.Sprintf("pipeline: input %d in a journal", r.Input))
 	case r.Idle:
 		j.add(eventIdle, r.Input)
+	case r.Paused:
+		j.add(eventPause, r.Input)
 	case r.Offset < j.next[r.Input]: // a task passes it over
 	default:
 		if j.open && j.run.Input != r.Input {
@@ -110,9 +114,9 @@ func (j *takeLog) until(in Input, offset int64) {
 
 // cut returns the journal encoded, and begins the next one, which follows the checkpoint number: `PLBO`, u8 version,
 // uvarint checkpoint that it follows (0 = none), uvarint inputs that were idle there (a bit each), uvarint events,
-// each uvarint input·5 + kind (0: records taken, varint offset after the last, less that of the event before; 1: the
-// input is idle; 2: the end of reading; 3: a record skipped, as 0; 4: the next record's timestamp was in the future),
-// fixed32 CRC32C of all before.
+// each uvarint input·6 + kind (0: records taken, varint offset after the last, less that of the event before; 1: the
+// input is idle; 2: the end of reading; 3: a record skipped, as 0; 4: the next record's timestamp was in the future; 5:
+// a pause of reading), fixed32 CRC32C of all before. Version 3 has input·5 + kind, and no pauses.
 func (j *takeLog) cut(number, idle uint64) []byte {
 	j.flush()
 	dst := append([]byte(journalMagic), journalVersion)
@@ -147,11 +151,17 @@ func decodeJournal(data []byte) (*past, error) {
 		return nil, fmt.Errorf("%w: journal: CRC32C %08x, written %08x", ErrCheckpoint, got, want)
 	}
 	r := binenc.NewReader(body[len(journalMagic):])
-	r.Version(journalVersion)
+	version := r.Byte()
+	if version != journalVersion && version != withoutPause {
+		r.Failf("version %d, this build reads %d and %d", version, withoutPause, journalVersion)
+	}
 	p := &past{base: r.Uvarint(), idle: r.Uvarint()}
 	var next [len(takeLog{}.next)]int64
 	for range r.Count(1, maxEvents) {
 		code := r.Uvarint()
+		if version == withoutPause {
+			code += code / (eventKinds - 1)
+		}
 		e := event{kind: int(code % eventKinds), input: Input(min(code/eventKinds, math.MaxUint8))}
 		if r.Err() == nil && int(e.input) >= len(next) {
 			r.Failf("event of input %d, allowed are %d", e.input, len(next))
@@ -250,6 +260,9 @@ func (l *loop) again(ctx context.Context, src *rereader, e event) error {
 	case eventIdle:
 		_, err := l.take(ctx, Record{Input: e.input, Idle: true})
 		return err
+	case eventPause:
+		_, err := l.take(ctx, Record{Input: e.input, Paused: true})
+		return err
 	case eventAhead:
 		src.ahead[e.input] = true
 		return nil
@@ -291,7 +304,7 @@ func (s *rereader) of(ctx context.Context, in Input) (Record, error) {
 		switch {
 		case err != nil:
 			return r, err
-		case r.Idle: // the journal says when
+		case r.Idle, r.Paused: // the journal says when; a pause of now is over before the next record comes
 		case r.Input == in:
 			return r, nil
 		case int(r.Input) >= len(s.held):

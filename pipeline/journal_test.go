@@ -5,11 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/binenc"
 )
 
 // TestTakeLogRoundTrip compares the decoded events with a plain list of what a task got, runs joined.
@@ -21,13 +26,16 @@ func TestTakeLogRoundTrip(t *testing.T) {
 		next := [2]int64{r.Int64N(100), r.Int64N(1 << 40)}
 		for range r.IntN(60) {
 			in := Input(r.IntN(2))
-			switch r.IntN(8) {
+			switch r.IntN(9) {
 			case 0:
 				j.took(Record{Input: in, Idle: true})
 				want = append(want, event{kind: eventIdle, input: in})
 			case 1:
 				j.closing()
 				want = append(want, event{kind: eventClose})
+			case 2:
+				j.took(Record{Input: in, Paused: true})
+				want = append(want, event{kind: eventPause, input: in})
 			default:
 				next[in] += 1 + r.Int64N(3) // gaps: transaction markers
 				ahead := r.IntN(4) == 0
@@ -63,6 +71,119 @@ func TestTakeLogRoundTrip(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestJournalOfTheVersionBefore is read: it has no pauses, so its codes are inputs times five.
+func TestJournalOfTheVersionBefore(t *testing.T) {
+	data := []byte("PLBO\x03\x07\x01\x04")
+	for _, code := range []uint64{eventTake, 5 + eventTake, 5 + eventIdle, eventAhead} {
+		if data = binenc.AppendUvarint(data, code); code%5 == eventTake {
+			data = binenc.AppendVarint(data, 9)
+		}
+	}
+	data = binenc.AppendFixed32(data, crc32.Checksum(data, castagnoli))
+	want := []event{{eventTake, Logits, 9}, {eventTake, Labels, 9}, {eventIdle, Labels, 0}, {eventAhead, Logits, 0}}
+	if got, err := decodeJournal(data); err != nil || got.base != 7 || got.idle != 1 ||
+		!slices.Equal(got.events, want) {
+		t.Errorf("got %+v, %v, want %v", got, err, want)
+	}
+}
+
+// shardSource is what a shard reads: notices at their place among records, of which those before next are left out.
+type shardSource struct {
+	records []Record
+	next    int64
+}
+
+func (s *shardSource) Next(context.Context) (Record, error) {
+	for len(s.records) > 0 {
+		r := s.records[0]
+		s.records = s.records[1:]
+		if r.Idle || r.Paused || r.Offset >= s.next {
+			return r, nil
+		}
+	}
+	return Record{}, io.EOF
+}
+
+func (*shardSource) Close() error                                  { return nil }
+func (*shardSource) Commit(context.Context, map[Input]int64) error { return nil }
+func (s *shardSource) CaughtUp() bool                              { return len(s.records) == 0 }
+
+// numbered has the messages of a shard by their number, of which none may be another than it was.
+type numbered struct {
+	t  *testing.T
+	by map[uint64][]byte
+}
+
+func (n numbered) Close() error { return nil }
+
+func (n numbered) Write(_ context.Context, ms []Message) error {
+	for _, m := range ms {
+		if m.Stream != StreamPanes {
+			continue
+		}
+		p, err := DecodePane(m.Value)
+		if err != nil {
+			return err
+		}
+		if old := n.by[p.Seq]; old != nil && !bytes.Equal(old, m.Value) {
+			n.t.Errorf("number %d is used for two messages", p.Seq)
+		}
+		n.by[p.Seq] = bytes.Clone(m.Value)
+	}
+	return nil
+}
+
+// TestPauseIsTakenAgain: what a shard says when reading stops for a while takes a number. Without it the next message
+// would have that number, and readers would take it for a repeat. A pause while records are read again says nothing.
+func TestPauseIsTakenAgain(t *testing.T) {
+	row := func(offset, ts int64, rows int) Record {
+		c := arrowio.Columns{Model: "m", K: 2}
+		for i := range rows {
+			c.IDs, c.TS = append(c.IDs, fmt.Sprint(offset, i)), append(c.TS, ts)
+			c.Logits = append(c.Logits, 1, 2)
+		}
+		value, err := arrowio.EncodePredictions(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Record{Topic: "z", Offset: offset, Time: ts, Value: value}
+	}
+	paused, idle := Record{Paused: true}, Record{Idle: true}
+	first, second, third, fourth := row(0, 250, 2), row(1, 350, 1), row(2, 650, 1), row(3, 950, 1)
+	store, sink := &keptStore{}, numbered{t, map[uint64][]byte{}}
+	run := func(records ...Record) {
+		t.Helper()
+		runner := newRig().runner
+		runner.Store, runner.Sink = store, sink
+		if err := Run(t.Context(), runner, func() (Registered, error) {
+			counts := NewCounts()
+			s := NewShard(ShardSpec{Inputs: 1, PaneLength: 100, Watermark: NewWatermark(1, 0), CheckpointRows: 2,
+				Decoder: arrowio.NewDecoder(arrowio.Options{}),
+				Host: Host{Out: NewOut(counts), Outbox: NewOutbox(0, 1, 100, 1), Counts: counts,
+					Log: slog.New(slog.DiscardHandler)}})
+			return s.ForRun(), nil
+		}, func(next map[Input]int64) (Opened, error) {
+			return Opened{Source: &shardSource{records: records, next: next[Logits]}}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(first, second, idle, paused)
+	said := len(sink.by)
+	if got := fmt.Sprint(store.numbers()); got != "[2 1]" { // full at the first, and because of the pause
+		t.Fatalf("checkpoints %s, want 2 and 1", got)
+	}
+	store.damage()
+	run(second, third)
+	if len(sink.by) <= said {
+		t.Errorf("%d messages after the third record, %d before it", len(sink.by), said)
+	}
+	run(idle)
+	run(fourth) // takes back that it is idle
+	store.damage()
+	run(paused, fourth)
 }
 
 // stored makes journals by checkpoint number, from the base that each follows; a nil one is absent.
