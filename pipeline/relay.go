@@ -91,13 +91,12 @@ func (y *Relay) Run(ctx context.Context) error {
 				return fmt.Errorf("%s: %w", y.Name, cerr)
 			}
 		}
+		var werr error
 		if next >= 0 || len(ms) > 0 {
 			cut, start := y.Trace.Checkpoint(), time.Now()
-			werr := y.Sink.Write(ctx, ms)
+			werr = y.Sink.Write(ctx, ms)
 			cut.Wrote(start, werr, func(string) bool { return true })
-			if werr != nil {
-				err = werr
-			} else {
+			if werr == nil {
 				done = max(done, next)
 			}
 		}
@@ -108,8 +107,10 @@ func (y *Relay) Run(ctx context.Context) error {
 		}
 		y.report(done, len(ms) > 0)
 		switch {
-		case stopped || isEOF(err):
+		case stopped || werr == nil && isEOF(err):
 			return nil
+		case werr != nil: // whatever it is: what was read is not written
+			return fmt.Errorf("%s: %w", y.Name, werr)
 		case err != nil && !errors.Is(err, context.DeadlineExceeded):
 			return fmt.Errorf("%s: %w", y.Name, err)
 		}

@@ -70,13 +70,14 @@ func (doubles) Closing() []Message { return []Message{{Value: []byte("end")}} }
 type groupSink struct {
 	writes []string
 	fail   int
+	with   error // errSink if it is nil
 }
 
 var errSink = errors.New("no room")
 
 func (s *groupSink) Write(_ context.Context, ms []Message) error {
 	if s.fail > 0 && len(s.writes)+1 >= s.fail {
-		return errSink
+		return cmp.Or(s.with, errSink)
 	}
 	var b strings.Builder
 	for _, m := range ms {
@@ -150,6 +151,22 @@ func TestRelayCommitsWhatIsWritten(t *testing.T) {
 	for _, o := range src.committed {
 		if o > 1 {
 			t.Errorf("committed %v, written was up to 1", src.committed)
+		}
+	}
+}
+
+// TestRelayEndsWhereItCannotWrite: errors of the sink that look like those of a source's wait, or of its end, are none
+// of those. What was read would be lost, for the next commit is behind it.
+func TestRelayEndsWhereItCannotWrite(t *testing.T) {
+	for _, with := range []error{fmt.Errorf("write: %w", context.DeadlineExceeded), fmt.Errorf("write: %w", io.EOF)} {
+		src, sink := &relaySource{groups: [][]string{{"a"}, {"b"}}}, &groupSink{fail: 2, with: with}
+		if err := newRelay(src, sink).Run(t.Context()); !errors.Is(err, with) {
+			t.Errorf("%v, want %v", err, with)
+		}
+		for _, o := range src.committed {
+			if o > 0 {
+				t.Errorf("%v: committed %v, and nothing was written", with, src.committed)
+			}
 		}
 	}
 }
