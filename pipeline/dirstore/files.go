@@ -98,17 +98,21 @@ func copyFile(dst *os.File, from string) error {
 	return errors.Join(err, dst.Close())
 }
 
-// fetchFile brings a kept file to a path.
+// fetchFile brings a kept file to a path. What is there is replaced, not written to: it may be a link to the kept file.
 func fetchFile(dir, name, path string) error {
 	from := filepath.Join(dir, filesDir, name)
 	if err := os.Link(from, path); err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	dst, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	tmp, err := os.CreateTemp(filepath.Dir(path), name+"-*"+tempSuffix)
 	if err != nil {
 		return err
 	}
-	return copyFile(dst, from)
+	defer func() { _ = os.Remove(tmp.Name()) }()
+	if err := copyFile(tmp, from); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
 }
 
 // noted remembers the files of a checkpoint that this process has written.

@@ -90,6 +90,34 @@ func kept(t *testing.T, s *Store, key string) string {
 	return strings.Join(out, " ")
 }
 
+// TestFetchOverALinkToTheKeptFile: what is there may be the kept file itself under another name.
+func TestFetchOverALinkToTheKeptFile(t *testing.T) {
+	s := &Store{Dir: t.TempDir(), Keep: 2}
+	c := withFiles(t, "a")
+	if err := s.Save(t.Context(), "k", 1, c); err != nil {
+		t.Fatal(err)
+	}
+	found, err := s.Load(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "fetched")
+	for range 2 {
+		if err := found[0].Fetch(c.Files[0].Name, to); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(to); string(b) != "a" || err != nil {
+			t.Errorf("fetched %q, %v", b, err)
+		}
+	}
+	if got := kept(t, s, "k"); got != "a" {
+		t.Errorf("kept %q", got)
+	}
+	if left, _ := filepath.Glob(to + "*"); len(left) != 1 {
+		t.Errorf("left %q", left)
+	}
+}
+
 func TestStoreFiles(t *testing.T) {
 	ctx := context.Background()
 	s := &Store{Dir: t.TempDir(), Keep: 2}
