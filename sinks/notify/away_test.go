@@ -2,6 +2,8 @@ package notify
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -152,4 +154,37 @@ func TestCountsByReceiver(t *testing.T) {
 		Hooks: []Webhook{{URL: am.URL + "/a?key=secret"}, {URL: am.URL + "/b"}}}, topic, 0)
 	want := []Receiver{{"alertmanager", host}, {"webhook", host}, {"webhook", host + "#2"}}
 	eventually.True(t, "counted", func() bool { return slices.Equal(counts.Receivers(), want) })
+}
+
+// TestACommitThatFailsEndsNothing: the next one has what it would have had.
+func TestACommitThatFailsEndsNothing(t *testing.T) {
+	s, asked := newTopic(), make(chan int64)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	failures := 1
+	go func() {
+		ended <- New(Options{Log: slog.New(slog.DiscardHandler)}, &Counts{}).Run(ctx, s, 0,
+			func(_ context.Context, next int64) error {
+				asked <- next
+				if failures--; failures >= 0 {
+					return errors.New("the broker is away")
+				}
+				return nil
+			})
+	}()
+	for want := int64(1); want <= 2; want++ {
+		s.alert(t, "ece", "firing")
+		select {
+		case got := <-asked:
+			if got != want {
+				t.Errorf("commit of %d, want %d", got, want)
+			}
+		case err := <-ended:
+			t.Fatalf("ended with %v", err)
+		}
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
 }

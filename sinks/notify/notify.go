@@ -148,7 +148,16 @@ func (n *Notifier) Run(ctx context.Context, source Source, done int64,
 		}
 		g.Go(func() error { return n.work(ctx, w, o, queues[i], func(next int64) { p.reach(i, next) }) })
 	}
-	g.Go(func() error { return p.commit(ctx, commit) })
+	g.Go(func() error {
+		return p.commit(ctx, func(ctx context.Context, next int64) error {
+			err := commit(ctx, next)
+			if err != nil && ctx.Err() == nil {
+				n.cfg.Log.Warn("commit offsets: a process that starts before the next time notifies again", "next",
+					next, "err", err)
+			}
+			return err
+		})
+	})
 	g.Go(func() error { return n.read(ctx, source, done, queues) })
 	return g.Wait()
 }

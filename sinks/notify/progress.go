@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // progress is how far each webhook has been notified, and so what may be committed: the least of them.
@@ -38,21 +39,25 @@ func (p *progress) least() int64 {
 	return slices.Min(p.next)
 }
 
-// commit commits what all have reached, whenever that is further than before, until ctx is done.
+// commit commits what all have reached, whenever that is further than before, until ctx is done. A commit that fails
+// ends nothing: to begin anew would cost more than what it costs if the process ends before the next one.
 func (p *progress) commit(ctx context.Context, commit func(ctx context.Context, next int64) error) error {
 	done := int64(-1)
+	var again <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-p.moved:
+		case <-again:
 		}
 		next := p.least()
 		if next <= done {
 			continue
 		}
-		if err := commit(ctx, next); err != nil {
-			return err
+		if again = nil; commit(ctx, next) != nil {
+			again = time.After(lastPause) // or when more is done
+			continue
 		}
 		done = next
 	}
