@@ -39,6 +39,11 @@ func runReplay(cmd *cobra.Command, files []string, f replayFlags) error {
 	if f.topic == (len(files) > 0) {
 		return cli.Usagef("replay needs files or --topic, and not both")
 	}
+	for _, name := range []string{"from", "to"} {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && !f.topic {
+			return cli.Usagef("--%s %q: only with --topic; of files --skip and --limit choose rows", name, flag.Value)
+		}
+	}
 	if f.shards < 1 {
 		return cli.Usagef("--shards %d: must be at least 1", f.shards)
 	}

@@ -34,3 +34,17 @@ func TestReplayLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestReplayOfFilesHasNoPositions: a position that would have no effect is refused, whatever it is.
+func TestReplayOfFilesHasNoPositions(t *testing.T) {
+	file := writeFile(t, "rows.csv", "id,z0,z1\na,1,2\n")
+	for _, flag := range []string{"--from", "--to"} {
+		for _, value := range []string{"bogus", "earliest", "7"} {
+			want := fmt.Sprintf("%s %q: only with --topic; of files --skip and --limit choose rows", flag, value)
+			code, _, stderr := runCommand(t, "replay", file, flag, value)
+			if code != exitUsage || !strings.Contains(stderr, want) {
+				t.Errorf("got exit code %d, stderr %q, want %d and %q", code, stderr, exitUsage, want)
+			}
+		}
+	}
+}
