@@ -32,8 +32,10 @@ type Config struct {
 type Archive struct {
 	cfg Config
 
+	looking sync.Mutex          // held by who looks through the directory
+	known   map[string]archived // theirs, by path
+
 	mu       sync.Mutex
-	known    map[string]*archivefile.Info // by path: files do not change
 	stats    Stats
 	swept    time.Time     // when the directory was looked through last
 	sweeping time.Duration // how long that took
@@ -54,7 +56,7 @@ type Stats struct {
 
 // New returns the archive in a directory, which is made when the first file comes.
 func New(cfg Config) *Archive {
-	return &Archive{cfg: cfg, known: map[string]*archivefile.Info{}}
+	return &Archive{cfg: cfg, known: map[string]archived{}}
 }
 
 // Totals returns a copy.
@@ -81,8 +83,9 @@ func (a *Archive) Publish(ctx context.Context, f *archivefile.File) error {
 	}
 	due := time.Since(a.swept) >= sweepShare*a.sweeping
 	a.mu.Unlock()
-	if err == nil && due {
-		a.Sweep()
+	if err == nil && due && a.looking.TryLock() {
+		defer a.looking.Unlock()
+		a.sweep()
 	}
 	return err
 }
@@ -114,7 +117,6 @@ func (a *Archive) publish(ctx context.Context, f *archivefile.File) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.known, path)
 	a.stats.Written++
 	a.stats.WrittenBytes += n
 	return nil

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -231,5 +232,46 @@ func TestArchiveMetrics(t *testing.T) {
 		if !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("no %q in the metrics", want)
 		}
+	}
+}
+
+// TestNobodyWaitsForASweep: looking through a directory may take long. Meanwhile files are published, and metrics are
+// asked for.
+func TestNobodyWaitsForASweep(t *testing.T) {
+	dir := t.TempDir()
+	a := New(Config{Dir: dir, Log: quietLog})
+	pipes := []string{filepath.Join(dir, "1.arrow"), filepath.Join(dir, "2.arrow")}
+	for _, pipe := range pipes {
+		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	meet := func(pipe string) { // who opens a pipe waits until the other side is opened, too
+		t.Helper()
+		w, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Close()
+	}
+	swept, published := make(chan bool), make(chan error)
+	go func() { a.Sweep(); close(swept) }()
+	meet(pipes[0])
+	f := archiveFile(t, "m", "1", 1, 3, 100)
+	go func() { err := a.Publish(context.Background(), f); a.Totals(); published <- err }()
+	select {
+	case err := <-published:
+		if err != nil {
+			t.Error(err)
+		}
+		meet(pipes[1])
+	case <-time.After(10 * time.Second):
+		t.Error("publishing a file waits for a sweep")
+		meet(pipes[1])
+		<-published
+	}
+	<-swept
+	if s := a.Totals(); s.Written != 1 || s.Unreadable != 2 {
+		t.Errorf("got %+v", s)
 	}
 }

@@ -29,16 +29,27 @@ func shortHash(s string) string {
 type archived struct {
 	path string
 	info *archivefile.Info
+	file fs.FileInfo // before info was read: a file that was replaced since is another
+}
+
+// is reports whether a file is the one that was read.
+func (f *archived) is(file fs.FileInfo) bool {
+	return f.info != nil && os.SameFile(f.file, file) && f.file.ModTime().Equal(file.ModTime()) &&
+		f.file.Size() == file.Size()
 }
 
 // Sweep looks through the directory and removes the files beyond MaxAge and MaxBytes, those of the oldest labels first,
 // and what processes have left unfinished. Files that are no archive files stay. Several processes may do it at a time.
 func (a *Archive) Sweep() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.looking.Lock()
+	defer a.looking.Unlock()
+	a.sweep()
+}
+
+// sweep is Sweep; the caller holds looking. What is said and published meanwhile does not wait for it.
+func (a *Archive) sweep() {
 	began := time.Now()
-	defer func() { a.swept, a.sweeping = time.Now(), time.Since(began) }()
-	files := a.list()
+	files, unreadable := a.list()
 	slices.SortFunc(files, func(x, y archived) int {
 		return cmp.Or(cmp.Compare(x.info.Newest, y.info.Newest), cmp.Compare(x.path, y.path))
 	})
@@ -47,7 +58,7 @@ func (a *Archive) Sweep() {
 		newest[arrowio.ModelKey{Model: f.info.Model, Version: f.info.Version}] = f.info.Newest
 		total += f.info.Bytes
 	}
-	left := files[:0]
+	left, deleted, deletedBytes := files[:0], int64(0), int64(0)
 	for i, f := range files {
 		age := newest[arrowio.ModelKey{Model: f.info.Model, Version: f.info.Version}] - f.info.Newest
 		old := a.cfg.MaxAge > 0 && age > a.cfg.MaxAge
@@ -64,10 +75,14 @@ func (a *Archive) Sweep() {
 			continue
 		}
 		delete(a.known, f.path)
-		a.stats.Deleted++
-		a.stats.DeletedBytes += f.info.Bytes
+		deleted++
+		deletedBytes += f.info.Bytes
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.swept, a.sweeping = time.Now(), time.Since(began)
 	s := &a.stats
+	s.Deleted, s.DeletedBytes, s.Unreadable = s.Deleted+deleted, s.DeletedBytes+deletedBytes, unreadable
 	s.Files, s.Bytes, s.Rows, s.Oldest, s.Newest = int64(len(left)), total, 0, 0, 0
 	for i, f := range left {
 		s.Rows += f.info.Rows
@@ -78,11 +93,9 @@ func (a *Archive) Sweep() {
 	}
 }
 
-// list reads the heads of the files that are new.
-func (a *Archive) list() []archived {
-	var out []archived
-	seen := map[string]bool{}
-	a.stats.Unreadable = 0
+// list reads the heads of the files that are new, and counts those that cannot be read.
+func (a *Archive) list() (out []archived, unreadable int64) {
+	seen := map[string]archived{}
 	err := filepath.WalkDir(a.cfg.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return nil //nolint:nilerr // what is not there any more, or may not be read, is no file of ours
@@ -97,27 +110,28 @@ func (a *Archive) list() []archived {
 		if filepath.Ext(name) != ".arrow" {
 			return nil
 		}
-		info := a.known[path]
-		if info == nil {
-			if info, err = archivefile.ReadInfo(path); err != nil {
-				a.stats.Unreadable++
+		file, err := d.Info()
+		if err != nil {
+			return nil //nolint:nilerr // it is not there any more
+		}
+		f := a.known[path]
+		if !f.is(file) {
+			info, err := archivefile.ReadInfo(path)
+			if err != nil {
+				unreadable++
 				return nil
 			}
-			a.known[path] = info
+			f = archived{path, info, file}
 		}
-		seen[path] = true
-		out = append(out, archived{path, info})
+		seen[path] = f
+		out = append(out, f)
 		return nil
 	})
 	if err != nil {
 		a.cfg.Log.Error("archive cannot be listed", "directory", a.cfg.Dir, "err", err)
 	}
-	for path := range a.known {
-		if !seen[path] {
-			delete(a.known, path)
-		}
-	}
-	return out
+	a.known = seen
+	return out, unreadable
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
