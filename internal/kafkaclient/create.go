@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strconv"
 	"time"
 
@@ -98,7 +100,8 @@ const (
 	choosingPoll = 500 * time.Millisecond
 )
 
-// passing are the answers of a cluster that is starting or choosing leaders, where no other cause is known.
+// passing are the answers of a cluster that is starting or choosing leaders, where no other cause is known; one of them
+// is none at all, of the broker that has gone.
 func passing(err error) bool {
 	var known *why
 	if errors.As(err, &known) {
@@ -110,7 +113,8 @@ func passing(err error) bool {
 			return true
 		}
 	}
-	return false
+	var none *net.OpError
+	return errors.As(err, &none) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // Settled tries again while a cluster answers that it is starting or choosing leaders, and returns what try does then.
@@ -139,17 +143,17 @@ func CreateTopics(ctx context.Context, client *kafka.Client, cfg config.Config) 
 	topics, made := topicConfigs(cfg), map[string]bool{}
 	var statuses []TopicStatus
 	err := Settled(ctx, nil, func() (err error) {
-		if statuses, err = tryCreate(ctx, client, topics, made); passing(err) {
+		if statuses, err = tryCreate(ctx, client, topics, made); err == nil {
+			err = WaitForLeaders(ctx, client, topics)
+		}
+		if passing(err) {
 			if cause := findCause(ctx, cfg.Kafka); cause != "" {
 				return &why{cause, err}
 			}
 		}
 		return err
 	})
-	if err != nil {
-		return statuses, Explain(ctx, cfg.Kafka, err)
-	}
-	return statuses, WaitForLeaders(ctx, client, topics)
+	return statuses, Explain(ctx, cfg.Kafka, err)
 }
 
 // tryCreate asks once; made has the topics that earlier calls made.
