@@ -1,8 +1,6 @@
 package calibrate
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -126,33 +124,5 @@ func TestSlowBodiesHoldLittle(t *testing.T) {
 	if resp, body := do(t, http.MethodPost, url+"/calibrate", map[string]string{"Content-Type": typeJSON},
 		[]byte(bodies(1 << 20)["rows of two"])); resp.StatusCode != http.StatusOK {
 		t.Errorf("%d %.200s", resp.StatusCode, body)
-	}
-}
-
-// TestTurn: work that is over its share waits, and no longer than its client.
-func TestTurn(t *testing.T) {
-	b := newBudget()
-	done, err := b.turn(t.Context(), MaxBody*2, typeJSON) // all of it
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := b.turn(ctx, 1, typeArrow); err == nil {
-		t.Error("a second request gets its turn")
-	}
-	done()
-	if done, err = b.turn(t.Context(), 1, typeArrow); err != nil {
-		t.Fatal(err)
-	}
-	done()
-	req, _ := http.NewRequest(http.MethodPost, "/", bytes.NewReader(make([]byte, MaxBody)))
-	body, free, err := b.read(nil, req)
-	if len(body) != MaxBody || err != nil {
-		t.Fatalf("%d bytes, %v", len(body), err)
-	}
-	free()
-	if !b.bodies.TryAcquire(maxBodies) {
-		t.Error("the memory of a body was not given back")
 	}
 }

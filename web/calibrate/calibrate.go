@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/web/budget"
 )
 
 // InForce is the calibrator in force of a model version.
@@ -51,6 +52,16 @@ const (
 	MaxWait = 50 * time.Second
 	// MaxWaiting bounds the long polls at a time; those above it are answered at once, with Retry-After.
 	MaxWaiting = 10_000
+	// maxBodies is how many bytes of bodies are held at a time.
+	maxBodies = 128 << 20
+	// maxWork is about how many bytes are in use for decoding, calibrating and encoding.
+	maxWork = 512 << 20
+	// costJSON and costArrow are about how many bytes of memory a byte of a body takes on the way: the JSON body with
+	// the highest cost has rows of two one-digit numbers. TestWorkIsBounded measures it.
+	costJSON  = 40
+	costArrow = 32
+	// patience is how long a request waits for its turn.
+	patience = 5 * time.Second
 )
 
 // Handler answers GET …/{model}/calibrator and POST …/{model}/calibrate.
@@ -58,7 +69,7 @@ type Handler struct {
 	source   Source
 	log      *slog.Logger
 	waiting  chan struct{} // a token each long poll
-	budget   *budget
+	budget   *budget.Budget
 	decoders sync.Pool
 	mux      *http.ServeMux
 }
@@ -68,8 +79,8 @@ const Prefix = "/api/v1/models/"
 
 // New returns the handler.
 func New(source Source, log *slog.Logger) *Handler {
-	h := &Handler{source: source, log: log, waiting: make(chan struct{}, MaxWaiting), budget: newBudget(),
-		mux: http.NewServeMux()}
+	h := &Handler{source: source, log: log, waiting: make(chan struct{}, MaxWaiting), mux: http.NewServeMux(),
+		budget: budget.New(budget.Options{Bodies: maxBodies, Work: maxWork, Patience: patience})}
 	h.decoders.New = func() any { return arrowio.NewDecoder(arrowio.Options{MaxMessageBytes: MaxBody}) }
 	h.mux.HandleFunc(Prefix+"{model}/calibrator", h.calibrator)
 	h.mux.HandleFunc(Prefix+"{model}/calibrate", h.calibrate)

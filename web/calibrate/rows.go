@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/web/budget"
 )
 
 // Content types of calibrate requests and answers.
@@ -55,13 +56,17 @@ func (h *Handler) calibrate(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	body, free, err := h.budget.read(w, r)
+	body, free, err := h.budget.Read(r.Context(), budget.Body{From: r.Body, Length: r.ContentLength, Most: MaxBody})
 	defer free()
 	if err != nil {
 		h.refuse(w, err)
 		return
 	}
-	done, err := h.budget.turn(r.Context(), len(body), kind)
+	cost := int64(len(body)) * costJSON
+	if kind == typeArrow {
+		cost = int64(len(body)) * costArrow
+	}
+	done, err := h.budget.Turn(r.Context(), cost)
 	if err != nil {
 		h.refuse(w, err)
 		return
@@ -83,13 +88,13 @@ func (h *Handler) calibrate(w http.ResponseWriter, r *http.Request) {
 
 // refuse answers where a body could not be read, or not be worked on.
 func (h *Handler) refuse(w http.ResponseWriter, err error) {
-	var large *http.MaxBytesError
+	var large budget.TooLarge
 	switch {
-	case errors.Is(err, errBusy):
+	case errors.Is(err, budget.ErrBusy):
 		w.Header().Set("Retry-After", "1")
 		h.fail(w, http.StatusServiceUnavailable, err.Error())
 	case errors.As(err, &large):
-		h.fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("body of more than %d bytes", large.Limit))
+		h.fail(w, http.StatusRequestEntityTooLarge, large.Error())
 	default:
 		h.fail(w, http.StatusBadRequest, "body: "+err.Error())
 	}

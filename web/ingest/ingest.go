@@ -16,12 +16,11 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/wire"
 	"github.com/plumbline/plumbline/pipeline/inputs"
 	"github.com/plumbline/plumbline/pipeline/tracing"
+	"github.com/plumbline/plumbline/web/budget"
 )
 
 // Writer makes messages durable.
@@ -35,8 +34,8 @@ const Prefix = "/api/v1/ingest/"
 
 // Bounds of requests.
 const (
-	// MaxInFlight is how many bytes of bodies are taken at a time.
-	MaxInFlight = 64 << 20
+	// maxInFlight is how many bytes of bodies are held at a time, and how many are in use for reading exports.
+	maxInFlight = 64 << 20
 	// roomWait is how long a request waits for room, and patience how long Kafka may take: exporters of OpenTelemetry
 	// give up after ten seconds.
 	roomWait = 3 * time.Second
@@ -57,9 +56,9 @@ type Options struct {
 // Handler answers POST …/{model}/predictions, …/{model}/labels, …/otlp/v1/logs and …/otlp/v1/traces.
 type Handler struct {
 	Options
-	writer   Writer
-	inFlight *semaphore.Weighted
-	pools    [2]sync.Pool // of *reader, by kind
+	writer Writer
+	budget *budget.Budget
+	pools  [2]sync.Pool // of *reader, by kind
 	// telemetry are those of exports, whose rows name their models.
 	telemetry [2]sync.Pool
 	mux       *http.ServeMux
@@ -73,7 +72,8 @@ type reader struct {
 
 // New returns the handler.
 func New(w Writer, o Options) *Handler {
-	h := &Handler{Options: o, writer: w, inFlight: semaphore.NewWeighted(MaxInFlight), mux: http.NewServeMux()}
+	h := &Handler{Options: o, writer: w, mux: http.NewServeMux(),
+		budget: budget.New(budget.Options{Bodies: maxInFlight, Work: maxInFlight, Patience: roomWait})}
 	for kind, rows := range map[arrowio.Kind]string{arrowio.Predictions: "predictions", arrowio.Labels: "labels"} {
 		h.pools[kind].New = func() any { return h.newReader(rows) }
 		h.telemetry[kind].New = func() any { return h.newTelemetryReader(rows) }
@@ -127,28 +127,22 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, kind arrowio.Kind
 		fail(w, http.StatusUnsupportedMediaType, err.Error())
 		return
 	}
-	weight := int64(h.MaxBody)
-	if n := r.ContentLength; n >= 0 && n < weight {
-		weight = max(n, 1)
-	} else if n > weight {
+	if n := r.ContentLength; n > int64(h.MaxBody) {
 		// Clients that send all before they read would see a broken connection in place of the answer.
 		_, _ = io.CopyN(io.Discard, r.Body, min(n, mostDrained))
-		fail(w, http.StatusRequestEntityTooLarge, h.tooLarge())
+		code, msg := refusal(w, budget.TooLarge(h.MaxBody))
+		fail(w, code, msg)
 		return
 	}
-	if err := h.room(w, r, weight); err != nil {
-		fail(w, http.StatusServiceUnavailable, err.Error())
-		return
+	body, free, err := h.budget.Read(r.Context(),
+		budget.Body{From: r.Body, Length: r.ContentLength, Most: h.MaxBody})
+	defer free()
+	if err == nil && len(bytes.TrimSpace(body)) == 0 {
+		err = errors.New("is empty: send at least one row")
 	}
-	defer h.inFlight.Release(weight)
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.MaxBody)))
 	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			fail(w, http.StatusRequestEntityTooLarge, h.tooLarge())
-			return
-		}
-		fail(w, http.StatusBadRequest, "body: "+err.Error())
+		code, msg := refusal(w, err)
+		fail(w, code, msg)
 		return
 	}
 	h.write(w, r, request{kind: kind, model: r.PathValue("model"), version: version, arrow: inArrow, body: body})
@@ -157,20 +151,20 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, kind arrowio.Kind
 // mostDrained is how much is read of a body that is too large.
 const mostDrained = 64 << 20
 
-// room waits until so many bytes may be taken; the caller releases them. Requests get it in their order. The answer to
-// an error is 503, not 429, for which some exporters drop what they sent.
-func (h *Handler) room(w http.ResponseWriter, r *http.Request, weight int64) error {
-	ctx, cancel := context.WithTimeout(r.Context(), roomWait)
-	defer cancel()
-	if h.inFlight.Acquire(ctx, weight) == nil {
-		return nil
+// refusal is the answer where a body could not be read. Where there is no room it is 503, not 429, for which some
+// exporters drop what they sent.
+func refusal(w http.ResponseWriter, err error) (code int, msg string) {
+	var large budget.TooLarge
+	switch {
+	case errors.Is(err, budget.ErrBusy):
+		w.Header().Set("Retry-After", "1")
+		return http.StatusServiceUnavailable, err.Error()
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge, err.Error() + " (kafka.message_max_bytes): send fewer rows at a time"
+	case errors.Is(err, errEncoding):
+		return http.StatusUnsupportedMediaType, err.Error()
 	}
-	w.Header().Set("Retry-After", "1")
-	return fmt.Errorf("%d bytes are in flight: wait, or send less at a time", MaxInFlight)
-}
-
-func (h *Handler) tooLarge() string {
-	return fmt.Sprintf("body of more than %d bytes (kafka.message_max_bytes): send fewer rows at a time", h.MaxBody)
+	return http.StatusBadRequest, "body: " + err.Error()
 }
 
 // request is one that was read.

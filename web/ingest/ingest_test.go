@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/web/budget"
 )
 
 // written is a Writer that keeps what it gets.
@@ -69,6 +70,8 @@ func TestAnswers(t *testing.T) {
 		{"m/predictions?versions=2", js, good, 400, "allowed: version"},
 		{"m/predictions?version=1&version=2", js, good, 400, "version: given 2 times; once is allowed"},
 		{"m/predictions", js, strings.Repeat(" ", 1<<17), 413, "send fewer rows"},
+		{"m/predictions", js, " \n", 400, "body: is empty: send at least one row"},
+		{"m/labels", "application/vnd.apache.arrow.stream", "", 400, "body: is empty: send at least one row"},
 		{"m/outcomes", js, good, 404, "no such path"},
 	} {
 		w := post(newTest(&written{}), c.path, c.contentType, c.body)
@@ -96,28 +99,68 @@ func TestWhatIsNotDurableIsNotAcknowledged(t *testing.T) {
 	}
 }
 
-// TestBytesInFlightAreBounded: requests wait for room in their order, and are asked to come again.
+// withoutLength posts a body whose length is not known before its end.
+func withoutLength(h http.Handler, body io.Reader) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, Prefix+"m/predictions", io.MultiReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.ContentLength = -1
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// TestBytesInFlightAreBounded: requests wait for room, and are asked to come again.
 func TestBytesInFlightAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTest(&written{})
-		if !h.inFlight.TryAcquire(MaxInFlight - 10) {
-			t.Fatal("nothing is in flight")
+		all := strings.NewReader(strings.Repeat(" ", maxInFlight))
+		_, free, err := h.budget.Read(t.Context(),
+			budget.Body{From: all, Length: maxInFlight, Most: maxInFlight})
+		if err != nil {
+			t.Fatal(err)
 		}
 		begun := time.Now()
 		if w := post(h, "m/predictions", "application/json", good); w.Code != http.StatusServiceUnavailable ||
 			w.Header().Get("Retry-After") == "" || time.Since(begun) != roomWait {
 			t.Errorf("got %d %s after %v", w.Code, w.Body, time.Since(begun))
 		}
-		time.AfterFunc(roomWait/2, func() { h.inFlight.Release(MaxInFlight - 10) })
+		time.AfterFunc(roomWait/2, free)
 		if w := post(h, "m/predictions", "application/json", good); w.Code != http.StatusOK {
 			t.Errorf("with room after a while: got %d %s", w.Code, w.Body)
 		}
-		r := httptest.NewRequest(http.MethodPost, Prefix+"m/predictions", io.MultiReader(strings.NewReader(good)))
-		r.Header.Set("Content-Type", "application/json")
-		r.ContentLength = -1
-		w := httptest.NewRecorder()
-		if h.ServeHTTP(w, r); w.Code != 200 {
+		if w := withoutLength(h, strings.NewReader(good)); w.Code != 200 {
 			t.Errorf("a body of unknown length: got %d %s", w.Code, w.Body)
+		}
+	})
+}
+
+// TestLargestBodyMayBeLargerThanAllRoom: kafka.message_max_bytes above 64 MiB refuses no request that is small.
+func TestLargestBodyMayBeLargerThanAllRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(&written{}, Options{MaxBody: 2 * maxInFlight, Log: slog.New(slog.DiscardHandler)})
+		if w := withoutLength(h, strings.NewReader(`{"id":"a","probs":[0.5,0.5]}`)); w.Code != 200 {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+	})
+}
+
+// TestStalledRequestsKeepNobodyOut: bodies that are announced and do not come hold little room.
+func TestStalledRequestsKeepNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(&written{}, Options{MaxBody: 8 << 20, Log: slog.New(slog.DiscardHandler)})
+		for _, path := range []string{"m/predictions", "otlp/v1/logs"} {
+			for range 8 {
+				body, end := io.Pipe()
+				defer func() { _ = end.Close() }()
+				r := httptest.NewRequest(http.MethodPost, Prefix+path, body)
+				r.Header.Set("Content-Type", "application/json")
+				r.ContentLength = 8 << 20
+				go h.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		}
+		synctest.Wait()
+		if w := post(h, "m/predictions", "application/json", `{"id":"a","probs":[0.5,0.5]}`); w.Code != 200 {
+			t.Errorf("got %d %s", w.Code, w.Body)
 		}
 	})
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline/inputs"
+	"github.com/plumbline/plumbline/web/budget"
 )
 
 // telemetrySize is how many times its bytes an export takes while it is read.
@@ -67,23 +68,17 @@ func (h *Handler) takeOTLP(w http.ResponseWriter, r *http.Request, kind otlpKind
 			"application/json", r.Header.Get("Content-Type")))
 		return
 	}
-	encoding := r.Header.Get("Content-Encoding")
-	weight := int64(h.MaxBody)
-	if n := r.ContentLength; n >= 0 && n < weight && encoding == "" {
-		weight = max(n, 1)
+	body, free, err := h.readOTLP(r)
+	defer free()
+	done := func() {}
+	if err == nil {
+		done, err = h.budget.Turn(r.Context(), telemetrySize*int64(len(body)))
 	}
-	weight = min(telemetrySize*weight, MaxInFlight)
-	// A compressed export takes all the room, as its length is not known: others wait for it.
-	if err := h.room(w, r, weight); err != nil {
-		a.fail(http.StatusServiceUnavailable, err.Error())
-		return
-	}
-	defer h.inFlight.Release(weight)
-	body, code, err := h.inflated(w, r, encoding)
 	if err != nil {
-		a.fail(code, err.Error())
+		a.fail(refusal(w, err))
 		return
 	}
+	defer done()
 	x := &export{}
 	if a.inJSON {
 		err = json.Unmarshal(body, x)
@@ -97,27 +92,25 @@ func (h *Handler) takeOTLP(w http.ResponseWriter, r *http.Request, kind otlpKind
 	h.writeOTLP(r, &a, x)
 }
 
-// inflated reads a body, which may be compressed by gzip.
-func (h *Handler) inflated(w http.ResponseWriter, r *http.Request, encoding string) (body []byte, code int, err error) {
-	var from io.Reader = http.MaxBytesReader(w, r.Body, int64(h.MaxBody))
-	switch encoding {
+// errEncoding refuses a body in an encoding that is not read.
+var errEncoding = errors.New("must be gzip, or none")
+
+// readOTLP reads a body, which may be compressed by gzip: what is held is what it inflates to, as it comes.
+func (h *Handler) readOTLP(r *http.Request) (body []byte, free func(), err error) {
+	in := budget.Body{From: r.Body, Length: r.ContentLength, Most: h.MaxBody}
+	switch encoding := r.Header.Get("Content-Encoding"); encoding {
 	case "", "identity":
 	case "gzip":
-		z, err := gzip.NewReader(from)
+		// Twice, so that what does not compress is too large before it is cut; and an end, as members may be empty.
+		z, err := gzip.NewReader(io.LimitReader(r.Body, 2*int64(h.MaxBody)))
 		if err != nil {
-			return nil, http.StatusBadRequest, fmt.Errorf("body: %w", err)
+			return nil, func() {}, err
 		}
-		from = io.LimitReader(z, int64(h.MaxBody)+1)
+		in.From, in.Length = z, -1
 	default:
-		return nil, http.StatusUnsupportedMediaType,
-			fmt.Errorf("Content-Encoding %.40q: must be gzip, or none", encoding)
+		return nil, func() {}, fmt.Errorf("Content-Encoding %.40q: %w", encoding, errEncoding)
 	}
-	body, err = io.ReadAll(from)
-	var large *http.MaxBytesError
-	if errors.As(err, &large) || len(body) > h.MaxBody {
-		return nil, http.StatusRequestEntityTooLarge, errors.New(h.tooLarge())
-	}
-	return body, http.StatusBadRequest, err
+	return h.budget.Read(r.Context(), in)
 }
 
 // writeOTLP writes the rows of an export and answers when they are durable.
