@@ -3,6 +3,7 @@ package config_test
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -124,6 +125,65 @@ func TestProblems(t *testing.T) {
 				t.Errorf("error is a %T, want Problems", err)
 			}
 		})
+	}
+}
+
+// TestHostileValues: no value of any number, duration or text makes a check panic, alone or beside a hostile length of
+// a pane, from which others follow. What a check refuses is named with its key.
+func TestHostileValues(t *testing.T) {
+	hostile := map[reflect.Kind][]any{
+		reflect.Int: {math.MinInt, -1, 0, 1, math.MaxInt},
+		reflect.Int64: {int64(math.MinInt64), int64(-1), int64(0), int64(1), int64(100 * time.Millisecond),
+			int64(366 * 24 * time.Hour), int64(math.MaxInt64)},
+		reflect.Float64: {math.NaN(), math.Inf(-1), math.Inf(1), -1.0, 0.0, 5e-324, math.MaxFloat64},
+		reflect.String:  {"", " ", "\x00", "\xff", "[", strings.Repeat("a", 1000)},
+	}
+	c := config.Default()
+	var leaves []reflect.Value
+	var collect func(v reflect.Value)
+	collect = func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				collect(v.Field(i))
+			}
+		case reflect.Slice:
+			if v.Len() == 0 {
+				v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+				v.Index(0).Set(setting.DefaultOf(v.Type().Elem()))
+			}
+			for i := range v.Len() {
+				collect(v.Index(i))
+			}
+		default:
+			leaves = append(leaves, v)
+		}
+	}
+	collect(reflect.ValueOf(&c).Elem())
+	check := func(v reflect.Value, x any) {
+		defer func() {
+			if r := recover(); r != nil {
+				t.Fatalf("%v of %s, panes of %s: panic: %v", x, v.Type(), c.EventTime.Pane, r)
+			}
+		}()
+		was := reflect.New(v.Type()).Elem()
+		was.Set(v)
+		defer v.Set(was)
+		v.Set(reflect.ValueOf(x).Convert(v.Type()))
+		_ = c.Validate()
+	}
+	own := c.EventTime.Pane
+	for _, pane := range []time.Duration{own, math.MinInt64, 0, 1, math.MaxInt64} {
+		c.EventTime.Pane = pane
+		for _, v := range leaves {
+			for _, x := range hostile[v.Kind()] {
+				check(v, x)
+			}
+		}
+	}
+	c.EventTime.Pane = 0
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "event_time.pane: 0s: must be ") {
+		t.Errorf("panes of 0s: %v", err)
 	}
 }
 

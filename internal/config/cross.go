@@ -108,6 +108,9 @@ func (c Config) checkSlices(r *setting.Report, path string, columns []inputs.Sli
 // checkPane checks the times that the length of a pane bounds.
 func (c Config) checkPane(r *setting.Report) {
 	pane := c.EventTime.Pane
+	if !r.Sound("event_time.pane") {
+		return // what follows from it says nothing to a person
+	}
 	for i, w := range c.Windows {
 		w.CheckPane(r, setting.Item("windows", i), pane)
 	}
@@ -116,6 +119,9 @@ func (c Config) checkPane(r *setting.Report) {
 	}
 	if p := c.Refit.Period; p > 0 && p < pane {
 		r.Fail("refit.period", p, "must be 0 (never) or at least event_time.pane, %s", setting.Show(pane))
+	}
+	if !r.Sound("slices.pane") || !r.Sound("windows") {
+		return
 	}
 	// A silence ends the panes of all slices too, and rows after it would be late by what is left of theirs.
 	turns, idle := c.SliceTurns(), c.EventTime.IdleTimeout

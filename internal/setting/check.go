@@ -42,6 +42,16 @@ func (r *Report) Fail(key string, value any, format string, args ...any) {
 	*r.problems = append(*r.problems, p)
 }
 
+// Sound reports whether nothing in the section at key, or the value there, has been refused: what is derived from a
+// value need not expect what its own check refuses.
+func (r *Report) Sound(key string) bool {
+	path := Join(r.path, key)
+	return !slices.ContainsFunc(*r.problems, func(p Problem) bool {
+		rest, within := strings.CutPrefix(p.Path, path)
+		return within && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
 // Quote marks a value in Fail as a text.
 func Quote(s string) string { return strconv.Quote(s) }
 

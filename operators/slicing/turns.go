@@ -48,15 +48,34 @@ func (n Turns) Span(p int64) int64 {
 }
 
 // TurnsWithin are the most panes that take no longer than most together, and of which all slides are multiples.
+// Times that their own checks refuse give 1.
 func TurnsWithin(most, pane int64, slides []int64) Turns {
-	for n := most / pane; n > 1; n-- {
-		whole := true
-		for _, slide := range slides {
-			whole = whole && slide%(n*pane) == 0
-		}
-		if whole {
-			return Turns(n)
+	if pane <= 0 || most < pane {
+		return 1
+	}
+	limit, whole := most/pane, int64(0) // whole: what divides all slides
+	for _, slide := range slides {
+		for whole, slide = slide, whole; slide != 0; {
+			whole, slide = slide, whole%slide
 		}
 	}
-	return 1
+	switch {
+	case whole == 0: // no slide forbids any
+		return Turns(limit)
+	case whole < 0 || whole%pane != 0:
+		return 1
+	}
+	n, best := whole/pane, int64(1)
+	// Divisors come in pairs: a search through all up to the limit takes seconds where panes are short.
+	for d := int64(1); d <= n/d; d++ {
+		if n%d != 0 {
+			continue
+		}
+		for _, x := range [...]int64{d, n / d} {
+			if x <= limit {
+				best = max(best, x)
+			}
+		}
+	}
+	return Turns(best)
 }

@@ -45,6 +45,11 @@ func TestTurns(t *testing.T) {
 		{60 * second, 90 * second, nil, 1},
 		{5 * second, 10 * second, nil, 1},
 		{60 * second, 10 * second, []int64{10 * second}, 1},
+		{60 * second, 0, []int64{10 * second}, 1},
+		{60 * second, -second, nil, 1},
+		{60 * second, 10 * second, []int64{0, 0}, 6},
+		{60 * second, 10 * second, []int64{-10 * second}, 1},
+		{1 << 62, 1_000_000, []int64{1_000_000 * (1_000_003 * 1_000_033)}, 1_000_003 * 1_000_033},
 	} {
 		if got := TurnsWithin(c.so, c.pane, c.of); got != c.want {
 			t.Errorf("%d ns in panes of %d, slides %v: %d, want %d", c.so, c.pane, c.of, got, c.want)
