@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	login "github.com/segmentio/kafka-go/sasl/plain"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/doctor"
@@ -92,6 +93,50 @@ func TestDoctor(t *testing.T) {
 		"3 ids are in both topics, 2 of them in different", "inputs")
 	send(logits, 0, []byte(`{"id": "a", "probs": [0.1, 0.9], "x": "`+"\x1b[31m"+`"}`))
 	expect("JSON", examine(t, file)["records"], doctor.Bad, "1 not_arrow", "format: json")
+}
+
+// guarded makes the topics on a broker where user app may do what rules say, and returns app's configuration.
+func guarded(t *testing.T, rules ...string) string {
+	t.Helper()
+	brokers := kafkatest.StartGuarded(t, rules...)
+	as := func(user string) string {
+		return brokerConfig(t, brokers, "  partitions: 2\n  sasl: {username: "+user+", password_file: "+
+			writeFile(t, "password", user)+"}\ntopics: {keyed: true}\ncheckpoints: {dir: "+t.TempDir()+"}\n")
+	}
+	run(t, "topics", "create", "-c", as("admin"))
+	// The fake broker knows no groups but those that have been used.
+	transport := &kafka.Transport{SASL: login.Mechanism{Username: "admin", Password: "admin"}}
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Transport: transport}
+	for group, topic := range map[string]string{"plumbline-shards": "plumbline.logits",
+		"plumbline-models": "plumbline.panes"} {
+		if _, err := client.OffsetCommit(t.Context(), &kafka.OffsetCommitRequest{GroupID: group, GenerationID: -1,
+			Topics: map[string][]kafka.OffsetCommit{topic: {{Offset: 0}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return as("app")
+}
+
+// TestDoctorNamesGroups: every group that cannot be joined is named, also where it may be looked at.
+func TestDoctorNamesGroups(t *testing.T) {
+	const topics = "topic plumbline* Read,Write,DescribeConfigs"
+	for _, c := range []struct {
+		name  string
+		rules []string
+		state doctor.State
+		found string
+	}{
+		{"both", []string{topics, "group plumbline* Read"}, doctor.OK, "may read and write what it must"},
+		{"shards only", []string{topics, "group plumbline-shards Read", "group plumbline* Describe"}, doctor.Bad,
+			"user app may not: Read group plumbline-models"},
+		{"none", []string{topics}, doctor.Bad, "plumbline-shards, plumbline-models"},
+	} {
+		got := examine(t, guarded(t, c.rules...))["permissions"]
+		if got.State != c.state || !strings.Contains(got.Found, c.found) {
+			t.Errorf("%s: got %+v, want %s with %q", c.name, got, c.state, c.found)
+		}
+	}
 }
 
 // TestDeadLetters: a letter is shown with where, why and how it begins; nothing of it commands the terminal.

@@ -1,16 +1,17 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
 // use is what is done with a topic.
@@ -144,10 +145,7 @@ func (d *doctor) permissions() {
 			denied = append(denied, "Write "+u.name)
 		}
 	}
-	user := "this user"
-	if name := d.Config.Kafka.SASL.Username; name != "" {
-		user = "user " + name
-	}
+	user := d.user()
 	switch {
 	case denied != nil:
 		d.say("permissions", Bad, "give them, as with kafka-acls.sh --add (docs/operations.md, Security)",
@@ -159,17 +157,48 @@ func (d *doctor) permissions() {
 	}
 }
 
-// group asks whether this user may use the consumer group.
-func (d *doctor) group(ctx context.Context) {
+// groups are the consumer groups that processes join.
+func (d *doctor) groups() []string {
+	c := d.Config
+	if !c.Splits() {
+		return []string{c.Group + "-shards", c.Group + "-models"}
+	}
+	// As of the first start; names after a change of the number of shards, or where an input was made again, differ in
+	// their end.
+	of := fmt.Sprintf("-%d", cmp.Or(d.topics[c.Topics.Logits].Partitions, c.Kafka.Partitions))
+	out := []string{c.Group + "-shards" + of, c.Group + "-models"}
+	inputs := c.InputTopics()
+	for _, topic := range inputs {
+		out = append(out, c.Group+"-input-"+topic+of)
+	}
+	for in, topic := range map[string]string{"logits": c.Topics.Logits, "labels": c.Topics.Labels} {
+		if topic != "" && !c.Topics.Keyed && !slices.Contains(inputs, topic) {
+			out = append(out, c.Group+"-repartition-"+in+of)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// checkGroups asks whether this user may join the consumer groups.
+func (d *doctor) checkGroups(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	name := d.Config.Group + "-shards"
-	res, err := d.client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: name,
-		Topics: map[string][]int{d.Config.Topics.Logits: {0}}})
-	if err == nil {
-		err = res.Error
+	var denied []string
+	for _, name := range d.groups() {
+		if kafkaio.MayJoin(ctx, d.client, name) != nil {
+			denied = append(denied, name)
+		}
 	}
-	if errors.Is(err, kafka.GroupAuthorizationFailed) {
-		d.say("permissions", Bad, "allow Read on groups that begin with "+d.Config.Group, "group %s: %v", name, err)
+	if denied != nil {
+		d.say("permissions", Bad, "allow Read on groups that begin with "+d.Config.Group+"-",
+			"%s may not: Read group %s", d.user(), strings.Join(denied, ", "))
 	}
+}
+
+func (d *doctor) user() string {
+	if name := d.Config.Kafka.SASL.Username; name != "" {
+		return "user " + name
+	}
+	return "this user"
 }

@@ -76,7 +76,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		d.checkTopics()
 		d.limits(ctx)
 		d.permissions()
-		d.group(ctx)
+		d.checkGroups(ctx)
 		d.inputs(ctx)
 		d.letters(ctx)
 	}

@@ -30,6 +30,8 @@ var (
 		"Since when a partition without messages has held everything back.", []string{"input", "partition"}, nil)
 	descSilent = prometheus.NewDesc("plumbline_kafka_silent_timestamp_seconds",
 		"Since when no broker has answered; absent while one does.", nil, nil)
+	descOutside = prometheus.NewDesc("plumbline_group_out_timestamp_seconds",
+		"Since when this process is not in the consumer group of its tasks; absent while it is.", []string{"task"}, nil)
 	descScaleSince = prometheus.NewDesc("plumbline_scale_open_timestamp_seconds",
 		"When the order for more shards was given that is being carried out.", nil, nil)
 	descDiskFree = prometheus.NewDesc("plumbline_disk_free_bytes",
@@ -50,6 +52,7 @@ func (c runMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- descWaitingFor
 	ch <- descJoinRows
 	ch <- descSilent
+	ch <- descOutside
 	ch <- descScaleSince
 	ch <- descDiskFree
 	ch <- descDiskSize
@@ -76,6 +79,10 @@ func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	if s := c.rt.kafkaSilence(); s != nil {
 		ch <- prometheus.MustNewConstMetric(descSilent, prometheus.GaugeValue, float64(s.Since.UnixMilli())/1e3)
+	}
+	for _, o := range c.rt.due.outside(time.Now()) {
+		ch <- prometheus.MustNewConstMetric(descOutside, prometheus.GaugeValue, float64(o.Since.UnixMilli())/1e3,
+			o.Stage)
 	}
 	c.collectAttempts(ch)
 	for _, w := range waitingFor(c.rt, c.rt.taskStatuses(), time.Now()) {

@@ -83,7 +83,7 @@ func (r *KafkaRun) split(ctx context.Context, plan scale.Plan) error {
 			Topics: []string{s.Topic}, Watch: true, Log: r.Log,
 			Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 		r.due.await(u.task)
-		group.Has = r.due.has(u.task, math.MaxInt)
+		r.due.follow(&group, u.task, math.MaxInt)
 		g.Go(func() error {
 			defer r.due.leave(u.task)
 			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {

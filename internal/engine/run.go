@@ -304,8 +304,8 @@ func (r *KafkaRun) runShards(ctx context.Context) error {
 		g := kafkaio.Group{ID: r.Config.Group + "-shards" + plan.Suffix(), Brokers: r.Config.Kafka.Brokers,
 			Dialer: r.Dialer, Topics: names, Log: r.Log,
 			Silent: r.heardNothing("shards"), Client: r.Client, Session: r.Config.Kafka.Session,
-			Has:     r.due.has(stageShards, plan.Of),
 			Members: filepath.Join(r.workDir(), "members")}
+		r.due.follow(&g, stageShards, plan.Of)
 		return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
 			return growing{r}.runShard(ctx, p, r.source(taskName(stageShards, p), topics, p, commit))
 		})
@@ -346,8 +346,8 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 	g := kafkaio.Group{ID: r.Config.Group + "-models", Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer,
 		Topics: []string{r.Config.Topics.Panes}, Log: r.Log,
 		Silent: r.heardNothing("models"), Client: r.Client, Session: r.Config.Kafka.Session,
-		Has:     r.due.has(stageModels, r.panes),
 		Members: filepath.Join(r.workDir(), "members")}
+	r.due.follow(&g, stageModels, r.panes)
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
 		if p >= r.panes { // watchTopology names it
 			<-ctx.Done()

@@ -44,6 +44,8 @@ type ProcessStatus struct {
 	Scale *GrowthStatus `json:"scale,omitempty"`
 	// Failing are the tasks that fail, and are tried again.
 	Failing []attempts.Failure `json:"failing,omitempty"`
+	// Outside are the stages that do not run, for this process is not in their group.
+	Outside []outsideStatus `json:"not_in_group,omitempty"`
 	// Troubles are what is lost of the inputs, and what mends it.
 	Troubles []trouble.Trouble `json:"troubles,omitempty"`
 	// Skipped are the latest records that ended their task again and again and were skipped.
@@ -144,21 +146,34 @@ func (rt *running) taskStatuses() []*pipeline.TaskStatus {
 	return all
 }
 
-// assignments are, by stage, the tasks that a group has given this process; nil while it has not said.
+// assignments are, by stage, what its group says of this process.
 type assignments struct {
 	mu sync.Mutex
-	by map[string][]string
+	by map[string]*membership
 }
+
+// membership is that of this process in the group of a stage.
+type membership struct {
+	group  string   // "" until it is about to be joined
+	tasks  []string // that it has given; nil while it has not said
+	since  time.Time
+	joined bool  // before, if it does not say now
+	err    error // of the latest try to join
+}
+
+// outOfGroup is how long a process may be out of a group that it was in: while a group assigns anew, tasks write their
+// last checkpoints first.
+const outOfGroup = time.Minute
 
 // await says that this process takes part in stages, of which no group has given it tasks yet.
 func (a *assignments) await(stages ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.by == nil {
-		a.by = map[string][]string{}
+		a.by = map[string]*membership{}
 	}
 	for _, stage := range stages {
-		a.by[stage] = nil
+		a.by[stage] = &membership{since: time.Now()}
 	}
 }
 
@@ -169,23 +184,86 @@ func (a *assignments) leave(stage string) {
 	delete(a.by, stage)
 }
 
-// has is kafkaio.Group's Has for a stage of so many tasks; partitions beyond have none.
-func (a *assignments) has(stage string, of int) func([]int, bool) {
-	return func(partitions []int, member bool) {
-		a.await(stage)
-		if !member {
-			return
-		}
-		names := []string{}
-		for _, p := range partitions {
-			if p < of {
-				names = append(names, taskName(stage, p))
-			}
-		}
+// of is what is known of a stage. a.mu is held.
+func (a *assignments) of(stage string) *membership {
+	if a.by == nil {
+		a.by = map[string]*membership{}
+	}
+	m := a.by[stage]
+	if m == nil {
+		m = &membership{since: time.Now()}
+		a.by[stage] = m
+	}
+	return m
+}
+
+// follow notes what a group says of a stage of so many tasks; partitions beyond have none.
+func (a *assignments) follow(g *kafkaio.Group, stage string, of int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m := a.of(stage)
+	m.group, m.err = g.ID, nil
+	g.Has = a.has(stage, of)
+	g.Outside = func(err error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.by[stage] = names
+		a.of(stage).err = err
 	}
+}
+
+// has is kafkaio.Group's Has for a stage.
+func (a *assignments) has(stage string, of int) func([]int, bool) {
+	return func(partitions []int, member bool) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		m := a.of(stage)
+		if !member {
+			if m.tasks != nil {
+				m.tasks, m.since = nil, time.Now()
+			}
+			return
+		}
+		m.tasks, m.joined, m.err = []string{}, true, nil
+		for _, p := range partitions {
+			if p < of {
+				m.tasks = append(m.tasks, taskName(stage, p))
+			}
+		}
+	}
+}
+
+// outsideStatus is a stage whose group this process is not in.
+type outsideStatus struct {
+	Stage string    `json:"stage"`
+	Group string    `json:"group,omitempty"`
+	Since time.Time `json:"since"` // wall clock
+	Error string    `json:"error,omitempty"`
+}
+
+func (s outsideStatus) String() string {
+	text := fmt.Sprintf("stage %s: not in its group %s since %s", s.Stage, s.Group, s.Since.Format(time.RFC3339))
+	if s.Error != "" {
+		text += ": " + s.Error
+	}
+	return text
+}
+
+// outside lists the stages whose group this process has never been in, or has been out of for long.
+func (a *assignments) outside(now time.Time) (out []outsideStatus) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, stage := range slices.Sorted(maps.Keys(a.by)) {
+		m := a.by[stage]
+		if m.tasks != nil || m.joined && now.Sub(m.since) < outOfGroup {
+			continue
+		}
+		s := outsideStatus{Stage: stage, Group: m.group, Since: m.since.UTC().Truncate(time.Millisecond)}
+		if m.err != nil {
+			s.Error = m.err.Error()
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // all reports whether every stage has been given its tasks, and they are there: a process that waits for the partitions
@@ -193,11 +271,11 @@ func (a *assignments) has(stage string, of int) func([]int, bool) {
 func (a *assignments) all(there func(task string) bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, names := range a.by {
-		if names == nil {
+	for _, m := range a.by {
+		if m.tasks == nil {
 			return false
 		}
-		for _, name := range names {
+		for _, name := range m.tasks {
 			if !there(name) {
 				return false
 			}
@@ -297,6 +375,7 @@ func (rt *Engine) Status() *ProcessStatus {
 		st.History = &h
 	}
 	st.Troubles = rt.troubles.Now()
+	st.Outside = rt.due.outside(time.Now())
 	st.Failing, st.Skipped = rt.attempts.Failing(), rt.attempts.Skipped()
 	if rt.begun.Load() {
 		st.SmallTopics, st.Scale = rt.smallTopics, growth(context.Background(), rt.book)
@@ -364,8 +443,9 @@ func countTree(tasks []*pipeline.TaskStatus) map[string]any {
 
 var errNotAssigned = errors.New("no partition is assigned to this process yet")
 
-// Ready is nil once this process has tasks that have restored their state, while none of them fails and the process is
-// not paused.
+// Ready is nil once this process is in the group of each of its stages and has tasks that have restored their state,
+// while none of them fails and the process is not paused. Of a stage it need have no task: there may be more processes
+// than partitions.
 func (rt *Engine) Ready() error {
 	if p := rt.paused(); p != nil {
 		return fmt.Errorf("paused since %s by %q: %s", p.Since.Format(time.RFC3339), p.By, p.Why)
@@ -374,6 +454,13 @@ func (rt *Engine) Ready() error {
 		var all []string
 		for i := range failing {
 			all = append(all, failing[i].String())
+		}
+		return errors.New(strings.Join(all, "; "))
+	}
+	if outside := rt.due.outside(time.Now()); len(outside) > 0 {
+		var all []string
+		for _, s := range outside {
+			all = append(all, s.String())
 		}
 		return errors.New(strings.Join(all, "; "))
 	}

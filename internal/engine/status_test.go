@@ -111,6 +111,50 @@ func TestDrainedHasEveryStage(t *testing.T) {
 	drained(true, "no topic is split any more")
 }
 
+// TestReadyHasEveryStage: a process is not ready before it has been in the group of each of its stages, with or without
+// a partition, and says which it lacks and why; nor where it is out of one for long, which no rebalance takes.
+func TestReadyHasEveryStage(t *testing.T) {
+	rt := New(config.Default(), slog.New(slog.DiscardHandler))
+	shards, models := kafkaio.Group{ID: "g-shards"}, kafkaio.Group{ID: "g-models"}
+	rt.due.await(stageShards, stageModels)
+	rt.due.follow(&shards, stageShards, 1)
+	rt.due.follow(&models, stageModels, 1)
+	ready := func(when string, want ...string) {
+		t.Helper()
+		err := rt.Ready()
+		if (err == nil) != (want == nil) {
+			t.Errorf("%s: %v", when, err)
+		}
+		for _, text := range want {
+			if err != nil && !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %v, want %q", when, err, text)
+			}
+		}
+	}
+	ready("no group has said anything", "stage model: not in its group g-models since", "stage shard: ")
+	shards.Has([]int{0}, true)
+	rt.add(taskName(stageShards, 0), fakeTask{&pipeline.TaskStatus{Task: stageShards}})
+	models.Outside(kafka.GroupAuthorizationFailed)
+	ready("the models' group refuses", "stage model", kafka.GroupAuthorizationFailed.Error())
+	if st := rt.Status(); len(st.Outside) != 1 || st.Outside[0].Group != "g-models" || st.Outside[0].Error == "" {
+		t.Errorf("the status says %+v", st.Outside)
+	}
+	if _, ok := gauges(t, rt)["group_out_timestamp_seconds model"]; !ok {
+		t.Error("no metric of it")
+	}
+	models.Has([]int{}, true)
+	ready("another process has the model task")
+	models.Has(nil, false)
+	ready("the models' group assigns anew")
+	if out := rt.due.outside(time.Now().Add(2 * outOfGroup)); len(out) != 1 || out[0].Stage != stageModels {
+		t.Errorf("out of the models' group for long: %+v", out)
+	}
+	models.Has([]int{}, true)
+	if out := rt.due.outside(time.Now().Add(2 * outOfGroup)); len(out) != 0 {
+		t.Errorf("in all groups: %+v", out)
+	}
+}
+
 // TestDrainedAsksWhereLogsEnd: what a process was told last of its logs is not what they hold now.
 func TestDrainedAsksWhereLogsEnd(t *testing.T) {
 	testsize.Slow(t)

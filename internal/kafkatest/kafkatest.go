@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // timeout bounds every helper; an in-process broker answers in milliseconds.
@@ -48,6 +50,32 @@ func start(t testing.TB, opts ...kfake.Opt) (brokers []string) {
 	}
 	t.Cleanup(cluster.Close)
 	return cluster.ListenAddrs()
+}
+
+// StartGuarded is Start with users, by PLAIN: "admin", who may do everything, and "app", who may do what rules say:
+// "topic logits Read", or "group plumbline* Read,Describe" with a prefix. Passwords are the names.
+func StartGuarded(t testing.TB, rules ...string) (brokers []string) {
+	t.Helper()
+	var acls []kfake.ACL
+	for _, rule := range rules {
+		parts := strings.Fields(rule)
+		kind, err := kmsg.ParseACLResourceType(parts[0])
+		if err != nil {
+			t.Fatalf("%s: %v", rule, err)
+		}
+		acl := kfake.ACL{Resource: kind, Name: parts[1], Pattern: kmsg.ACLResourcePatternTypeLiteral, Allow: true}
+		if prefix, ok := strings.CutSuffix(parts[1], "*"); ok {
+			acl.Name, acl.Pattern = prefix, kmsg.ACLResourcePatternTypePrefixed
+		}
+		for op := range strings.SplitSeq(parts[2], ",") {
+			if acl.Operation, err = kmsg.ParseACLOperation(op); err != nil {
+				t.Fatalf("%s: %v", rule, err)
+			}
+			acls = append(acls, acl)
+		}
+	}
+	return start(t, kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(),
+		kfake.Superuser("PLAIN", "admin", "admin"), kfake.User("PLAIN", "app", "app", acls...))
 }
 
 // CreateTopics makes topics with the given number of partitions; one that exists is an error of the test.

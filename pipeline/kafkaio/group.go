@@ -38,6 +38,9 @@ type Group struct {
 	// false when they have ended and the next generation is not known yet; may be nil.
 	Has func(partitions []int, member bool)
 
+	// Outside is called with the error of each try to join that fails; may be nil.
+	Outside func(err error)
+
 	// Members, a directory, lets a process that was killed and starts again take its partitions back at once instead of
 	// after Session: see member. "" = not.
 	Members string
@@ -194,6 +197,9 @@ func (g *Group) next(ctx context.Context, cg *kafka.ConsumerGroup) *kafka.Genera
 		}
 		// kafka-go joins anew by itself; what it reports here is for the log.
 		g.Log.Warn("join the group, trying again", "group", g.ID, faultlog.Err(err))
+		if g.Outside != nil {
+			g.Outside(err)
+		}
 		sleep(ctx, joinBackoff)
 	}
 }

@@ -130,6 +130,20 @@ func (p *pulse) send(ctx context.Context) error {
 	return heartbeatError(res)
 }
 
+// MayJoin returns an error where this user may not join a group. A heartbeat of a member that is none changes nothing
+// and needs what joining needs; other requests that change nothing need less.
+func MayJoin(ctx context.Context, client *kafka.Client, group string) error {
+	p := pulse{client: client, group: group, gen: &kafka.Generation{MemberID: "none"}}
+	err := p.find(ctx)
+	if err == nil {
+		err = p.send(ctx)
+	}
+	if errors.Is(err, kafka.GroupAuthorizationFailed) {
+		return err
+	}
+	return nil
+}
+
 // heartbeatError is the error in the answer to a heartbeat. From version 1 on an answer is the throttle time and then
 // the error code. kafka-go (v0.4.51) reads them in the wrong order, so the code is in the low half of its field for the
 // time.
