@@ -27,6 +27,20 @@ var ErrUnusable = errors.New("no checkpoint can be used")
 // it may have no such state yet, or not say of which settings it is.
 var ErrSettings = errors.New("made with other settings")
 
+// FormatError says that a checkpoint is whole, and of another format than this build reads: the build that wrote it can
+// use it.
+type FormatError struct {
+	Section    string // "" = the frame
+	Has, Reads byte
+}
+
+func (e *FormatError) Error() string {
+	if e.Section == "" {
+		return fmt.Sprintf("version %d, this build reads %d", e.Has, e.Reads)
+	}
+	return fmt.Sprintf("section %s has version %d, this build reads version %d", e.Section, e.Has, e.Reads)
+}
+
 const (
 	checkpointMagic   = "PLBC"
 	checkpointVersion = 4 // of the frame: each section has a version of its own
@@ -123,7 +137,7 @@ func (s *Section) restore(c *contents, fetch Fetch) error {
 		}
 		return nil
 	case stored.version != s.Version:
-		return fmt.Errorf("section %s has version %d, this build reads version %d", s.Name, stored.version, s.Version)
+		return &FormatError{s.Name, stored.version, s.Version}
 	case s.Files != nil:
 		return s.Files.RestoreFiles(stored.body, fetch)
 	}
@@ -232,7 +246,7 @@ func parseCheckpoint(data []byte) (*contents, error) {
 		return nil, fmt.Errorf("%w: no %q at the start of %d bytes", ErrCheckpoint, checkpointMagic, len(data))
 	}
 	if data[4] != checkpointVersion {
-		return nil, fmt.Errorf("%w: version %d, this build reads %d", ErrCheckpoint, data[4], checkpointVersion)
+		return nil, fmt.Errorf("%w: %w", ErrCheckpoint, &FormatError{"", data[4], checkpointVersion})
 	}
 	body, tail := data[:len(data)-4], binenc.NewReader(data[len(data)-4:])
 	if got, want := crc32.Checksum(body, castagnoli), tail.Fixed32(); got != want {
@@ -278,6 +292,21 @@ func RestoreCheckpoint(data []byte, sections []Section, fetch Fetch) error {
 	for i := range sections {
 		if err := sections[i].restore(c, fetch); err != nil {
 			return fmt.Errorf("restore %s: %w", sections[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// CheckFormat returns a FormatError where a task of these sections cannot read a checkpoint.
+func CheckFormat(data []byte, sections []Section) error {
+	c, err := parseCheckpoint(data)
+	if err != nil {
+		return err
+	}
+	for i := range sections {
+		s := &sections[i]
+		if stored, ok := c.sections[s.Name]; ok && stored.version != s.Version {
+			return &FormatError{s.Name, stored.version, s.Version}
 		}
 	}
 	return nil

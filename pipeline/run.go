@@ -196,10 +196,23 @@ func (rn Runner) restore(ctx context.Context, build Build) (t Registered, from r
 		}
 	}
 	if len(errs) > 0 {
-		return fail(fmt.Errorf("%s: %w: %w (if nothing else helps, plumbline state reset lets the task begin anew)",
-			t.Name(), ErrUnusable, errors.Join(errs...)))
+		all := errors.Join(errs...)
+		return fail(fmt.Errorf("%s: %w: %w (%s)", t.Name(), ErrUnusable, all, wayOut(all)))
 	}
 	return t, from, nil
+}
+
+// wayOut is what a person can do where no checkpoint can be used.
+func wayOut(err error) string {
+	const last = "if nothing else helps, plumbline state reset lets the task begin anew"
+	var format *FormatError
+	switch {
+	case errors.Is(err, ErrSettings):
+		return "or begin with a new group and a new topics.panes"
+	case errors.As(err, &format):
+		return "start the build that wrote it again, which loses nothing; " + last
+	}
+	return last
 }
 
 // load fills a task from a checkpoint.

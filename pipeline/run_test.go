@@ -383,6 +383,30 @@ func TestOtherSettingsDoNotFallBack(t *testing.T) {
 	}
 }
 
+// otherFormat is an adder whose state has another format.
+type otherFormat struct{ *adder }
+
+func (o otherFormat) Sections() []Section {
+	return []Section{{Name: "sum", Version: 9, State: &o.state}}
+}
+
+// TestOtherFormatNamesTheWayBack: before giving a state up, a person is told of the build that can use it.
+func TestOtherFormatNamesTheWayBack(t *testing.T) {
+	r := newRig(1, 2)
+	if err := r.run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	build := func() (Registered, error) { return Registered{Task: otherFormat{&adder{}}}, nil }
+	err := Run(context.Background(), r.runner, build, func(map[Input]int64) (Opened, error) {
+		return Opened{Source: r.source}, nil
+	})
+	var format *FormatError
+	const first = "(start the build that wrote it again, which loses nothing; if nothing else helps, "
+	if !errors.As(err, &format) || *format != (FormatError{"sum", 0, 9}) || !strings.Contains(err.Error(), first) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestStopSavesOnceMore: a run that is to stop makes what it took durable, within a time of its own.
 func TestStopSavesOnceMore(t *testing.T) {
 	r := newRig(1, 2)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,50 @@ func elsewhere(t *testing.T) Place {
 	return Place{Group: "g", State: filepath.Join(dir, "new"), History: filepath.Join(dir, "new", "work", "h.db")}
 }
 
+func anyFormat(string, []byte) error { return nil }
+
+// TestBackupOfAnotherBuild: a copy of which this build can read no checkpoint of a task is refused, and nothing is
+// written; one that it can read is enough for a task.
+func TestBackupOfAnotherBuild(t *testing.T) {
+	p := place(t)
+	if err := os.WriteFile(filepath.Join(p.State, "g/shards/0/checkpoint-2"), []byte("two"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "copy.tar.gz")
+	file, err := os.Create(path)
+	if err == nil {
+		_, err = Create(file, p, "plumbline 0.9")
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]string{}
+	refusing := func(refused ...string) func(string, []byte) error {
+		return func(stage string, data []byte) error {
+			asked[string(data)] = stage
+			if slices.Contains(refused, string(data)) {
+				return errors.New("other format")
+			}
+			return nil
+		}
+	}
+	to := elsewhere(t)
+	_, err = Restore(path, to, refusing("one", "two"))
+	if err == nil || !strings.Contains(err.Error(), "state/g/shards/0/: other format") ||
+		!strings.Contains(err.Error(), "plumbline 0.9") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(to.State); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something was written: %v", err)
+	}
+	if asked["one"] != "shards" || asked["seven"] != "models" {
+		t.Errorf("asked for %v", asked)
+	}
+	if _, err := Restore(path, to, refusing("one")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestBackupComesBack(t *testing.T) {
 	var copied bytes.Buffer
 	m, err := Create(&copied, place(t), "plumbline test")
@@ -52,7 +97,7 @@ func TestBackupComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := elsewhere(t)
-	if _, err := Restore(path, to); err != nil {
+	if _, err := Restore(path, to, anyFormat); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(to.State, "g/models/0/checkpoint-7"))
@@ -67,12 +112,12 @@ func TestBackupComesBack(t *testing.T) {
 	} else if err := db.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := Restore(path, to); err == nil || !strings.Contains(err.Error(), "must be empty") {
+	if _, err := Restore(path, to, anyFormat); err == nil || !strings.Contains(err.Error(), "must be empty") {
 		t.Errorf("over a state: got %v", err)
 	}
 	other := elsewhere(t)
 	other.Group = "h"
-	if _, err := Restore(path, other); err == nil || !strings.Contains(err.Error(), `is of group "g"`) {
+	if _, err := Restore(path, other, anyFormat); err == nil || !strings.Contains(err.Error(), `is of group "g"`) {
 		t.Errorf("of another group: got %v", err)
 	}
 }
@@ -90,7 +135,7 @@ func TestDamagedBackupIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		to := elsewhere(t)
-		if _, err := Restore(path, to); err == nil {
+		if _, err := Restore(path, to, anyFormat); err == nil {
 			t.Errorf("%d bytes: it was restored", len(data))
 		}
 		if _, err := os.Stat(to.State); !errors.Is(err, os.ErrNotExist) {

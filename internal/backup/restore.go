@@ -10,17 +10,40 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	gopath "path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // Restore checks the copy in the file at path, then writes it to p, whose state must be empty and whose group that of
-// the copy.
-func Restore(path string, p Place) (*Manifest, error) {
-	m, err := readFile(path, func(File, io.Reader) error { return nil })
+// the copy. readable returns an error where a checkpoint of a stage, shards or models, is of no use to this build; of
+// each task it needs to read one.
+func Restore(path string, p Place, readable func(stage string, data []byte) error) (*Manifest, error) {
+	useless := map[string]error{} // by task
+	m, err := readFile(path, func(f File, content io.Reader) error {
+		task, file := gopath.Split(f.Name)
+		stage := gopath.Base(gopath.Dir(gopath.Clean(task)))
+		err, seen := useless[task]
+		if !strings.HasPrefix(file, "checkpoint-") || stage != "shards" && stage != "models" || seen && err == nil {
+			return nil
+		}
+		data, err := io.ReadAll(content)
+		if err == nil {
+			useless[task] = readable(stage, data)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
+	}
+	for _, task := range slices.Sorted(maps.Keys(useless)) {
+		if err := useless[task]; err != nil {
+			return nil, fmt.Errorf("%s: %s: %w. Restore it with the build that wrote it, %s", path, task, err,
+				m.Program)
+		}
 	}
 	if m.Group != p.Group {
 		return nil, fmt.Errorf("%s: is of group %q, the configuration's is %q", path, m.Group, p.Group)

@@ -122,7 +122,8 @@ func ResetState(ctx context.Context, cfg config.Config, log *slog.Logger, o rese
 	if shards.Open() {
 		return nil, fmt.Errorf("%w: the number of shards is being changed: %s", reset.ErrOrder, growth(ctx, r.book))
 	}
-	at := &reset.Reset{Topics: remains(r), Store: r.store, Shards: shards.Of, Models: now[2].partitions, Remade: again}
+	at := &reset.Reset{Topics: remains(r), Store: r.store, Shards: shards.Of, Models: now[2].partitions, Remade: again,
+		Readable: func(stage string, data []byte) error { return Readable(r.Engine, stage, data) }}
 	plan, err := at.Plan(ctx, o)
 	if err != nil || !accept {
 		return plan, err
@@ -134,6 +135,19 @@ func ResetState(ctx context.Context, cfg config.Config, log *slog.Logger, o rese
 		return plan, err
 	}
 	return plan, saveTopology(ctx, at.Store, topologyKey(cfg.Group), now, stored)
+}
+
+// Readable returns a pipeline.FormatError where this build cannot read a checkpoint of a stage, shards or models.
+func Readable(rt *Engine, stage string, data []byte) error {
+	if stage == "models" {
+		return pipeline.CheckFormat(data, rt.NewModelTask(0, pipeline.NewCounts()).Sections())
+	}
+	s, err := rt.NewShard(0, 1, 1)
+	if err != nil {
+		return err
+	}
+	err = pipeline.CheckFormat(data, s.Sections())
+	return errors.Join(err, s.Close())
 }
 
 // HasStateDir returns an error where there is no directory of checkpoints: a command that runs in another directory

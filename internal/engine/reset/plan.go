@@ -1,6 +1,7 @@
 package reset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type Order struct {
 type Reset struct {
 	Topics
 	Store pipeline.CheckpointStore
+	// Readable returns an error where this build cannot read a checkpoint of a stage, shards or models.
+	Readable func(stage string, data []byte) error
 	// Partitions are those of logits and panes.
 	Shards, Models int
 	Remade         map[string]bool // topics that were deleted and made again
@@ -53,6 +56,7 @@ type Change struct {
 	partition int
 	in        map[pipeline.Input]string
 	stored    *pipeline.Stored // the newest that can be read; nil = none
+	foreign   error            // why the newest that is whole cannot be read by this build
 	newest    uint64           // number of the newest, whatever it is
 	next      map[pipeline.Input]int64
 	heard     []model.Heard // of a model task: what shards had said before
@@ -98,7 +102,8 @@ func (r *Reset) Plan(ctx context.Context, o Order) ([]*Change, error) {
 		if c.What != Keep {
 			changes++
 		}
-		alive = alive || c.What == Begin && c.stored != nil
+		// A build that reads a checkpoint that this one does not may be running.
+		alive = alive || c.What == Begin && (c.stored != nil || c.foreign != nil)
 	}
 	if alive {
 		if err := r.stopped(ctx); err != nil {
@@ -182,13 +187,16 @@ func (r *Reset) plan(ctx context.Context, c *Change, o Order, shards map[int]sai
 	if c.Reason = "it has no checkpoint that can be used in " + r.place(c.stage, c.partition); info != nil {
 		c.Reason = "its checkpoint is given up"
 	}
+	if info == nil && c.foreign != nil {
+		c.Reason += fmt.Sprintf(": %v. The build that wrote it can use it, and loses nothing", c.foreign)
+	}
 	if o.From == FromEarliest {
 		return r.fromEarliest(ctx, c, o.Task == "all")
 	}
 	return r.fromCommitted(ctx, c, shards)
 }
 
-// load finds the newest checkpoint of a task that can be read; info is nil where there is none.
+// load finds the newest checkpoint of a task that this build can read; info is nil where there is none.
 func (r *Reset) load(ctx context.Context, c *Change) (*pipeline.CheckpointInfo, error) {
 	stored, err := r.Store.Load(ctx, c.key(r.Config.Group))
 	if err != nil {
@@ -199,6 +207,17 @@ func (r *Reset) load(ctx context.Context, c *Change) (*pipeline.CheckpointInfo, 
 		data, err := stored[i].Read()
 		if err != nil {
 			continue
+		}
+		err = r.Readable(c.stage, data)
+		format := (*pipeline.FormatError)(nil)
+		switch {
+		case errors.As(err, &format):
+			c.foreign = cmp.Or(c.foreign, err)
+			continue
+		case errors.Is(err, pipeline.ErrCheckpoint):
+			continue
+		case err != nil:
+			return nil, err
 		}
 		info, err := pipeline.InspectCheckpoint(data)
 		if err != nil {
@@ -219,7 +238,7 @@ func keyOf(group, stage string, partition int) string {
 
 // move lets a task with a state go on where records are, if those that it would read next are gone.
 func (r *Reset) move(ctx context.Context, c *Change, info *pipeline.CheckpointInfo) error {
-	c.What, c.Reason = Keep, "its checkpoint can be used and the records after it are there: nothing is lost"
+	c.What, c.Reason = Keep, "its checkpoint is whole, of a format of this build, and the records after it are there"
 	for in, topic := range c.in {
 		at, ok := info.Offsets[in.String()]
 		if !ok {
