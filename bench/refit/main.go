@@ -25,6 +25,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "streams whose name has this `text`")
 	flag.IntVar(&o.few, "few", 1000, "streams of a set")
 	flag.IntVar(&o.workers, "workers", 2, "streams at a time")
+	flag.IntVar(&paneRows, "pane-rows", paneRows, "rows of a pane")
 	flag.BoolVar(&o.verbose, "v", false, "every publication")
 	flag.BoolVar(&o.alone, "alone", false, "leave out the other policies")
 	folder := flag.String("cache", ".cache/bench/refit", "`directory` of what was measured of other policies")

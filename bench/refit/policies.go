@@ -38,7 +38,7 @@ type change struct {
 func product() config.Config {
 	c := config.Default()
 	c.Refit.Follow = true
-	c.Refit.Period = time.Duration(dayRows / paneRows * pane)
+	c.Refit.Period = time.Duration(dayRows * pane / int64(paneRows))
 	return c
 }
 
@@ -149,7 +149,7 @@ func paneSet(s *stream, from, to int, cfg acc.Config) (*acc.Set, error) {
 			Served: math.NaN()}); err != nil {
 			return nil, err
 		}
-		ts := start + int64(i/paneRows)*pane + int64(i%paneRows)*pane/paneRows
+		ts := start + int64(i/paneRows)*pane + int64(i%paneRows)*pane/int64(paneRows)
 		if err := set.AddSample(acc.SampleRow{ID: arrowio.HashIntID(uint64(i)), TS: ts, LabelTS: ts, W: 1,
 			Y: s.labels[i],
 			Z: row}); err != nil {

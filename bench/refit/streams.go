@@ -12,10 +12,12 @@ import (
 // The length of a stream in its own calendar: a day of rows is what a refit by period sees, a week what the schedule
 // does.
 const (
-	paneRows = 100
-	dayRows  = 14 * paneRows
+	dayRows  = 1400
 	weekRows = 7 * dayRows
 )
+
+// paneRows is the number of rows of a pane: of 10 seconds, so 10 rows a second.
+var paneRows = 100
 
 // stream is rows in the order in which they come.
 type stream struct {
