@@ -329,7 +329,7 @@ func (f *firstRecord) Next(ctx context.Context) (Record, error) {
 		f.last = Record{}
 	}
 	r, err := f.Source.Next(ctx)
-	if f.step == 0 && err == nil && !r.Idle {
+	if f.step == 0 && err == nil && !r.Idle && !r.Paused { // a pause is no record
 		f.step, f.last = 1, Record{Topic: r.Topic, Offset: r.Offset, Time: r.Time}
 	}
 	return r, err
