@@ -357,7 +357,7 @@ func Amend(st Stored, edits map[string]Edit, dir string) (Checkpoint, error) {
 }
 
 // Begun is the first checkpoint of a shard that begins with an empty state.
-func Begun(next []int64, life *Life) (Checkpoint, error) {
+func Begun(next []int64, life *Epoch) (Checkpoint, error) {
 	at := offsets(next)
 	return EncodeCheckpoint([]Section{offsetsSection(&at), life.CheckpointSection()})
 }
@@ -380,10 +380,10 @@ func readOffsets(body []byte) ([]int64, error) {
 	return next, (*offsets)(&next).RestoreState(body)
 }
 
-// EditLife returns the edit of a shard's life.
-func EditLife(change func(*Life)) Edit {
+// EditEpoch returns the edit of a shard's life.
+func EditEpoch(change func(*Epoch)) Edit {
 	return func(body []byte) ([]byte, error) {
-		l := &Life{}
+		l := &Epoch{}
 		if body != nil {
 			if err := l.RestoreState(body); err != nil {
 				return nil, err

@@ -94,7 +94,7 @@ func (s *Shard) moving() []Section {
 // staying are the sections that the new shard of the same number keeps.
 func (s *Shard) staying() []Section {
 	out := []Section{s.Counts.CheckpointSection(), {Name: "outbox", Version: 1, State: s.Outbox},
-		s.OwnLife().CheckpointSection()}
+		s.OwnEpoch().CheckpointSection()}
 	for i := range s.Stages {
 		if section, ok := s.Stages[i].section(); ok && s.Stages[i].Take == nil {
 			out = append(out, section)
@@ -116,7 +116,7 @@ type Growth struct {
 // Grow fills an empty shard. Its inputs begin at their starts: they are topics of its number.
 func (s *Shard) Grow(g Growth) error {
 	if g.Own == nil {
-		s.OwnLife().Begin(NewEpoch(), nil)
+		s.OwnEpoch().Begin(NewEpoch(), nil)
 	} else if err := restoreStored(*g.Own, s.staying()); err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ type loop struct {
 	err      error         // of one that failed: no other may follow, for its outputs would be lost
 	failed   chan struct{} // closed when one has failed
 	journal  *takeLog      // since the last checkpoint begun; nil where the order of taking is of no account
-	prompt   *promptly
+	prompt   *asyncWriter
 	deadline deadline              // of the wait for the next record
 	at       Record                // at hand
 	over     func(why string) bool // skips it
@@ -78,7 +78,7 @@ func newLoop(ctx context.Context, rn Runner, t Registered, src Opened, from rest
 	of, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(ctx, func() { time.AfterFunc(lastTime, cancel) })
 	l.ctx, l.cancel = of, func() { forget(); cancel() }
-	l.prompt = newPromptly(func(ms []Message) error { return l.Sink.Write(l.ctx, ms) })
+	l.prompt = newAsyncWriter(func(ms []Message) error { return l.Sink.Write(l.ctx, ms) })
 	return l
 }
 

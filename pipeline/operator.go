@@ -92,41 +92,41 @@ func (st *Stage) section() (s Section, ok bool) {
 		state != nil
 }
 
-// line is the stages of a shard in order. What each stage emits to is made once: anew for each batch it would be a
+// chain is the stages of a shard in order. What each stage emits to is made once: anew for each batch it would be a
 // third of the memory that a message of one row takes.
-type line struct {
+type chain struct {
 	stages []Stage
 	emits  []Emit          // of each stage
 	ctx    context.Context // of the call at hand
 }
 
-func newLine(stages []Stage) *line {
-	l := &line{stages: stages, emits: make([]Emit, len(stages))}
+func newChain(stages []Stage) *chain {
+	c := &chain{stages: stages, emits: make([]Emit, len(stages))}
 	for i := range stages {
-		l.emits[i] = func(b *arrowio.Batch) (Rejects, error) { return l.from(i+1, b) }
+		c.emits[i] = func(b *arrowio.Batch) (Rejects, error) { return c.from(i+1, b) }
 	}
-	return l
+	return c
 }
 
 // from pushes a batch through stage i and those after it.
-func (l *line) from(i int, b *arrowio.Batch) (Rejects, error) {
-	if i == len(l.stages) {
+func (c *chain) from(i int, b *arrowio.Batch) (Rejects, error) {
+	if i == len(c.stages) {
 		return b.Reject, nil
 	}
-	return l.stages[i].Operator.Process(l.ctx, b, l.emits[i])
+	return c.stages[i].Operator.Process(c.ctx, b, c.emits[i])
 }
 
-// chain pushes a batch through the stages.
-func (l *line) chain(ctx context.Context, b *arrowio.Batch) (Rejects, error) {
-	l.ctx = ctx
-	return l.from(0, b)
+// push pushes a batch through the stages.
+func (c *chain) push(ctx context.Context, b *arrowio.Batch) (Rejects, error) {
+	c.ctx = ctx
+	return c.from(0, b)
 }
 
 // advance tells every stage the watermark, in order, so that what one releases reaches the next first.
-func (l *line) advance(ctx context.Context, wm Time) error {
-	l.ctx = ctx
-	for i := range l.stages {
-		if err := l.stages[i].Operator.Advance(ctx, wm, l.emits[i]); err != nil {
+func (c *chain) advance(ctx context.Context, wm Time) error {
+	c.ctx = ctx
+	for i := range c.stages {
+		if err := c.stages[i].Operator.Advance(ctx, wm, c.emits[i]); err != nil {
 			return err
 		}
 	}
@@ -134,14 +134,14 @@ func (l *line) advance(ctx context.Context, wm Time) error {
 }
 
 // release has the stages emit what they hold back. wm is what the watermark is about to be.
-func (l *line) release(ctx context.Context, wm func() Time) error {
-	l.ctx = ctx
-	for i := range l.stages {
-		st := &l.stages[i]
+func (c *chain) release(ctx context.Context, wm func() Time) error {
+	c.ctx = ctx
+	for i := range c.stages {
+		st := &c.stages[i]
 		if st.Release == nil {
 			continue
 		}
-		if err := st.Release(ctx, wm, l.emits[i]); err != nil {
+		if err := st.Release(ctx, wm, c.emits[i]); err != nil {
 			return fmt.Errorf("%s: %w", st.Name, err)
 		}
 	}
@@ -154,50 +154,50 @@ const (
 	stageStats = "stats"
 )
 
-// way follows a batch through the stages of a shard.
-type way struct {
+// tracedChain follows a batch through the stages of a shard.
+type tracedChain struct {
 	trace *tracing.Lane
 	pane  int64 // length
 }
 
 // through pushes a batch of the record at hand through the stages.
-func (w *way) through(ctx context.Context, l *line, b *arrowio.Batch) (Rejects, error) {
-	if !w.trace.On() && !w.trace.Awaits() {
-		return l.chain(ctx, b)
+func (t *tracedChain) through(ctx context.Context, c *chain, b *arrowio.Batch) (Rejects, error) {
+	if !t.trace.On() && !t.trace.Awaits() {
+		return c.push(ctx, b)
 	}
 	kind := "predictions"
 	if b.Kind == arrowio.Labels {
 		kind = "labels"
 	}
-	w.trace.Set("plumbline.kind", kind)
-	w.trace.Set("plumbline.rows", int64(b.N))
+	t.trace.Set("plumbline.kind", kind)
+	t.trace.Set("plumbline.rows", int64(b.N))
 	if len(b.Models) > 0 {
-		w.trace.Set("plumbline.model", b.Models[0].Model)
-		w.trace.Set("plumbline.version", b.Models[0].Version)
+		t.trace.Set("plumbline.model", b.Models[0].Model)
+		t.trace.Set("plumbline.version", b.Models[0].Version)
 	}
 	if b.N > 0 && b.TS != nil {
-		w.trace.Set("plumbline.event_time", Format(b.TS[0]))
+		t.trace.Set("plumbline.event_time", Format(b.TS[0]))
 	}
-	return w.chain(ctx, l.stages, b)
+	return t.push(ctx, c.stages, b)
 }
 
-// chain is line.chain, with a span for each stage.
-func (w *way) chain(ctx context.Context, stages []Stage, b *arrowio.Batch) (Rejects, error) {
+// push is chain.push, with a span for each stage.
+func (t *tracedChain) push(ctx context.Context, stages []Stage, b *arrowio.Batch) (Rejects, error) {
 	if len(stages) == 0 {
 		return b.Reject, nil
 	}
-	end := w.trace.Stage(stages[0].Name, tracing.Attr{Key: "plumbline.rows", Value: int64(b.N)})
+	end := t.trace.Stage(stages[0].Name, tracing.Attr{Key: "plumbline.rows", Value: int64(b.N)})
 	defer end()
 	switch stages[0].Name {
 	case stageJoin:
 		if i, ok := firstID(b); ok && b.Kind == arrowio.Predictions {
-			w.trace.Await(b.IDs[i])
+			t.trace.Await(b.IDs[i])
 		}
 	case stageStats:
-		w.hold(b)
+		t.hold(b)
 	}
 	return stages[0].Operator.Process(ctx, b, func(out *arrowio.Batch) (Rejects, error) {
-		return w.chain(ctx, stages[1:], out)
+		return t.push(ctx, stages[1:], out)
 	})
 }
 
@@ -215,7 +215,7 @@ func firstID(b *arrowio.Batch) (row int, ok bool) {
 }
 
 // hold notes in which panes a batch counts: its own record, and the records whose labels it has.
-func (w *way) hold(b *arrowio.Batch) {
+func (t *tracedChain) hold(b *arrowio.Batch) {
 	if b.Kind == arrowio.Labels {
 		return
 	}
@@ -228,13 +228,13 @@ func (w *way) hold(b *arrowio.Batch) {
 			continue
 		}
 		m, _ := b.ModelOf(i)
-		p := tracing.Pane{Model: m.Model, Index: PaneIndex(times[i], w.pane)}
+		p := tracing.Pane{Model: m.Model, Index: PaneIndex(times[i], t.pane)}
 		if p != last {
-			w.trace.Hold(p)
+			t.trace.Hold(p)
 			last = p
 		}
-		if b.Kind == arrowio.Labelled && b.IDs != nil && w.trace.Awaits() {
-			w.trace.Met(b.IDs[i], p)
+		if b.Kind == arrowio.Labelled && b.IDs != nil && t.trace.Awaits() {
+			t.trace.Met(b.IDs[i], p)
 		}
 	}
 }

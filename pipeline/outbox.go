@@ -22,7 +22,7 @@ const maxIncrement = 512 << 10
 // Invariant: messages of one epoch and panes partition carry consecutive Seq, from 1.
 type Outbox struct {
 	shard, of int
-	life      *Life
+	epoch     *Epoch
 	next      []int64 // the shard's own: the first offset not yet taken, by input
 	length    int64
 	seq       []uint64
@@ -33,7 +33,7 @@ type Outbox struct {
 
 // NewOutbox returns the empty outbox of one shard for a panes topic of so many partitions.
 func NewOutbox(shard, of int, paneLength int64, partitions int) *Outbox {
-	return &Outbox{shard: shard, of: of, life: &Life{}, length: paneLength, seq: make([]uint64, partitions)}
+	return &Outbox{shard: shard, of: of, epoch: &Epoch{}, length: paneLength, seq: make([]uint64, partitions)}
 }
 
 // Increment adds the cells of one label pane of one model, split into messages of a bounded size.
@@ -73,7 +73,7 @@ func (o *Outbox) Punctuate(u Punctuation) {
 	}
 	var loss *record.Loss
 	if u.Of == nil { // for all partitions
-		loss = o.life.tell()
+		loss = o.epoch.tell()
 	}
 	for p := range o.seq {
 		if u.Of == nil || told[p] {
@@ -85,7 +85,7 @@ func (o *Outbox) Punctuate(u Punctuation) {
 
 func (o *Outbox) put(p int, key []byte, m *PaneMessage) {
 	o.seq[p]++
-	m.Shard, m.Of, m.Epoch, m.Seq, m.Length = o.shard, o.of, o.life.Epoch, o.seq[p], o.length
+	m.Shard, m.Of, m.Epoch, m.Seq, m.Length = o.shard, o.of, o.epoch.ID, o.seq[p], o.length
 	out := Message{Stream: StreamPanes, Partition: int32(p), Key: key, Value: AppendPane(nil, m)}
 	if !m.Punctuation {
 		CarryTrace(o.trace, &out)
@@ -167,10 +167,10 @@ func (o *Outbox) bytes() int {
 
 // Life is a period in which a task's state was not lost. Readers of the task's numbered messages start counting again
 // in another life.
-type Life struct {
+type Epoch struct {
 	// Epoch names the life; it is 0 in a replay, whose messages stay in the process. It is even if a person has ordered
 	// the life.
-	Epoch uint64
+	ID uint64
 	// Loss is what was lost with the life before, if a person has ordered this one; nil = it is the first.
 	Loss *record.Loss
 
@@ -181,37 +181,37 @@ type Life struct {
 // NewEpoch draws an epoch.
 func NewEpoch() uint64 { return rand.Uint64() | 1 }
 
-// OwnLife is the shard's.
-func (s *Shard) OwnLife() *Life { return s.Outbox.life }
+// OwnEpoch is the shard's.
+func (s *Shard) OwnEpoch() *Epoch { return s.Outbox.epoch }
 
 // Begin makes an empty life one that a person has ordered after a loss, or, without one, the first.
-func (l *Life) Begin(epoch uint64, loss *record.Loss) {
+func (l *Epoch) Begin(epoch uint64, loss *record.Loss) {
 	if loss != nil {
 		epoch = epoch&^1 | 2
 	}
-	*l = Life{Epoch: epoch, Loss: loss}
+	*l = Epoch{ID: epoch, Loss: loss}
 }
 
 // Again is the name of the life in those of files, so that they never meet those of the life before; empty in the
 // first life.
-func (l *Life) Again() string {
-	if l.Epoch == 0 || l.Epoch&1 == 1 {
+func (l *Epoch) Again() string {
+	if l.ID == 0 || l.ID&1 == 1 {
 		return ""
 	}
-	return fmt.Sprintf("%016x", l.Epoch)
+	return fmt.Sprintf("%016x", l.ID)
 }
 
 // Again is that of the shard's life.
-func (o *Outbox) Again() string { return o.life.Again() }
+func (o *Outbox) Again() string { return o.epoch.Again() }
 
 // Move notes a loss of records that were never read. The state has not changed.
-func (l *Life) Move(loss *record.Loss) { l.Loss, l.known, l.told = loss, false, false }
+func (l *Epoch) Move(loss *record.Loss) { l.Loss, l.known, l.told = loss, false, false }
 
 // CheckpointSection is the life's part of a checkpoint.
-func (l *Life) CheckpointSection() Section { return Section{Name: "life", Version: 1, State: l} }
+func (l *Epoch) CheckpointSection() Section { return Section{Name: "life", Version: 1, State: l} }
 
 // reached sets the end of the loss to the first newest event time that the shard knows: the lost rows came before.
-func (l *Life) reached(wm Time, lateness int64) {
+func (l *Epoch) reached(wm Time, lateness int64) {
 	if l.Loss == nil || l.known {
 		return
 	}
@@ -223,7 +223,7 @@ func (l *Life) reached(wm Time, lateness int64) {
 }
 
 // tell returns the loss once its bounds are known, and once only.
-func (l *Life) tell() *record.Loss {
+func (l *Epoch) tell() *record.Loss {
 	if !l.known || l.told {
 		return nil
 	}
@@ -233,8 +233,8 @@ func (l *Life) tell() *record.Loss {
 
 // AppendState appends fixed64 epoch, u8 flags (1: there is a loss, 2: its end is known, 4: it was announced), the loss
 // as bytes of JSON.
-func (l *Life) AppendState(dst []byte) ([]byte, error) {
-	dst = append(binenc.AppendFixed64(dst, l.Epoch), binenc.Flags(l.Loss != nil, l.known, l.told))
+func (l *Epoch) AppendState(dst []byte) ([]byte, error) {
+	dst = append(binenc.AppendFixed64(dst, l.ID), binenc.Flags(l.Loss != nil, l.known, l.told))
 	if l.Loss != nil {
 		dst = appendLoss(dst, l.Loss)
 	}
@@ -242,9 +242,9 @@ func (l *Life) AppendState(dst []byte) ([]byte, error) {
 }
 
 // RestoreState implements State.
-func (l *Life) RestoreState(src []byte) error {
+func (l *Epoch) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
-	l.Epoch = r.Fixed64()
+	l.ID = r.Fixed64()
 	flags := r.Byte()
 	l.known, l.told = flags&2 != 0, flags&4 != 0
 	if flags&1 != 0 {
@@ -276,7 +276,7 @@ func readLoss(r *binenc.Reader) (*record.Loss, error) {
 }
 
 // promptly writes outputs that need not wait for a checkpoint, in their order, while their task goes on.
-type promptly struct {
+type asyncWriter struct {
 	write func([]Message) error
 
 	mu           sync.Mutex
@@ -288,14 +288,14 @@ type promptly struct {
 	writing      bool
 }
 
-func newPromptly(write func([]Message) error) *promptly {
-	p := &promptly{write: write}
+func newAsyncWriter(write func([]Message) error) *asyncWriter {
+	p := &asyncWriter{write: write}
 	p.changed = sync.NewCond(&p.mu)
 	return p
 }
 
 // put hands messages over. Where too many wait, it waits for those before, which bounds memory.
-func (p *promptly) put(ms []Message) error {
+func (p *asyncWriter) put(ms []Message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.err == nil && p.bytes > maxBuffered {
@@ -317,7 +317,7 @@ func (p *promptly) put(ms []Message) error {
 }
 
 // run writes what there is, until there is nothing more.
-func (p *promptly) run() {
+func (p *asyncWriter) run() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for ; p.err == nil && len(p.queue) > 0; p.changed.Broadcast() {
@@ -339,14 +339,14 @@ func guardedWrite(write func([]Message) error, ms []Message) (err error) {
 }
 
 // mark is of what was handed over until now.
-func (p *promptly) mark() uint64 {
+func (p *asyncWriter) mark() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.taken
 }
 
 // written waits until everything before a mark is written.
-func (p *promptly) written(mark uint64) error {
+func (p *asyncWriter) written(mark uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.err == nil && p.wrote < mark {
@@ -368,7 +368,7 @@ func NumberedBy(checkpoint []byte) (Numbered, error) {
 	if err != nil {
 		return Numbered{}, err
 	}
-	l, o := Life{}, Outbox{}
+	l, o := Epoch{}, Outbox{}
 	err = l.RestoreState(c.sections["life"].body)
 	if body := c.sections["outbox"].body; err == nil && body != nil {
 		err = o.restore(body)
@@ -376,14 +376,14 @@ func NumberedBy(checkpoint []byte) (Numbered, error) {
 	if err != nil {
 		return Numbered{}, fmt.Errorf("%w: not of a shard: %w", ErrCheckpoint, err)
 	}
-	return Numbered{l.Epoch, o.seq}, nil
+	return Numbered{l.ID, o.seq}, nil
 }
 
 // Branching are the changes of a shard's checkpoint with which it goes on in another life, though nothing is lost: what
 // it decides from here on is numbered anew. Messages that wait to be written keep their life.
 func Branching() map[string]Edit {
 	return map[string]Edit{
-		"life": EditLife(func(l *Life) { l.Epoch = NewEpoch()&^1 | l.Epoch&1 }),
+		"life": EditEpoch(func(l *Epoch) { l.ID = NewEpoch()&^1 | l.ID&1 }),
 		"outbox": func(body []byte) ([]byte, error) {
 			o := Outbox{}
 			if body == nil {

@@ -73,7 +73,7 @@ func TestPromptOutputsThatFail(t *testing.T) {
 func TestPromptOutputsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wrote int
-		p := newPromptly(func(ms []Message) error {
+		p := newAsyncWriter(func(ms []Message) error {
 			time.Sleep(time.Second)
 			wrote += len(ms)
 			return nil

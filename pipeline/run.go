@@ -290,8 +290,8 @@ func (s *Shard) Report(caughtUp, active bool) (show func()) {
 		st.Next[Input(i).String()] = o
 	}
 	st.Inputs = s.Watermark.inputs()
-	st.PanesWritten, st.Epoch = slices.Clone(s.Outbox.seq), s.OwnLife().Epoch
-	if l := s.OwnLife().Loss; l != nil {
+	st.PanesWritten, st.Epoch = slices.Clone(s.Outbox.seq), s.OwnEpoch().ID
+	if l := s.OwnEpoch().Loss; l != nil {
 		st.Losses = []*record.Loss{l}
 	}
 	if st.WM != NoTime {

@@ -51,7 +51,7 @@ type Shard struct {
 	rows   int64 // since the last checkpoint
 	woke   bool  // it is not idle any more, which no message says yet
 	layout layout
-	line   *line       // of Stages; nil before the first record
+	chain  *chain      // of Stages; nil before the first record
 	soon   func() Time // what the watermark is about to be, which makes late what stages hold back
 	status atomic.Pointer[TaskStatus]
 	trace  *tracing.Lane
@@ -93,11 +93,11 @@ func NewShard(spec ShardSpec) *Shard {
 	return s
 }
 
-func lineOf(s *Shard) *line {
-	if s.line == nil {
-		s.line = newLine(s.Stages)
+func chainOf(s *Shard) *chain {
+	if s.chain == nil {
+		s.chain = newChain(s.Stages)
 	}
-	return s.line
+	return s.chain
 }
 
 // Follow has a shard tell a lane where its records are.
@@ -128,7 +128,7 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	}
 	if r.Idle {
 		s.Watermark.Idle(r.Input)
-		if err := lineOf(s).release(ctx, s.soon); err != nil {
+		if err := chainOf(s).release(ctx, s.soon); err != nil {
 			return err
 		}
 		return s.advance(ctx)
@@ -141,7 +141,7 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	if err := s.take(ctx, r); err != nil {
 		return err
 	}
-	if err := lineOf(s).release(ctx, s.soon); err != nil {
+	if err := chainOf(s).release(ctx, s.soon); err != nil {
 		return err
 	}
 	s.Out.End()
@@ -206,7 +206,7 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 		if err == nil {
 			var rejects Rejects
 			s.Out.NextBatch(b.N)
-			if rejects, err = (&way{s.trace, s.PaneLength}).through(ctx, lineOf(s), b); err == nil {
+			if rejects, err = (&tracedChain{s.trace, s.PaneLength}).through(ctx, chainOf(s), b); err == nil {
 				s.Watermark.observeBatch(r.Input, src, b, rejects)
 			}
 		}
@@ -271,13 +271,13 @@ func (s *Shard) advance(ctx context.Context) error {
 	s.dirty = true
 	if closed != before || len(models) > 0 {
 		wm := s.Watermark.Clocks.Least(s.PaneLength)
-		if err := lineOf(s).advance(ctx, wm); err != nil {
+		if err := chainOf(s).advance(ctx, wm); err != nil {
 			return fmt.Errorf("advance to %s: %w", Format(wm), err)
 		}
 	}
 	s.woke = s.woke || s.Outbox.idle && !idle
 	if closed != math.MinInt64 {
-		s.Outbox.life.reached(s.Watermark.Now(), s.Watermark.Lateness)
+		s.Outbox.epoch.reached(s.Watermark.Now(), s.Watermark.Lateness)
 	}
 	if models = append(models, gone...); whole {
 		models = nil
@@ -346,7 +346,7 @@ func (s *Shard) Sections() []Section {
 		watermarkSection(s.Watermark),
 		s.Counts.CheckpointSection(),
 		{Name: "outbox", Version: 1, State: s.Outbox},
-		s.OwnLife().CheckpointSection(),
+		s.OwnEpoch().CheckpointSection(),
 		{Name: layoutSection, Version: 1, State: &s.layout},
 	}
 	for i := range s.Stages {

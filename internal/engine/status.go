@@ -47,7 +47,7 @@ type ProcessStatus struct {
 	// Outside are the stages that do not run, for this process is not in their group.
 	Outside []outsideStatus `json:"not_in_group,omitempty"`
 	// Troubles are what is lost of the inputs, and what mends it.
-	Troubles []trouble.Trouble `json:"troubles,omitempty"`
+	Troubles []trouble.Issue `json:"troubles,omitempty"`
 	// Skipped are the latest records that ended their task again and again and were skipped.
 	Skipped []attempts.Skip `json:"skipped,omitempty"`
 	// SmallTopics are those that take shorter messages than are configured, as of the start.

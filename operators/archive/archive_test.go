@@ -502,15 +502,15 @@ func TestArchiveFilesAreFunctionsOfTheRows(t *testing.T) {
 	}
 }
 
-// TestNamesOfALaterLife: the files of a state that was begun anew never have the names of those that are there, though
+// TestNamesOfALaterEpoch: the files of a state that was begun anew never have the names of those that are there, though
 // their numbers and offsets are the same.
-func TestNamesOfALaterLife(t *testing.T) {
+func TestNamesOfALaterEpoch(t *testing.T) {
 	names := map[string]bool{}
 	for range 3 {
 		setup := newArchiveSetup(t, false)
 		s := setup.shard()
 		if len(names) > 0 {
-			s.OwnLife().Begin(pipeline.NewEpoch(), &record.Loss{})
+			s.OwnEpoch().Begin(pipeline.NewEpoch(), &record.Loss{})
 		}
 		o := archiveOf(s).newOpen(fileKey{k: 2, d: 1}, 0)
 		names[o.file.Name()] = true

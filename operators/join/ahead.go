@@ -11,14 +11,14 @@ import (
 // ahead has the memory that a batch needs read for many rows at once: one row after the other would wait for it several
 // times each.
 type ahead struct {
-	looked  int      // rows of the batch at hand that were looked at
-	hashes  []uint32 // of the rows looked at last
-	refs    []uint32 // of labels: the entries that have them, as numbers in the index
-	places  []uint32 // of labels: where those are in the index
-	run     []int32  // entries of the rows that are taken at once
-	dicts   []dict   // of their slice columns
-	waits   bool     // a label has begun to wait since
-	touched int64
+	looked     int      // rows of the batch at hand that were looked at
+	hashes     []uint32 // of the rows looked at last
+	refs       []uint32 // of labels: the entries that have them, as numbers in the index
+	places     []uint32 // of labels: where those are in the index
+	run        []int32  // entries of the rows that are taken at once
+	dicts      []dict   // of their slice columns
+	waits      bool     // a label has begun to wait since
+	prefetched int64
 }
 
 // atOnce is how many rows are looked at.
@@ -36,9 +36,9 @@ func look(w *buffer, b *arrowio.Batch, i int) {
 		w.hashes[r] = w.index.Hash((*store.ID)(&b.IDs[i+r]))
 	}
 	w.waits = false
-	w.index.Touch(w.hashes)
+	w.index.Prefetch(w.hashes)
 	if b.Kind == arrowio.Labels {
-		w.touch()
+		w.prefetch()
 	}
 }
 
@@ -58,8 +58,8 @@ func foundAhead(w *memory, b *arrowio.Batch, i int) int32 {
 	return -1
 }
 
-// touch finds the entries of the hashes, reads them, and then their scores.
-func (w *memory) touch() {
+// prefetch finds the entries of the hashes, reads them, and then their scores.
+func (w *memory) prefetch() {
 	w.refs = slices.Grow(w.refs[:0], atOnce)[:len(w.hashes)]
 	w.places = slices.Grow(w.places[:0], atOnce)[:len(w.hashes)]
 	w.index.Waiting(w.hashes, w.refs, w.places)
@@ -85,5 +85,5 @@ func (w *memory) touch() {
 			}
 		}
 	}
-	w.touched = sum // so that the reads are not left out
+	w.prefetched = sum // so that the reads are not left out
 }

@@ -190,7 +190,7 @@ func TestOtherSumsAreRefused(t *testing.T) {
 			t.Errorf("%s: error %v, want %q in it", name, err, want)
 		}
 	}
-	c, err := pipeline.Begun([]int64{1, 1}, &pipeline.Life{Epoch: 3})
+	c, err := pipeline.Begun([]int64{1, 1}, &pipeline.Epoch{ID: 3})
 	w.Must(err)
 	if err := pipeline.RestoreCheckpoint(c.Data, fresh().Sections(), nil); err != nil {
 		t.Errorf("a shard that begins anew: %v", err)

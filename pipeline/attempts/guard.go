@@ -45,8 +45,8 @@ func positionOf(r pipeline.Record) position {
 	return position{Place{r.Topic, r.Partition, r.Offset}, r.Input}
 }
 
-// Trouble is the record that has ended the task last, and how many times in a row.
-type Trouble struct {
+// Issue is the record that has ended the task last, and how many times in a row.
+type Issue struct {
 	Record *position `json:"record,omitempty"`
 	Times  int       `json:"times,omitempty"`
 	Cause  string    `json:"cause,omitempty"`
@@ -54,7 +54,7 @@ type Trouble struct {
 
 // note is the content of a guard's file.
 type note struct {
-	Trouble
+	Issue
 	Sources []source `json:"sources"` // of the records so far
 	// Taking is the place in Sources and the offset of the record of which the process died if it is there at a start.
 	// It comes last, in maxSlot bytes, so that one small write replaces it for each record.
@@ -87,7 +87,7 @@ const maxCause = 512
 // guard begins an attempt. From here to the first checkpoint it notes which record the task is at.
 func (t *Tasks) guard(id ID) *Guard {
 	t.mu.Lock()
-	g := &Guard{tasks: t, id: id, note: note{Trouble: t.of(id).trouble}}
+	g := &Guard{tasks: t, id: id, note: note{Issue: t.of(id).issue}}
 	t.mu.Unlock()
 	if t.cfg.Dir == "" || t.cfg.SkipAfter == 0 {
 		return g
@@ -113,7 +113,7 @@ func (g *Guard) open() error {
 	n, _ := f.ReadAt(buf, 0)
 	var was note
 	if n > 0 && json.Unmarshal(buf[:n], &was) == nil {
-		g.note.Trouble = was.Trouble
+		g.note.Issue = was.Issue
 		if at := was.Taking; at != nil && uint64(at[0]) < uint64(len(was.Sources)) {
 			of := was.Sources[at[0]]
 			died := position{Place{of.Topic, of.Partition, at[1]}, of.Input}
@@ -127,9 +127,9 @@ func (g *Guard) open() error {
 
 // count counts one more end of the task at a record.
 func (g *Guard) count(at position, cause string) {
-	tr := &g.note.Trouble
+	tr := &g.note.Issue
 	if tr.Record == nil || *tr.Record != at {
-		*tr = Trouble{Record: &at}
+		*tr = Issue{Record: &at}
 	}
 	tr.Times++
 	tr.Cause = cause[:min(len(cause), maxCause)]
@@ -182,7 +182,7 @@ func (g *Guard) sourceOf(r *pipeline.Record) int {
 func (g *Guard) Pass(r pipeline.Record, over func(why string) bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	tr, after := &g.note.Trouble, g.tasks.cfg.SkipAfter
+	tr, after := &g.note.Issue, g.tasks.cfg.SkipAfter
 	if tr.Record == nil || after == 0 || tr.Times < after || r.Idle || r.Paused || *tr.Record != positionOf(r) {
 		return false
 	}
@@ -234,10 +234,10 @@ func (g *Guard) rest() {
 // Saved implements pipeline.Guard. The task has survived a record when a checkpoint holds a later one.
 func (g *Guard) Saved(next map[pipeline.Input]int64) {
 	g.mu.Lock()
-	tr := &g.note.Trouble
+	tr := &g.note.Issue
 	past := tr.Record == nil || next[tr.Record.Input] > tr.Record.Offset
 	if past {
-		*tr = Trouble{}
+		*tr = Issue{}
 		g.remove()
 	}
 	left := *tr
@@ -282,14 +282,14 @@ func (g *Guard) failed(err error) {
 	}
 	g.mu.Unlock()
 	g.close()
-	g.tasks.keep(g.id, g.note.Trouble)
+	g.tasks.keep(g.id, g.note.Issue)
 }
 
-// keep remembers the trouble of a task for its next attempt in this process.
-func (t *Tasks) keep(id ID, tr Trouble) {
+// keep remembers the issue of a task for its next attempt in this process.
+func (t *Tasks) keep(id ID, tr Issue) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.of(id).trouble = tr
+	t.of(id).issue = tr
 }
 
 // ofRecord reports whether an error of a record is the record's own, not that of a disk, a network, a broker or another

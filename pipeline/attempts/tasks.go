@@ -100,7 +100,7 @@ type state struct {
 	logged   time.Time
 	fault    string // the one that was logged, see faultOf
 	unlogged int
-	trouble  Trouble // as of the last guard that had no file
+	issue    Issue // as of the last guard that had no file
 }
 
 // New returns the tasks of a process, none yet.

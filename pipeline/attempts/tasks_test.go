@@ -108,7 +108,7 @@ func TestProcessThatDies(t *testing.T) {
 			tasks := New(Config{SkipAfter: 3, Dir: dir, Log: quiet}) // a new process
 			g := tasks.guard(shard)
 			if n == 0 {
-				g.note.Trouble = Trouble{Record: &position{}, Times: 1, Cause: strings.Repeat("\x01", maxCause)}
+				g.note.Issue = Issue{Record: &position{}, Times: 1, Cause: strings.Repeat("\x01", maxCause)}
 				g.write()
 			}
 			died := false

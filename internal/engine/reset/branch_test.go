@@ -23,7 +23,7 @@ func TestBranch(t *testing.T) {
 		}
 	}
 	begun := func(epoch uint64) (pipeline.Checkpoint, error) {
-		return pipeline.Begun([]int64{1, 2}, &pipeline.Life{Epoch: epoch})
+		return pipeline.Begun([]int64{1, 2}, &pipeline.Epoch{ID: epoch})
 	}
 	newest := func(key string) (number uint64, data []byte) {
 		t.Helper()
@@ -39,7 +39,7 @@ func TestBranch(t *testing.T) {
 	out := pipeline.NewOutbox(0, 2, 10, 1)
 	out.Punctuate(pipeline.Punctuation{Closed: 3})
 	numbered, err := pipeline.EncodeCheckpoint([]pipeline.Section{
-		(&pipeline.Life{Epoch: 5}).CheckpointSection(), {Name: "outbox", Version: 1, State: out}})
+		(&pipeline.Epoch{ID: 5}).CheckpointSection(), {Name: "outbox", Version: 1, State: out}})
 	save("g/shards/shard-00000", 1, numbered, err)
 	save("g/shards/shard-00000", 2, pipeline.Checkpoint{Data: []byte("damaged")}, nil)
 	silent, err := begun(7)

@@ -416,9 +416,9 @@ func (c *Change) begun() (pipeline.Checkpoint, error) {
 	if c.stage == "models" {
 		return model.Begun(c.next[pipeline.Panes], c.heard, c.Loss)
 	}
-	life := &pipeline.Life{}
-	life.Begin(pipeline.NewEpoch(), c.Loss)
-	return pipeline.Begun(c.offsets(), life)
+	epoch := &pipeline.Epoch{}
+	epoch.Begin(pipeline.NewEpoch(), c.Loss)
+	return pipeline.Begun(c.offsets(), epoch)
 }
 
 func (c *Change) edits() map[string]pipeline.Edit {
@@ -427,6 +427,6 @@ func (c *Change) edits() map[string]pipeline.Edit {
 	}
 	return map[string]pipeline.Edit{
 		"offsets": pipeline.MoveOffsets(func(next []int64) { copy(next, c.offsets()) }),
-		"life":    pipeline.EditLife(func(l *pipeline.Life) { l.Move(c.Loss) }),
+		"life":    pipeline.EditEpoch(func(l *pipeline.Epoch) { l.Move(c.Loss) }),
 	}
 }

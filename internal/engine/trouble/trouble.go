@@ -17,8 +17,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Trouble is one that lasts.
-type Trouble struct {
+// Issue is one that lasts.
+type Issue struct {
 	Kind  string    `json:"kind"` // refused | apart | pairs | waits
 	Title string    `json:"title"`
 	Text  string    `json:"text"`
@@ -46,7 +46,7 @@ type Watch struct {
 	Keyed bool // producers have to send rows by their ids
 
 	mu    sync.Mutex
-	by    map[string]*Trouble
+	by    map[string]*Issue
 	joins []joins // of the last minute
 }
 
@@ -97,12 +97,12 @@ func (w *Watch) Waits(r *pipeline.Record, err error) {
 }
 
 // trouble finds one, or begins it.
-func (w *Watch) trouble(key string, now time.Time) *Trouble {
+func (w *Watch) trouble(key string, now time.Time) *Issue {
 	t := w.by[key]
 	if t == nil || now.Sub(t.Last) > lasts {
-		t = &Trouble{Since: now.UTC().Truncate(time.Second)}
+		t = &Issue{Since: now.UTC().Truncate(time.Second)}
 		if w.by == nil {
-			w.by = map[string]*Trouble{}
+			w.by = map[string]*Issue{}
 		}
 		w.by[key] = t
 	}
@@ -209,10 +209,10 @@ func (w *Watch) Run(done <-chan struct{}, tasks func() []*pipeline.TaskStatus) {
 }
 
 // Now are the troubles that last, the latest first.
-func (w *Watch) Now() []Trouble {
+func (w *Watch) Now() []Issue {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var out []Trouble
+	var out []Issue
 	for key, t := range w.by {
 		if time.Since(t.Last) > lasts {
 			delete(w.by, key)
@@ -220,7 +220,7 @@ func (w *Watch) Now() []Trouble {
 		}
 		out = append(out, *t)
 	}
-	slices.SortFunc(out, func(a, b Trouble) int {
+	slices.SortFunc(out, func(a, b Issue) int {
 		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Title, b.Title), cmp.Compare(a.Text, b.Text))
 	})
 	return out[:min(len(out), maxShown)]

@@ -15,15 +15,15 @@ import (
 //
 // Rows that are forgotten stay until their table is full: it takes them out all at once, with no wait for memory.
 type Index struct {
-	tables  [256]table
-	seed    [2]uint64
-	rows    int    // in the tables
-	gone    int    // of them, forgotten
-	oldest  uint32 // number of the first joined row that is not forgotten
-	due     int    // rows forgotten since a table was purged for it
-	purged  uint8  // the table that is next
-	found   []uint32
-	touched uint64
+	tables     [256]table
+	seed       [2]uint64
+	rows       int    // in the tables
+	gone       int    // of them, forgotten
+	oldest     uint32 // number of the first joined row that is not forgotten
+	due        int    // rows forgotten since a table was purged for it
+	purged     uint8  // the table that is next
+	found      []uint32
+	prefetched uint64
 }
 
 // NewIndex returns an index with a random seed, so that senders cannot provoke collisions. The order of rows in tables
@@ -40,16 +40,16 @@ func (x *Index) Hash(id *ID) uint32 {
 	return h
 }
 
-// Touch reads where some ids are looked up first. One lookup after the other would wait for memory each time; these
+// Prefetch reads where some ids are looked up first. One lookup after the other would wait for memory each time; these
 // reads wait together.
-func (x *Index) Touch(hashes []uint32) {
+func (x *Index) Prefetch(hashes []uint32) {
 	sum := uint64(0)
 	for _, h := range hashes {
 		if t := &x.tables[h>>24]; len(t.lines) > 0 {
 			sum += t.lines[t.home(h)].tags
 		}
 	}
-	x.touched = sum // so that the reads are not left out
+	x.prefetched = sum // so that the reads are not left out
 }
 
 // Add adds a row.

@@ -9,17 +9,17 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestLifeTells: a loss is told once, when its end is known, and a restored shard neither forgets nor repeats it.
-func TestLifeTells(t *testing.T) {
-	l := &Life{}
+// TestEpochTells: a loss is told once, when its end is known, and a restored shard neither forgets nor repeats it.
+func TestEpochTells(t *testing.T) {
+	l := &Epoch{}
 	l.Begin(7, &record.Loss{Schema: 1, Task: "shards/2", Since: record.At(10), From: map[string]int64{"in": 4}})
-	restored := func() *Life {
+	restored := func() *Epoch {
 		t.Helper()
 		b, err := l.AppendState(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		back := &Life{}
+		back := &Epoch{}
 		if err := back.RestoreState(b); err != nil || !reflect.DeepEqual(back, l) {
 			t.Fatalf("restored %+v, %v; want %+v", back, err, l)
 		}
@@ -43,7 +43,7 @@ func TestLifeTells(t *testing.T) {
 // TestAmend changes one section of a checkpoint, adds one, and leaves the others as they are.
 func TestAmend(t *testing.T) {
 	next := []int64{5, 6}
-	c, err := Begun(next, &Life{Epoch: 3})
+	c, err := Begun(next, &Epoch{ID: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,21 +62,21 @@ func TestAmend(t *testing.T) {
 		t.Errorf("amended to %+v", info)
 	}
 	var at offsets = make([]int64, 2)
-	l := &Life{}
+	l := &Epoch{}
 	if err := RestoreCheckpoint(amended.Data, []Section{offsetsSection(&at), l.CheckpointSection()}, nil); err != nil ||
-		l.Epoch != 3 || at[1] != 60 {
+		l.ID != 3 || at[1] != 60 {
 		t.Errorf("restored %v, %+v, %v", at, l, err)
 	}
 }
 
-// TestLifeAgain: a life that a person has ordered has a name of its own, the first one and that of a replay have none.
-func TestLifeAgain(t *testing.T) {
+// TestEpochAgain: a life that a person has ordered has a name of its own, the first one and that of a replay have none.
+func TestEpochAgain(t *testing.T) {
 	for epoch, want := range map[uint64]string{0: "", NewEpoch(): ""} {
-		if got := (&Life{Epoch: epoch}).Again(); got != want {
+		if got := (&Epoch{ID: epoch}).Again(); got != want {
 			t.Errorf("life %d: %q", epoch, got)
 		}
 	}
-	l, names := &Life{}, map[string]bool{}
+	l, names := &Epoch{}, map[string]bool{}
 	for range 100 {
 		l.Begin(NewEpoch(), &record.Loss{})
 		names[l.Again()] = true
@@ -93,12 +93,12 @@ func TestLifeAgain(t *testing.T) {
 // TestBranching: a restored shard numbers anew in another life; what waits to be written keeps its life and number.
 func TestBranching(t *testing.T) {
 	o := NewOutbox(2, 3, 10, 2)
-	o.life.Begin(NewEpoch(), nil)
-	was := o.life.Epoch
+	o.epoch.Begin(NewEpoch(), nil)
+	was := o.epoch.ID
 	o.Punctuate(Punctuation{Closed: 5})
 	o.Clear()
 	o.Punctuate(Punctuation{Closed: 6})
-	sections := []Section{o.life.CheckpointSection(), {Name: "outbox", Version: 1, State: o}}
+	sections := []Section{o.epoch.CheckpointSection(), {Name: "outbox", Version: 1, State: o}}
 	c, err := EncodeCheckpoint(sections)
 	if err != nil {
 		t.Fatal(err)
@@ -113,8 +113,8 @@ func TestBranching(t *testing.T) {
 	if err := RestoreCheckpoint(amended.Data, sections, nil); err != nil {
 		t.Fatal(err)
 	}
-	if o.life.Epoch == was || o.life.Again() != "" {
-		t.Errorf("life %d, was %d", o.life.Epoch, was)
+	if o.epoch.ID == was || o.epoch.Again() != "" {
+		t.Errorf("life %d, was %d", o.epoch.ID, was)
 	}
 	o.Punctuate(Punctuation{Closed: 7})
 	var got []string
