@@ -47,10 +47,11 @@ func (t *trail) rows() float64 {
 //
 //	ECE, debiased, + 1.645 se ≤ ε        se² = Σ_j (n_j/n)² v_j,   v_j = p(1-p)/n_j,   p = (hits + 1)/(n_j + 2)
 //
-// and so has every bin that the diagnosis named when it fired: |gap| and sqrt(v_j) are at most the bin's ε, also where
-// the bin has few rows: else those of a few panes would say by chance that it is. In change mode gaps are measured from
-// the reference curve. Of every class that the test by class named, |gap| + 1.645 sqrt(v) is at most the ε of classes;
-// or, for a class that stays near ε, |gap| - sqrt(v) is, with sqrt(v) at most ε/4.
+// and so has every bin that the diagnosis named when it fired: |gap| and sqrt(v_j) are at most the bin's ε. A bin with
+// less than ε/2 of the rows cannot matter to the ECE, and would keep a healed alarm for long; for it, sqrt(v_j) may be
+// 2ε. A handful of rows there shows nothing. In change mode gaps are measured from the reference curve. Of every class
+// that the test by class named, |gap| + 1.645 sqrt(v) is at most the ε of classes; or, for a class that stays near ε,
+// |gap| - sqrt(v) is, with sqrt(v) at most ε/4.
 //
 // Second, QuietRows have come without another alarm, and the tests are less than half way to one. An error of twice the
 // tolerance would have been found again.
@@ -129,7 +130,7 @@ func (a *keyAlarm) inside(p detect.Pane) bool {
 		v := rate * (1 - rate) / n
 		variance += n / total * n / total * v
 		gap := math.Abs(bins[j].Acc() - bins[j].Conf())
-		if a.bins>>j&1 == 1 && !a.binInside(j, gap, math.Sqrt(v)) {
+		if a.bins>>j&1 == 1 && !a.binInside(j, gap, math.Sqrt(v), n/total) {
 			return false
 		}
 	}
@@ -137,13 +138,13 @@ func (a *keyAlarm) inside(p detect.Pane) bool {
 }
 
 // binInside checks a bin that the diagnosis named.
-func (a *keyAlarm) binInside(j int, gap, se float64) bool {
-	diag := a.tests.Diagnosis.Specification()
+func (a *keyAlarm) binInside(j int, gap, se, share float64) bool {
+	diag, head := a.tests.Diagnosis.Specification(), a.tests.Headline.Specification()
 	tolerance := diag.Epsilon
 	if diag.Reference != nil {
 		tolerance += diag.Reference.Slack[j]
 	}
-	return gap <= tolerance && se <= tolerance
+	return gap <= tolerance && (se <= tolerance || share < head.Epsilon/2 && se <= 2*tolerance)
 }
 
 func (t *trail) append(dst []byte) []byte {
