@@ -16,13 +16,13 @@ import (
 )
 
 // The first answer to a change is a temperature, or a mixture of it with the scores as they are and a constant. It
-// needs few rows, it never changes the predicted class, and it is fitted anew at every pane, so every row is first a
-// test and then part of the fit. When its rows have doubled it is refined. Refit runs with richer methods follow.
+// needs few rows, it never changes the predicted class, and it is fitted anew after every part of a pane, so every row
+// is first a test and then part of the fit. When its rows have doubled it is refined. Refit runs with richer methods follow.
 //
 // A tracker has the temperature T of the newest rows of all classes, and forecasts every row before it learns from it.
 // Its evidence against the calibrator in force is the ratio of their likelihoods,
 //
-//	R ← (R + n/h)·Π_{the n rows of a pane} p_T(y_i)/p_in force(y_i)
+//	R ← (R + n/h)·Π_{the n rows of a part of a pane} p_T(y_i)/p_in force(y_i)
 //
 // with h = fresh_rows. T is published when the mean of the trackers' R reaches 1/α; then every R is 0 again. The null
 // hypothesis is that the calibrator in force is right: P(y_i = y | past, scores) = p_in force(y). Under it the mean of
