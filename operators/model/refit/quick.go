@@ -17,7 +17,8 @@ import (
 
 // The first answer to a change is a temperature, or a mixture of it with the scores as they are and a constant. It
 // needs few rows, it never changes the predicted class, and it is fitted anew after every part of a pane, so every row
-// is first a test and then part of the fit. When its rows have doubled it is refined. Refit runs with richer methods follow.
+// is first a test and then part of the fit. When its rows have doubled it is refined. Refit runs with richer methods
+// follow.
 //
 // A tracker has the temperature T of the newest rows of all classes, and forecasts every row before it learns from it.
 // Its evidence against the calibrator in force is the ratio of their likelihoods,
