@@ -112,7 +112,7 @@ func TestFaultStays(t *testing.T) {
 	}
 }
 
-// TestFaultOfFewRowsStays: where a model says .85 of one row in 140, and right in .6 of the cases, the alert
+// TestFaultOfFewRowsStays: where a model says .85 of one row in 140, and is right in .6 of the cases, the alert
 // stays. A handful of rows of that bin says nothing, whatever the many others say.
 func TestFaultOfFewRowsStays(t *testing.T) {
 	testsize.Slow(t)
