@@ -165,7 +165,7 @@ func (o *Outbox) bytes() int {
 	return n
 }
 
-// Life is a period in which a task's state was not lost. Readers of the task's numbered messages start counting again
+// Epoch is a period in which a task's state was not lost. Readers of the task's numbered messages start counting again
 // in another life.
 type Epoch struct {
 	// Epoch names the life; it is 0 in a replay, whose messages stay in the process. It is even if a person has ordered
