@@ -19,12 +19,12 @@ import (
 // ErrCheckpoint means that bytes are not a whole checkpoint of a known version.
 var ErrCheckpoint = errors.New("damaged or foreign checkpoint")
 
-// ErrUnusable means that there are checkpoints, and that none can be used: starting from nothing instead would count
-// rows twice or lose them, so that is for a person to decide.
+// ErrUnusable means that there are checkpoints, but none can be used. The task does not start from nothing instead,
+// because that would count rows twice or lose them: a person must decide.
 var ErrUnusable = errors.New("no checkpoint can be used")
 
-// ErrSettings means that a state is of settings that were changed since. A checkpoint of before is no way around them:
-// it may have no such state yet, or not say of which settings it is.
+// ErrSettings means that a state was made with other settings than the present ones. Falling back to an older
+// checkpoint is no way out: it may not have that state yet, or not say which settings made it.
 var ErrSettings = errors.New("made with other settings")
 
 // FormatError says that a checkpoint is whole, and of another format than this build reads: the build that wrote it can
@@ -55,13 +55,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // owns the task now, and this one must stop writing.
 var ErrFenced = errors.New("another process has taken over")
 
-// CheckpointStore keeps the numbered checkpoints of tasks by key. Numbers rise by one, and only one writer gets each:
-// that is the fence between a process that was away (stopped, cut off) and the one that took its task over.
+// CheckpointStore keeps the numbered checkpoints of tasks by key. Numbers rise by one, and each has only one writer:
+// so a process that was stopped or cut off cannot overwrite the work of the one that took its task over.
 type CheckpointStore interface {
-	// Save writes checkpoint number, one more than the newest that Load found or the same writer saved. It is atomic,
-	// and durable with its files when it returns nil. Files that the checkpoint before had are not written again. It
-	// calls c.Prepared between the last byte and what makes the checkpoint count.
-	// ErrFenced: there is a checkpoint of that number or a later one.
+	// Save writes checkpoint number, which must be one more than the newest that Load found or this writer saved. It
+	// is atomic; when it returns nil, the checkpoint and its files are durable. Files of the checkpoint before are not
+	// written again. It calls c.Prepared when all bytes are written and before the checkpoint counts. ErrFenced: that
+	// number or a later one exists.
 	Save(ctx context.Context, key string, number uint64, c Checkpoint) error
 	// Holds returns ErrFenced if there is a checkpoint beyond number: another process owns the task.
 	Holds(ctx context.Context, key string, number uint64) error
@@ -74,26 +74,25 @@ type Stored struct {
 	Name   string
 	Number uint64 // from 1
 	Read   func() ([]byte, error)
-	// Fetch brings one of the files that the checkpoint refers to. The reader compares the bytes with the hash in the
-	// name.
+	// Fetch copies a file of the checkpoint to a path. The reader compares its bytes with the hash in its name.
 	Fetch Fetch
 	// Journal returns the bytes saved as Checkpoint.Journal; nil if there are none.
 	Journal func() ([]byte, error)
 }
 
-// Checkpoint is one moment of a task, encoded.
+// Checkpoint is the encoded state of a task at one moment.
 type Checkpoint struct {
 	Data  []byte // valid until Save returns: the next checkpoint is written over it
 	Files []File // that Data refers to
-	// Journal is how the task got here from the checkpoint before. It is kept apart from Data, so that damage to the
-	// one leaves the other; nil where it is not needed.
+	// Journal is the order in which records were taken since the checkpoint before. It is stored apart from Data, so
+	// that damage to one leaves the other; nil if it is not needed.
 	Journal []byte
-	// Unusable are the numbers of stored checkpoints that could not be used. They are no use to fall back to, so a
-	// store does not count them among those that it keeps.
+	// Unusable lists stored checkpoints that could not be restored. A store does not count them among those that it
+	// keeps to fall back to.
 	Unusable []uint64
-	// Ready is called once Data, Files and Journal are safe, and all that is left is to make the checkpoint count. It
-	// writes the outputs that may come twice: a store that has no room for a checkpoint has then published nothing. An
-	// error leaves the checkpoint undone. nil: there is nothing to do.
+	// Ready is called when Data, Files and Journal are safe and only the claim that makes the checkpoint count is
+	// left. It writes the outputs that may come twice, so a store without room for a checkpoint has published nothing.
+	// After an error the checkpoint does not count. nil: nothing to do.
 	Ready func() error
 }
 
@@ -105,7 +104,7 @@ func (c *Checkpoint) Prepared() error {
 	return c.Ready()
 }
 
-// Kept is how many of some numbers, newest first, are to stay for n usable ones to be among them.
+// Kept returns how many of the given checkpoint numbers, newest first, must stay so that n usable ones stay.
 func (c *Checkpoint) Kept(numbers []uint64, n int) int {
 	for i, number := range numbers {
 		if slices.Contains(c.Unusable, number) {
@@ -127,7 +126,7 @@ type Section struct {
 	Fresh   func()    // called instead of RestoreState if a checkpoint has no such section; may be nil
 }
 
-// restore fills the state from a checkpoint that has been taken apart. Without its section the state begins afresh.
+// restore fills the state from a parsed checkpoint. If the checkpoint has no such section, the state starts empty.
 func (s *Section) restore(c *contents, fetch Fetch) error {
 	stored, ok := c.sections[s.Name]
 	switch {
@@ -144,11 +143,11 @@ func (s *Section) restore(c *contents, fetch Fetch) error {
 	return s.State.RestoreState(stored.body)
 }
 
-// Freezer is a state that is copied much faster than it is encoded.
+// Freezer is a state that can be copied much faster than it can be encoded.
 type Freezer interface {
 	State
-	// Freeze returns AppendState of the state as it is now, for any later time and any goroutine; nil where a copy
-	// would take too much memory.
+	// Freeze copies the state and returns a function that encodes the copy, at any time and on any goroutine; nil if a
+	// copy would take too much memory.
 	Freeze() func(dst []byte) ([]byte, error)
 }
 
@@ -162,7 +161,7 @@ func EncodeCheckpoint(sections []Section) (Checkpoint, error) {
 	return d.finish()
 }
 
-// draft is a checkpoint of a moment that is over, of which some sections are still to be encoded.
+// draft is a checkpoint of which some sections were copied and are still to be encoded.
 type draft struct {
 	data   []byte
 	files  []File
@@ -175,7 +174,8 @@ type frozen struct {
 	append func(dst []byte) ([]byte, error)
 }
 
-// draftCheckpoint writes into dst, which is empty, what the task must stand still for. Frozen sections come last.
+// draftCheckpoint does what the task must stand still for: it encodes sections into dst, which is empty, and freezes
+// the others. Frozen sections come last.
 func draftCheckpoint(dst []byte, sections []Section) (d draft, err error) {
 	d.data = append(append(dst, checkpointMagic...), checkpointVersion)
 	d.data = binenc.AppendUvarint(d.data, uint64(len(sections)))
@@ -207,14 +207,14 @@ func (d *draft) encode(s *Section, appendTo func(dst []byte) ([]byte, error)) (e
 	return nil
 }
 
-// finish encodes the rest.
+// finish encodes the frozen sections.
 func (d *draft) finish() (Checkpoint, error) {
 	c := Checkpoint{Files: d.files}
 	for i := range d.frozen {
 		if err := d.encode(&d.frozen[i].Section, d.frozen[i].append); err != nil {
 			return c, err
 		}
-		d.frozen[i] = frozen{} // a copy is not held while the checkpoint is saved
+		d.frozen[i] = frozen{} // free the copy before the checkpoint is saved
 	}
 	dst := binenc.AppendUvarint(d.data, uint64(len(c.Files)))
 	for _, f := range c.Files {
@@ -229,7 +229,7 @@ func (d *draft) finish() (Checkpoint, error) {
 	return c, nil
 }
 
-// contents is a checkpoint taken apart.
+// contents is a parsed checkpoint.
 type contents struct {
 	sections map[string]storedSection
 	files    []File // without paths
@@ -240,7 +240,7 @@ type storedSection struct {
 	body    []byte
 }
 
-// parseCheckpoint takes a checkpoint apart after checking every CRC.
+// parseCheckpoint checks every CRC and parses a checkpoint.
 func parseCheckpoint(data []byte) (*contents, error) {
 	if len(data) < 9 || string(data[:4]) != checkpointMagic {
 		return nil, fmt.Errorf("%w: no %q at the start of %d bytes", ErrCheckpoint, checkpointMagic, len(data))
@@ -283,7 +283,7 @@ func Files(data []byte) ([]File, error) {
 	return c.files, nil
 }
 
-// RestoreCheckpoint fills the sections from data, and from the files that fetch brings.
+// RestoreCheckpoint fills the sections from data, and from the files that fetch copies.
 func RestoreCheckpoint(data []byte, sections []Section, fetch Fetch) error {
 	c, err := parseCheckpoint(data)
 	if err != nil {
@@ -316,8 +316,8 @@ func CheckFormat(data []byte, sections []Section) error {
 // section.
 type Edit func(body []byte) ([]byte, error)
 
-// Amend returns a stored checkpoint with some of its sections changed, to be saved under a number of its own. Its files
-// are brought to dir, where they must stay until it is saved. The versions of sections that are added are 1.
+// Amend returns a stored checkpoint with some sections edited, to be saved under a new number. Its files are copied to
+// dir, where they must stay until it is saved. Added sections have version 1.
 func Amend(st Stored, edits map[string]Edit, dir string) (Checkpoint, error) {
 	data, err := st.Read()
 	if err != nil {
@@ -356,13 +356,13 @@ func Amend(st Stored, edits map[string]Edit, dir string) (Checkpoint, error) {
 	return EncodeCheckpoint(sections)
 }
 
-// Begun is the first checkpoint of a shard that begins with an empty state.
-func Begun(next []int64, life *Epoch) (Checkpoint, error) {
+// Begun returns the first checkpoint of a shard with an empty state that reads from the given offsets.
+func Begun(next []int64, e *Epoch) (Checkpoint, error) {
 	at := offsets(next)
-	return EncodeCheckpoint([]Section{offsetsSection(&at), life.CheckpointSection()})
+	return EncodeCheckpoint([]Section{offsetsSection(&at), e.CheckpointSection()})
 }
 
-// MoveOffsets changes where a shard reads on.
+// MoveOffsets returns an edit of the offsets from which a shard reads on.
 func MoveOffsets(change func(next []int64)) Edit {
 	return func(body []byte) ([]byte, error) {
 		next, err := readOffsets(body)
@@ -380,7 +380,7 @@ func readOffsets(body []byte) ([]int64, error) {
 	return next, (*offsets)(&next).RestoreState(body)
 }
 
-// EditEpoch returns the edit of a shard's life.
+// EditEpoch returns an edit of a shard's epoch.
 func EditEpoch(change func(*Epoch)) Edit {
 	return func(body []byte) ([]byte, error) {
 		l := &Epoch{}
@@ -394,7 +394,7 @@ func EditEpoch(change func(*Epoch)) Edit {
 	}
 }
 
-// rawState is a section's body as it was.
+// rawState is the body of a section that is copied unchanged.
 type rawState []byte
 
 // AppendState implements State.
@@ -403,7 +403,7 @@ func (s rawState) AppendState(dst []byte) ([]byte, error) { return append(dst, s
 // RestoreState implements State.
 func (s rawState) RestoreState([]byte) error { return fmt.Errorf("a section that was only copied") }
 
-// rawFiles are a checkpoint's files as they were.
+// rawFiles are files of a checkpoint that are copied unchanged.
 type rawFiles []File
 
 // Files implements FileState.

@@ -58,8 +58,8 @@ func Unaccounted(counts map[string]int64) (rows int64, detail string) {
 	return rows, strings.Join(bad, "; ")
 }
 
-// withoutArchive makes restored counts those of a task that has no archive: what waited for it is lost. An archive,
-// whose own state is restored after the counts, says otherwise.
+// withoutArchive turns restored counts into those of a task without an archive: rows that waited for it count as lost.
+// An archive, whose state is restored after the counts, corrects this.
 func withoutArchive(n map[string]int64) {
 	delete(n, CountArchiveOff)
 	waited := n[CountArchiveMemory] + n[CountArchiveDisk]

@@ -55,7 +55,7 @@ const (
 	CountRejectedJoins = "rejected_joins"
 	CountWaiting       = "waiting"        // predictions that wait now
 	CountWaitingLabels = "waiting_labels" // labels that wait now
-	// What came with a new number of shards, less what went: over all shards 0.
+	// Waiting rows that moved between shards when their number changed: came less went; the sum over all shards is 0.
 	CountMoved       = "moved"
 	CountMovedLabels = "moved_labels"
 	CountMovedHalves = "moved_halves" // requests and responses
@@ -68,9 +68,9 @@ const (
 	CountRefused        = "outputs_refused"      // other outputs that the brokers have refused for good, by stream
 )
 
-// Counts of labelled rows that go into an archive.
+// Counts of what became of labelled rows at the archive.
 const (
-	// those that came while there was none; there only while there is one.
+	// came while no archive was configured; present only while one is
 	CountArchiveOff       = "archive_off"
 	CountArchived         = "archived"               // went into the archive
 	CountArchiveSkipped   = "archive_skipped"        // the archive does not take, by reason
@@ -92,7 +92,7 @@ func (c *Counts) Add(name string, d int64) {
 	c.mu.Unlock()
 }
 
-// Move takes d from one count and adds it to another at once: the two add up at any moment.
+// Move takes d from one count and adds it to another in one step, so that readers always see the same sum.
 func (c *Counts) Move(from, to string, d int64) {
 	c.mu.Lock()
 	c.n[from] -= d
@@ -119,7 +119,7 @@ func (c *Counts) AddReason(name, reason string, d int64) {
 	c.n[key] += d
 }
 
-// maxByModel bounds the model versions that a count names; the others are counted as slicing's pooled values are.
+// maxByModel bounds the model versions that a count names; the others are pooled under one name.
 const (
 	maxByModel  = 50
 	otherModels = "~other"

@@ -29,9 +29,9 @@ const (
 	maxLettersMinute = 10 << 20
 )
 
-// Out collects messages that a shard writes before its next checkpoint: dead letters and the calibrated stream.
-// They are delivered at least once; a repeat after a crash has the same key. What stages say of a record, between
-// Begin and End, becomes one dead letter.
+// Out collects messages that a shard writes before its next checkpoint: dead letters and the calibrated stream. They
+// are delivered at least once; a repeat after a crash has the same key. Whatever stages report about a record, between
+// Begin and End, goes into one dead letter.
 type Out struct {
 	pending []Message
 	bytes   int
@@ -57,11 +57,11 @@ func (o *Out) Quote(n int, log *slog.Logger) *Out {
 	return o
 }
 
-// Tell has every dead letter told to someone, with the reason; the detail only where records may be quoted.
+// Tell makes Out call whom for every dead letter, with the reason, and with the detail only if records may be quoted.
 func (o *Out) Tell(whom func(r *Record, reason, detail string)) { o.tell = whom }
 
-// Hide keeps the content of records out of dead letters: they have lengths, names of headers, and the key as hashed
-// returns it.
+// Hide keeps the content of records out of dead letters. They then have lengths, names of headers, and the key as
+// hashed returns it.
 func (o *Out) Hide(hashed func(key []byte) []byte) { o.quoted, o.hide = 0, hashed }
 
 // Put adds a message; it must not share memory with the batch.
@@ -73,7 +73,7 @@ func (o *Out) Put(m Message) {
 	o.bytes += m.Size()
 }
 
-// letter is the dead letter of the record at hand.
+// letter collects the dead letter of the current record.
 type letter struct {
 	record  Record
 	said    bool
@@ -85,34 +85,34 @@ type letter struct {
 	refused []uint64 // a bit for each row that takes no part
 }
 
-// rowReason is a reason why rows take no part.
+// rowReason is one reason for rejected rows.
 type rowReason struct {
 	reason string
 	rows   int
 	detail string // of the first of them
 }
 
-// Begin says which record is processed from here on.
+// Begin starts a record: reports are about it from here on.
 func (o *Out) Begin(r Record) {
 	l := &o.letter
 	clear(l.refused)
 	*l = letter{record: r, reasons: l.reasons[:0], refused: l.refused[:0]}
 }
 
-// NextBatch says that a batch of n rows of the record is processed from here on.
+// NextBatch starts the next batch of the record, of n rows.
 func (o *Out) NextBatch(n int) {
 	o.letter.first = o.letter.rows
 	o.letter.rows += n
 }
 
-// Refuse says that the whole record takes no part.
+// Refuse rejects the whole record.
 func (o *Out) Refuse(reason, detail string) {
 	l := &o.letter
 	l.said, l.reason, l.detail = true, reason, detail
 }
 
-// Reject reports that row i of the batch is rejected, or, if i is negative, a row of an earlier record that the record
-// met. The dead letter has the first detail of each reason.
+// Reject rejects row i of the batch or, if i is negative, a row of an earlier record that this record met. The dead
+// letter has the first detail of each reason.
 func (o *Out) Reject(i int, reason, detail string) {
 	l := &o.letter
 	l.said = true
@@ -131,7 +131,7 @@ func (o *Out) Reject(i int, reason, detail string) {
 	l.reasons[at].rows++
 }
 
-// End makes the dead letter of the record, where something was said of it.
+// End makes the dead letter of the record, if anything was reported.
 func (o *Out) End() {
 	l := &o.letter
 	if l.said {
@@ -153,7 +153,7 @@ func (o *Out) Skipped(r Record, of int, why string) {
 	o.End()
 }
 
-// tellSkip says in the decisions topic that a record takes no part, which replays must know.
+// tellSkip writes to the decisions topic that a record was skipped: replays must skip it too.
 func (o *Out) tellSkip(r *Record, of int, why string) {
 	s := &record.Skip{Schema: 1, Model: record.NoModel, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
 		Why: cut(why, maxLetterDetail)}
@@ -176,7 +176,7 @@ func (o *Out) decide(s *record.Skip, at Time) {
 	o.Put(m)
 }
 
-// aheadRun is records that follow each other, whose timestamps are not believed.
+// aheadRun is a run of consecutive records whose timestamps were in the future when they were read.
 type aheadRun struct {
 	topic       string
 	partition   int32
@@ -187,7 +187,8 @@ type aheadRun struct {
 // maxAheadRuns bounds an entry of the decisions topic: some 40 KB.
 const maxAheadRuns = 1024
 
-// Ahead notes that the timestamp of a record was in the future. That depends on when it was read, so replays must know.
+// Ahead notes that the timestamp of a record was in the future. This depends on when the record was read, so replays
+// must be told.
 func (o *Out) Ahead(r *Record) {
 	for i := len(o.ahead) - 1; i >= max(0, len(o.ahead)-2); i-- { // a task reads two topics at most
 		if a := &o.ahead[i]; a.topic == r.Topic && a.partition == r.Partition && a.last+1 == r.Offset {
@@ -201,7 +202,7 @@ func (o *Out) Ahead(r *Record) {
 	o.ahead = append(o.ahead, aheadRun{r.Topic, r.Partition, r.Offset, r.Offset, r.Time})
 }
 
-// TellAhead says in the decisions topic which records were ahead, an entry for each topic.
+// TellAhead writes to the decisions topic which records were ahead, one entry for each topic.
 func (o *Out) TellAhead() {
 	runs := o.ahead
 	o.ahead = nil
@@ -227,7 +228,7 @@ func (o *Out) TellAhead() {
 	}
 }
 
-// send counts the dead letter and queues it, within the bounds of a minute.
+// send counts the dead letter and queues it, unless the quota of this minute is used up.
 func (o *Out) send(l *letter) {
 	reason, detail := l.words()
 	o.counts.AddReason(CountDeadLetters, reason, 1)
@@ -294,11 +295,11 @@ func (o *Out) send(l *letter) {
 	o.Put(m)
 }
 
-// values matches what a detail quotes of a record: text in quotes, perhaps cut, and a number after a colon.
-// Names of columns and versions are no values.
+// values matches what a detail quotes from a record: text in quotes, perhaps cut, and a number after a colon. Names of
+// columns and versions are not from the record's values.
 var values = regexp.MustCompile(`(column |version )?"(?:[^"\\]|\\.)*(?:"|\\?$)|: -?[0-9]\S*|shape of \[.*?\]`)
 
-// withoutValues returns a detail without what it quotes of the record.
+// withoutValues returns a detail without the quoted values.
 func withoutValues(detail string) string {
 	return values.ReplaceAllStringFunc(detail, func(quoted string) string {
 		before, _, text := strings.Cut(quoted, `"`)
@@ -314,7 +315,7 @@ func withoutValues(detail string) string {
 	})
 }
 
-// words are the reason of the letter, and its detail: how many rows for which reason.
+// words returns the letter's reason and detail: how many rows for which reason.
 func (l *letter) words() (reason, detail string) {
 	if l.reason != "" {
 		return l.reason, l.detail
@@ -336,7 +337,7 @@ func (l *letter) words() (reason, detail string) {
 	return l.reasons[0].reason, b.String()
 }
 
-// ranges lists the rows that take no part, as "0-99,105". n is how many they are, more those that the list leaves out.
+// ranges lists the rejected rows, as "0-99,105". n is their number, more the number that the list leaves out.
 func (l *letter) ranges() (list string, n, more int) {
 	var b strings.Builder
 	count := 0
@@ -359,8 +360,8 @@ func (l *letter) ranges() (list string, n, more int) {
 	return b.String(), n, more
 }
 
-// next is the first row at or after from that is refused, or that is not. There is always one that is not; -1 says that
-// no other is refused.
+// next returns the first row at or after from that is refused (or, with refused false, that is not). Some row is
+// always not refused; -1 says that no other row is refused.
 func (l *letter) next(from int, refused bool) int {
 	for w := from / 64; w < len(l.refused); w++ {
 		word := l.refused[w]
@@ -380,7 +381,7 @@ func (l *letter) next(from int, refused bool) int {
 	return max(from, 64*len(l.refused))
 }
 
-// cut shortens text to n bytes, of whole characters.
+// cut shortens text to at most n bytes, at a character boundary.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -388,7 +389,7 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// quota is how many bytes of dead letters were written in the minute at hand.
+// quota is the number of bytes of dead letters written in the current minute.
 type quota struct {
 	since   time.Time
 	used    int
@@ -396,7 +397,7 @@ type quota struct {
 	logged  time.Time
 }
 
-// room is what may still be written in the minute of now.
+// room returns how many bytes may still be written in the current minute.
 func (q *quota) room(now time.Time) int {
 	if now.Sub(q.since) >= time.Minute {
 		q.since, q.used = now, 0
@@ -404,7 +405,7 @@ func (q *quota) room(now time.Time) int {
 	return maxLettersMinute - q.used
 }
 
-// skipped logs dead letters that are counted only, once a minute.
+// skipped logs, once a minute, the dead letters that are counted but not written.
 func (o *Out) skipped(r *Record, reason string) {
 	q := &o.quota
 	q.skipped++
@@ -417,7 +418,7 @@ func (o *Out) skipped(r *Record, reason string) {
 	q.skipped = 0
 }
 
-// prompt takes the messages of the calibrated stream out of the collection.
+// prompt removes and returns the messages of the calibrated stream.
 func (o *Out) prompt() (ms []Message) {
 	rest := o.pending[:0]
 	for _, m := range o.pending {
@@ -478,7 +479,8 @@ func BoundedHeaders(hs []Header) (out []Header, left int) {
 	return out, left
 }
 
-// quoteHeaders are the headers of a record as its dead letter has them: none can be mistaken for one of the letter's.
+// quoteHeaders renames the headers of a record for its dead letter, so that none is mistaken for one of the letter's
+// own.
 func quoteHeaders(hs []Header) []Header {
 	out, left := BoundedHeaders(hs)
 	for i := range out {
@@ -497,7 +499,7 @@ func quoteHeaders(hs []Header) []Header {
 		fmt.Appendf(nil, "%d of %d headers, %d bytes, are not here or not whole", left, len(hs), size)})
 }
 
-// ownHeader reports whether dead letters use this name for a header of their own.
+// ownHeader reports whether a dead letter uses this header name for itself.
 func ownHeader(name string) bool {
 	switch name {
 	case "reason", "detail", "topic", "partition", "offset", "timestamp", "rows", "rows-count", "rows-more",

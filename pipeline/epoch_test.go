@@ -69,11 +69,11 @@ func TestAmend(t *testing.T) {
 	}
 }
 
-// TestEpochAgain: a life that a person has ordered has a name of its own, the first one and that of a replay have none.
+// TestEpochAgain: an epoch that a person has ordered has a name of its own, the first one and that of a replay have none.
 func TestEpochAgain(t *testing.T) {
 	for epoch, want := range map[uint64]string{0: "", NewEpoch(): ""} {
 		if got := (&Epoch{ID: epoch}).Again(); got != want {
-			t.Errorf("life %d: %q", epoch, got)
+			t.Errorf("epoch %d: %q", epoch, got)
 		}
 	}
 	l, names := &Epoch{}, map[string]bool{}
@@ -90,7 +90,7 @@ func TestEpochAgain(t *testing.T) {
 	}
 }
 
-// TestBranching: a restored shard numbers anew in another life; what waits to be written keeps its life and number.
+// TestBranching: a restored shard numbers anew in another epoch; what waits to be written keeps its epoch and number.
 func TestBranching(t *testing.T) {
 	o := NewOutbox(2, 3, 10, 2)
 	o.epoch.Begin(NewEpoch(), nil)
@@ -114,7 +114,7 @@ func TestBranching(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o.epoch.ID == was || o.epoch.Again() != "" {
-		t.Errorf("life %d, was %d", o.epoch.ID, was)
+		t.Errorf("epoch %d, was %d", o.epoch.ID, was)
 	}
 	o.Punctuate(Punctuation{Closed: 7})
 	var got []string

@@ -20,10 +20,10 @@ import (
 // ErrSealed means that a checkpoint is one of another number of shards.
 var ErrSealed = errors.New("the checkpoint is of another number of shards")
 
-// OwnerOf is the shard, of so many, that an id belongs to where plumbline splits the topics itself.
+// OwnerOf returns the shard, of so many, that owns an id. It holds for topics that plumbline splits itself.
 func OwnerOf(id arrowio.ID, of int) int { return int(binary.BigEndian.Uint32(id[12:]) % uint32(of)) }
 
-// layout says of how many shards a state is one, and whether it has been sealed.
+// layout is the number of shards that the deployment had, and whether the state has been sealed.
 type layout struct {
 	of     int
 	sealed bool
@@ -50,7 +50,7 @@ func (s *Shard) Seal() {
 	}
 }
 
-// Usable returns ErrSealed where the state that was restored is not one to go on from.
+// Usable returns ErrSealed if the restored state is sealed, or was made with another number of shards.
 func (s *Shard) Usable() error {
 	if s.layout.sealed || s.layout.of != s.Outbox.of {
 		return fmt.Errorf("%w: of %d, sealed: %t; this one is of %d", ErrSealed, s.layout.of, s.layout.sealed,
@@ -59,14 +59,14 @@ func (s *Shard) Usable() error {
 	return nil
 }
 
-// LayoutOf reads of how many shards the state in a checkpoint is one, and whether it has been sealed.
+// LayoutOf reads from a checkpoint the number of shards it was made with, and whether it is sealed.
 func LayoutOf(data []byte) (of int, sealed bool, err error) {
 	l := layout{}
 	err = RestoreCheckpoint(data, []Section{{Name: layoutSection, Version: 1, State: &l}}, nil)
 	return l.of, l.sealed, err
 }
 
-// Moving are the changes of a sealed checkpoint that leave what other shards take of it.
+// Moving returns the edits that reduce a sealed checkpoint to what other shards take from it.
 func Moving(s *Shard) map[string]Edit {
 	out := map[string]Edit{}
 	gone := func([]byte) ([]byte, error) { return nil, nil }
@@ -79,7 +79,7 @@ func Moving(s *Shard) map[string]Edit {
 	return out
 }
 
-// moving are the sections that every shard of the new number reads.
+// moving returns the sections that every shard of the new number reads.
 func (s *Shard) moving() []Section {
 	out := []Section{offsetsSection((*offsets)(&s.next)), watermarkSection(s.Watermark),
 		{Name: layoutSection, Version: 1, State: &s.layout}}
@@ -91,7 +91,7 @@ func (s *Shard) moving() []Section {
 	return out
 }
 
-// staying are the sections that the new shard of the same number keeps.
+// staying returns the sections that only the new shard with the same ID takes over.
 func (s *Shard) staying() []Section {
 	out := []Section{s.Counts.CheckpointSection(), {Name: "outbox", Version: 1, State: s.Outbox},
 		s.OwnEpoch().CheckpointSection()}
@@ -103,17 +103,19 @@ func (s *Shard) staying() []Section {
 	return out
 }
 
-// Growth is the input from which a shard of the new number makes its first checkpoint.
+// Growth is what a shard of the new number makes its first checkpoint from.
 type Growth struct {
-	Own    *Stored  // the sealed state of the shard of its number; nil = there was none
-	Sealed []Stored // of all, or what Moving leaves of them
+	Own    *Stored  // the sealed state of the shard with its ID; nil = there was none
+	Sealed []Stored // all sealed states, perhaps reduced by Moving
 	// Build makes a shard of the old number, to be filled.
 	Build func(id int) (*Shard, error)
-	// Fences are those of the topics that are split for the shard: it waits for messages of all their partitions.
+	// Fences has a fence for each partition of the topics that are split for the shard: the shard waits for messages
+	// of all these partitions.
 	Fences []Fence
 }
 
-// Grow fills an empty shard. Its inputs begin at their starts: they are topics of its number.
+// Grow fills an empty shard from sealed states. It reads its inputs from their start: they are new topics, split for
+// this number of shards.
 func (s *Shard) Grow(g Growth) error {
 	if g.Own == nil {
 		s.OwnEpoch().Begin(NewEpoch(), nil)
@@ -149,7 +151,7 @@ func (s *Shard) Grow(g Growth) error {
 	return nil
 }
 
-// RestorePlace restores where a shard has read to, and no more.
+// RestorePlace restores only the offsets and the watermark of a shard.
 func RestorePlace(s *Shard, st Stored) error {
 	return restoreStored(st, []Section{offsetsSection((*offsets)(&s.next)),
 		watermarkSection(s.Watermark)})
@@ -163,7 +165,7 @@ func restoreStored(st Stored, sections []Section) error {
 	return RestoreCheckpoint(data, sections, st.Fetch)
 }
 
-// takeOver takes the rows of a sealed state whose ids this shard owns.
+// takeOver takes from a sealed state the rows whose ids this shard owns.
 func (s *Shard) takeOver(old *Shard, st Stored) error {
 	if err := restoreStored(st, old.moving()); err != nil {
 		return err
@@ -182,29 +184,29 @@ func (s *Shard) takeOver(old *Shard, st Stored) error {
 	return nil
 }
 
-// Fence says which rows of one partition of a topic the sealed states hold: they are not sent again when the topic is
-// split.
+// Fence says which rows of a partition the sealed states have taken. They are not sent again when the topic is split.
 type Fence struct {
 	Input     Input    `json:"input"`
 	Topic     string   `json:"topic"`
 	Partition int32    `json:"partition"`
-	From      int64    `json:"from"` // the first offset of which something was not taken
+	From      int64    `json:"from"` // the first offset that was not taken completely
 	Filters   []Filter `json:"filters,omitempty"`
 }
 
 // Filter says which rows the shards of one number had taken.
 type Filter struct {
-	Keyed bool   `json:"keyed"` // shards were those of Kafka's partitioner, else of OwnerOf
+	Keyed bool   `json:"keyed"` // shards owned rows by Kafka's partitioner; otherwise by OwnerOf
 	Taken []Mark `json:"taken"` // by shard: the last message
 }
 
-// Mark is a place in the output of the repartition stage for a partition; Offset -1 = before all.
+// Mark is a place in what the repartition stage writes to one partition: the source offset, and the part of what was
+// made of it. Offset -1 = before everything.
 type Mark struct {
 	Offset int64 `json:"offset"`
 	Part   int32 `json:"part"`
 }
 
-// last is the last offset of which a shard has taken something.
+// last returns the highest source offset that any shard consumed; -1 = none.
 func (f *Filter) last() int64 {
 	last := int64(-1)
 	for _, m := range f.Taken {
@@ -213,13 +215,14 @@ func (f *Filter) last() int64 {
 	return last
 }
 
-// DirectFence is that of a partition of an input that shards read themselves.
+// DirectFence returns the fence of the partition of an input that the shard read directly, without the repartition
+// stage.
 func (s *Shard) DirectFence(in Input, topic string) Fence {
 	return Fence{Input: in, Topic: topic, Partition: int32(s.ID), From: s.next[in]}
 }
 
-// SplitFences are those of the partitions of a topic that the repartition stage splits, as far as the shards know them.
-// before are those that the stage began with.
+// SplitFences returns the fences of the partitions of a topic that the repartition stage splits, as far as the shards
+// know them. before has the fences with which the stage began.
 func SplitFences(shards []*Shard, in Input, topic string, before []Fence, keyed bool) []Fence {
 	known := map[int32]bool{}
 	for _, s := range shards {
@@ -258,7 +261,7 @@ func SplitFences(shards []*Shard, in Input, topic string, before []Fence, keyed 
 	return out
 }
 
-// FenceOf finds the fence of a partition; nil = there is none.
+// FenceOf returns the fence of a partition; nil = there is none.
 func FenceOf(fences []Fence, in Input, topic string, partition int) *Fence {
 	for i := range fences {
 		if f := &fences[i]; f.Input == in && f.Topic == topic && int(f.Partition) == partition {

@@ -7,19 +7,19 @@ import (
 	"runtime/debug"
 )
 
-// Guard knows which record a task is at, and which records have ended it too often. It is called by the task's
-// goroutine alone, but for Saved.
+// Guard knows which record a task is processing, and which records have ended the task too often. Only the task's
+// goroutine calls it, except for Saved.
 type Guard interface {
-	// Pass calls over where the task must skip the record, with the reason. It returns whether over did so.
+	// Pass calls over, with the reason, if the task must skip the record. It returns whether over did so.
 	Pass(r Record, over func(why string) bool) bool
-	// Taking tells that the task begins with a record. A process that dies before Taken died of it, perhaps.
+	// Taking reports that the task begins with a record. If the process dies before Taken, the record may be why.
 	Taking(r Record)
 	Taken()
-	// Saved tells that everything before these offsets is in a durable checkpoint.
+	// Saved reports that everything before these offsets is in a durable checkpoint.
 	Saved(next map[Input]int64)
 }
 
-// unguarded is the guard of a task that has none.
+// unguarded is the guard that skips nothing.
 type unguarded struct{}
 
 func (unguarded) Pass(Record, func(string) bool) bool { return false }
@@ -27,7 +27,7 @@ func (unguarded) Taking(Record)                       {}
 func (unguarded) Taken()                              {}
 func (unguarded) Saved(map[Input]int64)               {}
 
-// guarded is g, which may be nil.
+// guarded returns g, or a guard that skips nothing if g is nil.
 func guarded(g Guard) Guard {
 	if g == nil {
 		return unguarded{}
@@ -35,10 +35,10 @@ func guarded(g Guard) Guard {
 	return g
 }
 
-// ReasonPoison is the reason of the dead letter of a record that was skipped.
+// ReasonPoison is the dead letters' reason for records that were skipped because they ended their task.
 const ReasonPoison = "poison"
 
-// TakeError is the error of a task that took a record. It names the record's place, which Err need not.
+// TakeError is an error that a task returned for a record, with the record's place.
 type TakeError struct {
 	Input     Input
 	Topic     string
@@ -50,7 +50,7 @@ type TakeError struct {
 func (e *TakeError) Error() string { return e.Err.Error() }
 func (e *TakeError) Unwrap() error { return e.Err }
 
-// PanicError is a panic that became an error.
+// PanicError is a recovered panic.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -58,20 +58,20 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Unwrap is the value where that is an error.
+// Unwrap returns the panic's value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// Caught makes a panic the error of the function that defers it.
+// Caught, deferred, turns a panic into the error of the function.
 func Caught(err *error) {
 	if p := recover(); p != nil {
 		*err = &PanicError{Value: p, Stack: debug.Stack()}
 	}
 }
 
-// taker is what a guarded record goes to.
+// taker processes the records that a guard lets through.
 type taker interface {
 	Take(ctx context.Context, r Record) error
 }
@@ -80,7 +80,7 @@ type takerFunc func(r Record) error
 
 func (f takerFunc) Take(_ context.Context, r Record) error { return f(r) }
 
-// guardedTake hands a record to a task, and tells the guard. A panic becomes an error.
+// guardedTake hands a record to a task and informs the guard. A panic becomes an error.
 func guardedTake(ctx context.Context, g Guard, t taker, r *Record) error {
 	if r.Idle || r.Paused { // a notice, which cannot be skipped
 		return t.Take(ctx, *r)

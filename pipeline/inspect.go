@@ -13,7 +13,7 @@ type CheckpointInfo struct {
 	Bytes    int           `json:"bytes"`
 	Sections []SectionInfo `json:"sections"`
 	Files    []FileInfo    `json:"files,omitempty"` // that it refers to
-	// The first offset not yet read by input (-1 = the log's start), and of a shard the watermark and the pane messages
+	// By input, the first offset not yet read (-1 = the log's start). Shards only: the watermark, and the pane messages
 	// that are written again after a restart.
 	Offsets   map[string]int64 `json:"offsets,omitempty"`
 	Watermark string           `json:"watermark,omitempty"`

@@ -10,13 +10,13 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// Ordered is a task whose decisions depend on the order in which records of its inputs come, and on when an input is
-// idle. If its newest checkpoint cannot be used, it must make the same decisions from the checkpoint before. So the
-// order is kept beside each checkpoint, in a journal.
+// Ordered is a task whose decisions depend on the order in which it takes records of its inputs, and on when an input
+// is idle. If its newest checkpoint is unusable, it must make the same decisions again from the one before. So a
+// journal beside each checkpoint keeps the order.
 type Ordered interface {
-	// IdleInputs is the set of inputs that count as idle now, a bit each.
+	// IdleInputs returns the inputs that count as idle now, as bits.
 	IdleInputs() uint64
-	// SetIdleInputs restores such a set. Nothing is decided by it.
+	// SetIdleInputs restores such a set, and decides nothing.
 	SetIdleInputs(set uint64)
 }
 
@@ -48,8 +48,7 @@ const (
 	eventKinds
 )
 
-// takeLog is the order in which a task took what came between two checkpoints: uvarint events, of a take or a skip
-// followed by varint the offset after its last record, less that of the take or skip of the same input before.
+// takeLog records the order in which a task takes records between two checkpoints. Its bytes are described at cut.
 type takeLog struct {
 	base   uint64 // the checkpoint that it follows; 0 = none
 	idle   uint64 // inputs that were idle there
@@ -106,7 +105,7 @@ func (j *takeLog) flush() {
 	j.until(in, j.run.Offset+1)
 }
 
-// until appends the offset of an event.
+// until appends the offset after the last record of a take or skip.
 func (j *takeLog) until(in Input, offset int64) {
 	j.events = binenc.AppendVarint(j.events, offset-j.next[in])
 	j.next[in] = offset
@@ -129,14 +128,14 @@ func (j *takeLog) cut(number, idle uint64) []byte {
 	return dst
 }
 
-// event is one thing that a task gets.
+// event is one entry of a journal.
 type event struct {
 	kind  int
 	input Input
 	until int64 // of a take and a skip: the offset after its last record
 }
 
-// past is a journal that has been read.
+// past is a decoded journal.
 type past struct {
 	base, idle uint64
 	events     []event
@@ -179,7 +178,8 @@ func decodeJournal(data []byte) (*past, error) {
 	return p, nil
 }
 
-// pasts returns the journals that lead from checkpoint base to the newest of those, newest first, that cannot be used.
+// pasts returns the journals between the usable checkpoint base and the newest of the unusable ones, which come newest
+// first.
 func pasts(base uint64, unusable []Stored) ([]*past, error) {
 	var out []*past
 	for at := unusable[0].Number; at != base; {
@@ -207,8 +207,8 @@ func pasts(base uint64, unusable []Stored) ([]*past, error) {
 	return out, nil
 }
 
-// pasts are the journals between the checkpoint that a task was restored from and the newest. Without them the task
-// continues and the log warns: it may decide otherwise than it has published.
+// pasts returns the journals between the restored checkpoint and the newest one. Without them the task goes on, and
+// the log warns that it may decide otherwise than it has published.
 func (rn Runner) pasts(t Registered, base uint64, unusable []Stored) []*past {
 	if t.Order == nil || len(unusable) == 0 {
 		return nil
@@ -223,15 +223,15 @@ func (rn Runner) pasts(t Registered, base uint64, unusable []Stored) []*past {
 	return ps
 }
 
-// rereader is a source whose records were taken before, as far as the journals go.
+// rereader is a source that hands records out again in the order of the journals.
 type rereader struct {
 	Source
 	held  [len(takeLog{}.next)][]Record // read ahead of their turn, by input
 	ahead [len(takeLog{}.next)]bool     // the next record of an input is one whose timestamp was not believed
 }
 
-// retake takes the records again in the order of the journals. It saves no checkpoint on the way, because that would
-// lose the rest of the journals.
+// retake takes records again in the order of the journals. It saves no checkpoint before it is done: a checkpoint
+// would make the rest of the journals unusable.
 func (l *loop) retake(ctx context.Context, ps []*past) error {
 	if len(ps) == 0 {
 		return nil
@@ -287,13 +287,13 @@ func (l *loop) again(ctx context.Context, src *rereader, e event) error {
 	return nil
 }
 
-// skippedBefore is why a record is skipped that was skipped the first time.
+// skippedBefore is the reason given when a record is skipped because it was skipped the first time.
 const skippedBefore = "it was skipped when it was first read"
 
-// next is the first offset of an input that the task has not taken.
+// next returns the first offset of an input that the task has not taken.
 func (l *loop) next(in Input) int64 { return l.task.Next()[in] }
 
-// of returns the next record of one input; those of others are held until it is their turn.
+// of returns the next record of one input, and holds back those of others until their turn.
 func (s *rereader) of(ctx context.Context, in Input) (Record, error) {
 	if h := s.held[in]; len(h) > 0 {
 		s.held[in] = h[1:]
@@ -315,7 +315,7 @@ func (s *rereader) of(ctx context.Context, in Input) (Record, error) {
 	}
 }
 
-// Next implements Source. Records that are held come first, in the order of their age as far as it is known.
+// Next implements Source. Records that were held back come first, oldest first as far as their age is known.
 func (s *rereader) Next(ctx context.Context) (Record, error) {
 	best := -1
 	for i, h := range s.held {
@@ -339,7 +339,7 @@ func (s *rereader) CaughtUp() bool {
 	return s.Source.CaughtUp()
 }
 
-// clone copies the memory of a record.
+// clone returns a copy that shares no memory with r.
 func (r Record) clone() Record {
 	r.Key, r.Value = slices.Clone(r.Key), slices.Clone(r.Value)
 	r.Headers = slices.Clone(r.Headers)

@@ -14,42 +14,42 @@ import (
 	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
-// lastTime is what checkpoints may take once the task is to end: its generation may be over.
+// lastTime bounds the last checkpoint once the task is to end: its generation in the group may be over.
 const lastTime = 10 * time.Second
 
-// How a task's time is divided. Checkpoints that come due while the one before is being saved are put off, and so are
-// those of a state so large that copying and encoding it would take more than a part in restShare+1 of the task's time:
-// a state that grows must not keep the task from getting to its end.
+// How a task's time is divided. A checkpoint that is due while the last one is still being saved waits for it. Those
+// of a large state are put off further: copying and encoding take at most one part in restShare+1 of the task's time,
+// so that a growing state cannot stop progress.
 const (
 	restShare = 8
 	savePoll  = 10 * time.Millisecond // how often a task without records looks whether a save has ended
 )
 
-// loop is a task that runs. It takes a checkpoint in two parts. While the task stands still, everything that must be of
-// one moment is copied (begin). Then the task continues, and the copy is made durable and visible beside it (save). At
-// most one copy is in flight: the next begins when all of it is done. So the outputs of one checkpoint are written
-// before those of the next are decided, and an outbox holds only messages that may not be written yet.
+// loop runs a task. It takes a checkpoint in two parts. While the task stands still, everything that must be from one
+// moment is copied (begin). Then the task goes on, and the copy is made durable and visible in the background (save).
+// At most one copy is being saved: the next begins when all of it is done. So the outputs of one checkpoint are
+// written before those of the next are decided, and an outbox holds only messages that may not be written yet.
 type loop struct {
 	Runner
 	task     Registered
 	src      Opened
 	number   uint64          // of the last checkpoint begun
 	memory   []byte          // of the checkpoint that was saved last, for the next
-	encoding time.Duration   // of its copies
+	encoding time.Duration   // time that encoding its copies took
 	unusable []uint64        // checkpoints that the task could not be restored from
 	ctx      context.Context // of checkpoints: done lastTime after that of the task
 	cancel   context.CancelFunc
 	inFlight chan saved    // nil where there is none
-	err      error         // of one that failed: no other may follow, for its outputs would be lost
+	err      error         // of a save that failed: no other may follow, or the outputs of the failed one would be lost
 	failed   chan struct{} // closed when one has failed
-	journal  *takeLog      // since the last checkpoint begun; nil where the order of taking is of no account
+	journal  *takeLog      // since the last checkpoint begun; nil if the order does not matter
 	prompt   *asyncWriter
-	deadline deadline              // of the wait for the next record
+	deadline deadline              // for the wait for the next record
 	at       Record                // at hand
 	over     func(why string) bool // skips it
 }
 
-// copied is a task at one moment.
+// copied is a copy of a task at one moment.
 type copied struct {
 	draft
 	Checkpoint
@@ -58,17 +58,17 @@ type copied struct {
 	next          map[Input]int64
 	show          func()
 	trace         *tracing.Cut
-	prompt        uint64 // what was handed over to be written promptly
+	prompt        uint64 // mark of the messages that need not wait for the checkpoint
 }
 
-// saved is what is left of a copy: its bytes, whose memory serves the next, and how long encoding took.
+// saved is what remains of a saved copy: its bytes, whose memory the next copy uses, and how long encoding took.
 type saved struct {
 	data     []byte
 	encoding time.Duration
 	err      error
 }
 
-// newLoop returns the loop of a task that was restored.
+// newLoop returns the loop of a restored task.
 func newLoop(ctx context.Context, rn Runner, t Registered, src Opened, from restored) *loop {
 	l := &loop{Runner: rn, task: t, src: src, number: from.newest, unusable: from.unusable, failed: make(chan struct{})}
 	if t.Order != nil {
@@ -129,14 +129,14 @@ func (l *loop) run(ctx context.Context) (err error) {
 	}
 }
 
-// firstDue is the time to a task's first checkpoint: some time in the last quarter of the interval. Tasks that start
-// together would otherwise all copy their states at one moment, and no row would pass meanwhile. It is no more than a
-// quarter, for a pane is complete when the last shard has written its part.
+// firstDue returns the time to a task's first checkpoint, at random in the last quarter of the interval. Tasks that
+// start together would otherwise all copy their states at the same moment, and no row would pass meanwhile. The spread
+// is no larger, because a pane is complete only when the last shard has written its part.
 func firstDue(interval time.Duration) time.Duration {
 	return interval - rand.N(interval/4+1)
 }
 
-// read waits for the next record until a time; came is false where none came. io.EOF is the end of the input.
+// read waits for the next record until a deadline; came is false if there was none. io.EOF is the end of the input.
 func (l *loop) read(ctx, reading context.Context, until time.Time) (r Record, came bool, err error) {
 	wait, stop, err := l.resume(l.deadline.of(reading, until))
 	if err != nil {
@@ -157,8 +157,8 @@ func (l *loop) read(ctx, reading context.Context, until time.Time) (r Record, ca
 	return r, true, nil
 }
 
-// resume lets a task continue with what it waited for. The context that it returns ends the wait for the next record
-// when there is a notice about what else the task waits for; stop releases it.
+// resume continues the task's waiting work. The returned context ends the wait for the next record as soon as the
+// background work has news; stop releases it.
 func (l *loop) resume(until context.Context) (wait context.Context, stop func(), err error) {
 	w := l.task.Waiter
 	if w == nil {
@@ -175,7 +175,7 @@ func (l *loop) resume(until context.Context) (wait context.Context, stop func(),
 	return wait, stop, nil
 }
 
-// endedBy returns a context that ends with another, or when there are news.
+// endedBy returns a context that ends with parent or when news come.
 func endedBy(parent context.Context, news <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(parent)
 	go func() {
@@ -188,8 +188,8 @@ func endedBy(parent context.Context, news <-chan struct{}) (context.Context, con
 	return ctx, stop
 }
 
-// deadline is a context that ends at a time. It is made anew only where the time is another: one for each record would
-// cost as much as reading it.
+// deadline is a context that ends at a time. It is reused while the time stays the same: a new one for each record
+// would cost as much as reading it.
 type deadline struct {
 	context.Context
 	at  time.Time
@@ -211,7 +211,7 @@ func (d *deadline) stop() {
 	}
 }
 
-// settled waits, at the end of the input, until the task has nothing more to wait for.
+// settled waits, at the end of the input, until the task waits for nothing more.
 func (l *loop) settled(ctx context.Context) error {
 	if w := l.task.Waiter; w != nil {
 		if err := w.Settle(ctx); err != nil {
@@ -221,7 +221,7 @@ func (l *loop) settled(ctx context.Context) error {
 	return nil
 }
 
-// take hands a record to the task and notes that it did, unless the record is one to be skipped.
+// take hands a record to the task and adds it to the journal, unless the record must be skipped.
 func (l *loop) take(ctx context.Context, r Record) (passed bool, err error) {
 	l.at = r
 	if l.Guard.Pass(r, l.over) {
@@ -247,8 +247,8 @@ func (l *loop) take(ctx context.Context, r Record) (passed bool, err error) {
 	return false, nil
 }
 
-// pass saves a checkpoint behind a record that was skipped: the guard knows of one record only, and if the next
-// ended the task as well, each would make it forget the other for ever.
+// pass saves a checkpoint right after a skipped record. The guard remembers one record only: if the next record ended
+// the task as well, each would make it forget the other for ever.
 func (l *loop) pass() error {
 	if _, err := l.begin(); err != nil {
 		return err
@@ -256,7 +256,7 @@ func (l *loop) pass() error {
 	return l.settle()
 }
 
-// skip has the task skip a record and notes that it did; false where the task must take it.
+// skip has the task skip a record and adds this to the journal; false if the task cannot do without it.
 func (l *loop) skip(r Record, why string) bool {
 	if l.task.Skip == nil || !l.task.Skip(r, why) {
 		return false
@@ -267,7 +267,7 @@ func (l *loop) skip(r Record, why string) bool {
 	return true
 }
 
-// close tells the task that reading ends, and notes this in the journal.
+// close tells the task that reading ends, and adds this to the journal.
 func (l *loop) close() {
 	if l.task.Closing != nil {
 		l.task.Closing()
@@ -277,7 +277,7 @@ func (l *loop) close() {
 	}
 }
 
-// saving reports whether a checkpoint is in flight.
+// saving reports whether a checkpoint is being saved.
 func (l *loop) saving() bool { return l.inFlight != nil && len(l.inFlight) == 0 }
 
 func later(a, b time.Time) time.Time {
@@ -287,8 +287,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// begin copies the task as it is now and has the copy saved, once the one before is done. It returns how long the task
-// stood still for the copy.
+// begin copies the task, once the copy before is saved, and starts saving it. It returns how long the task stood
+// still.
 func (l *loop) begin() (stood time.Duration, err error) {
 	if err := l.settle(); err != nil {
 		return 0, err
@@ -342,7 +342,7 @@ func (l *loop) begin() (stood time.Duration, err error) {
 	return 0, nil
 }
 
-// finish encodes what was only copied while the task stood still.
+// finish encodes the frozen sections.
 func (l *loop) finish(s *copied) (took time.Duration, err error) {
 	defer Caught(&err)
 	start := time.Now()
@@ -354,7 +354,7 @@ func (l *loop) finish(s *copied) (took time.Duration, err error) {
 	return time.Since(start), nil
 }
 
-// shows returns what makes the status of now visible, and reports that to the source.
+// shows returns a function that makes the present status visible and tells the source so.
 func (l *loop) shows(active bool) func() {
 	show := func() {}
 	if l.task.Report != nil {
@@ -371,7 +371,7 @@ func (l *loop) shows(active bool) func() {
 	}
 }
 
-// settle waits for the checkpoint in flight and returns the error of the one that failed.
+// settle waits until the running save is done and returns its error, or that of an earlier save that failed.
 func (l *loop) settle() error {
 	if l.inFlight != nil {
 		s := <-l.inFlight
@@ -384,7 +384,7 @@ func (l *loop) settle() error {
 	return l.err
 }
 
-// end saves the last checkpoint of a task that is to end, or whose source has ended; err is what ended it.
+// end saves the last checkpoint of a task that is to end, or whose source has ended; err is why it ends.
 func (l *loop) end(err error) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		// A checkpoint in flight could collide with the next owner of the task.
@@ -402,7 +402,7 @@ func (l *loop) end(err error) error {
 	return l.unsaved(err)
 }
 
-// unsaved adds to an error of the last checkpoint which records the task had taken and not saved.
+// unsaved adds to an error of the last checkpoint up to which records the task had taken.
 func (l *loop) unsaved(err error) error {
 	if err == nil {
 		return nil
@@ -457,7 +457,7 @@ func (l *loop) save(s *copied) (err error) {
 	return nil
 }
 
-// write writes outputs of a copy, of the streams that are meant.
+// write writes outputs of a copy; meant selects the streams that traces are told about.
 func (l *loop) write(s *copied, ms []Message, meant func(stream string) bool) error {
 	start := time.Now()
 	err := l.Sink.Write(l.ctx, ms)

@@ -16,8 +16,8 @@ type Message struct {
 	Value     []byte
 	Headers   []Header
 	Time      Time
-	// Record is the value that Value encodes, a pointer to a type of package record, for readers in this process. It is
-	// read-only, and nil for messages without such a value.
+	// Record is the decoded form of Value, a pointer to a type of package record, for readers in this process. It is
+	// read-only, and nil for messages without such a form.
 	Record any
 }
 
@@ -31,8 +31,8 @@ func (m *Message) Size() int {
 	return n
 }
 
-// NewMessage is the output of a record, which is encoded here and nowhere else. Neither the record nor anything that it
-// points to may change afterwards.
+// NewMessage encodes a record as an output message. Neither the record nor anything it points to may change
+// afterwards.
 func NewMessage(s Stream, key string, at Time, rec any) (Message, error) {
 	value, err := json.Marshal(rec)
 	if err != nil {
@@ -41,15 +41,15 @@ func NewMessage(s Stream, key string, at Time, rec any) (Message, error) {
 	return Message{Stream: s, Partition: -1, Key: []byte(key), Value: value, Time: at, Record: rec}, nil
 }
 
-// followed is a record as a trace sees it.
+// followed describes a record to the tracer.
 func followed(r *Record) tracing.Message {
 	m := tracing.Message{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time, Bytes: len(r.Value)}
 	m.Parents = carriers(r.Headers)
 	return m
 }
 
-// carriers are the places in traces that headers name. Where there are several, a tracestate belongs to the traceparent
-// before it.
+// carriers returns the trace contexts in headers. If there are several, a tracestate belongs to the traceparent before
+// it.
 func carriers(headers []Header) (out []tracing.Carrier) {
 	first := ""
 	for _, h := range headers {
@@ -67,7 +67,7 @@ func carriers(headers []Header) (out []tracing.Carrier) {
 	return out
 }
 
-// TraceHeaders are the headers of a place in a trace.
+// TraceHeaders returns the headers that carry a trace context.
 func TraceHeaders(c tracing.Carrier) []Header {
 	out := []Header{{tracing.Header, []byte(c.Parent)}}
 	if c.State != "" {
@@ -76,7 +76,7 @@ func TraceHeaders(c tracing.Carrier) []Header {
 	return out
 }
 
-// CarryTrace has an output go on with the traces of what is at hand: in its headers, which no state and no hash has.
+// CarryTrace adds the current trace context to an output's headers, which are part of no state and no hash.
 func CarryTrace(l *tracing.Lane, m *Message) {
 	if !l.On() {
 		return

@@ -9,11 +9,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
-// Rejects has by row the reason why it is rejected, "" for a good row; nil if all rows are good.
+// Rejects has, for each row, the reason why it is rejected, "" for a good row; nil if all rows are good.
 type Rejects []string
 
-// Emit hands a batch to the rest of the chain and returns when that has taken it. It returns what Process of the next
-// operator returns.
+// Emit hands a batch to the rest of the chain and returns when the chain has processed it, with the result of the next
+// operator's Process.
 type Emit func(*arrowio.Batch) (Rejects, error)
 
 // Operator handles the batches of one shard; one goroutine calls it, so it needs no lock.
@@ -24,20 +24,20 @@ type Operator interface {
 	// Process returns the rejects of b's rows after it and all that follow it have seen them. An operator that passes b
 	// on returns what emit returns; one that does not returns those of b and its own.
 	Process(ctx context.Context, b *arrowio.Batch, emit Emit) (Rejects, error)
-	// Advance tells that the watermark is now wm: only late rows have an earlier event time from here on.
+	// Advance reports that the watermark is now wm: rows with an earlier event time are late from here on.
 	Advance(ctx context.Context, wm Time, emit Emit) error
 	// State returns what a checkpoint must hold, or nil if there is nothing.
 	State() State
 }
 
-// State is what a checkpoint stores. AppendState is canonical: equal states give equal bytes.
-// A failed RestoreState may leave the receiver half restored: the caller discards it.
+// State is what a checkpoint stores. AppendState is canonical: equal states give equal bytes. After a failed
+// RestoreState the receiver may be half restored, and the caller discards it.
 type State interface {
 	AppendState(dst []byte) ([]byte, error)
 	RestoreState(src []byte) error
 }
 
-// Fetch puts a file of a checkpoint at a path; a link is enough, because files never change.
+// Fetch makes a checkpoint's file available at a path; a link is enough, because files never change.
 type Fetch func(name, path string) error
 
 // File is one of the files that a checkpoint refers to.
@@ -47,15 +47,15 @@ type File struct {
 	Path  string // where it is now
 }
 
-// FileState is the part of a State that lies in files that never change: a checkpoint refers to them by name.
+// FileState is the part of a State that is stored in files that never change; a checkpoint refers to them by name.
 type FileState interface {
-	// Files are those that the latest AppendState refers to. They stay until the next one.
+	// Files returns the files that the latest AppendState refers to. They stay until the next one.
 	Files() []File
 	// RestoreFiles is called in place of RestoreState.
 	RestoreFiles(src []byte, fetch Fetch) error
 }
 
-// Host has what operators share with their shard.
+// Host is what a shard shares with its operators.
 type Host struct {
 	Out    *Out    // takes messages that are written before the next checkpoint
 	Outbox *Outbox // takes panes, which are written after it
@@ -75,29 +75,29 @@ type Stage struct {
 	Durable  func()                      // called when a checkpoint with its latest state is durable
 	End      func(context.Context) error // called at the end of the input, where no checkpoint follows
 	Close    func() error
-	// Take takes over, of the state of the same stage of a shard of another number, what belongs to ids that are mine,
-	// and what every shard has to know. nil: the state stays with the shard of its number.
+	// Take moves, from the same stage of a shard of another number of shards, the state of ids for which mine is true,
+	// and what every shard has to know. nil: the state stays with the shard of the same ID.
 	Take func(from Operator, mine func(arrowio.ID) bool) error
-	// Release emits what the stage holds back and the watermark, which wm returns, is about to make late. It is called
-	// after each record, before panes are closed.
+	// Release emits rows that the stage holds back and that would soon be late; wm returns the coming watermark. It is
+	// called after each record, before panes are closed.
 	Release func(ctx context.Context, wm func() Time, emit Emit) error
-	// Reopen tells that the watermark is wm again, where it was beyond it.
+	// Reopen reports that the watermark has been set back to wm.
 	Reopen func(wm Time)
 }
 
-// section is the stage's part of a checkpoint; ok is false where it has none.
+// section returns the stage's part of a checkpoint; ok is false if it has none.
 func (st *Stage) section() (s Section, ok bool) {
 	state := st.Operator.State()
 	return Section{Name: "operator/" + st.Name, Version: st.Version, State: state, Files: st.Files, Fresh: st.Fresh},
 		state != nil
 }
 
-// chain is the stages of a shard in order. What each stage emits to is made once: anew for each batch it would be a
-// third of the memory that a message of one row takes.
+// chain is a shard's stages in order. Their Emit functions are made once: making them for each batch would be a third
+// of the memory that a message of one row takes.
 type chain struct {
 	stages []Stage
-	emits  []Emit          // of each stage
-	ctx    context.Context // of the call at hand
+	emits  []Emit          // emits[i] is what stage i emits to
+	ctx    context.Context // of the current call
 }
 
 func newChain(stages []Stage) *chain {
@@ -122,7 +122,8 @@ func (c *chain) push(ctx context.Context, b *arrowio.Batch) (Rejects, error) {
 	return c.from(0, b)
 }
 
-// advance tells every stage the watermark, in order, so that what one releases reaches the next first.
+// advance reports the watermark to the stages in order, so that what one releases reaches the next before the next
+// advances.
 func (c *chain) advance(ctx context.Context, wm Time) error {
 	c.ctx = ctx
 	for i := range c.stages {
@@ -133,7 +134,7 @@ func (c *chain) advance(ctx context.Context, wm Time) error {
 	return nil
 }
 
-// release has the stages emit what they hold back. wm is what the watermark is about to be.
+// release has the stages emit rows that would be late at the coming watermark, which wm returns.
 func (c *chain) release(ctx context.Context, wm func() Time) error {
 	c.ctx = ctx
 	for i := range c.stages {
@@ -154,13 +155,13 @@ const (
 	stageStats = "stats"
 )
 
-// tracedChain follows a batch through the stages of a shard.
+// tracedChain pushes batches through a chain and traces them.
 type tracedChain struct {
 	trace *tracing.Lane
 	pane  int64 // length
 }
 
-// through pushes a batch of the record at hand through the stages.
+// through pushes a batch of the current record through the stages, with spans if the record is traced.
 func (t *tracedChain) through(ctx context.Context, c *chain, b *arrowio.Batch) (Rejects, error) {
 	if !t.trace.On() && !t.trace.Awaits() {
 		return c.push(ctx, b)
@@ -181,7 +182,7 @@ func (t *tracedChain) through(ctx context.Context, c *chain, b *arrowio.Batch) (
 	return t.push(ctx, c.stages, b)
 }
 
-// push is chain.push, with a span for each stage.
+// push is like chain.push, with a span for each stage.
 func (t *tracedChain) push(ctx context.Context, stages []Stage, b *arrowio.Batch) (Rejects, error) {
 	if len(stages) == 0 {
 		return b.Reject, nil
@@ -201,7 +202,7 @@ func (t *tracedChain) push(ctx context.Context, stages []Stage, b *arrowio.Batch
 	})
 }
 
-// firstID is the first good row of a batch that waits for its label by its id.
+// firstID returns the first good row of a batch that waits for its label.
 func firstID(b *arrowio.Batch) (row int, ok bool) {
 	if b.IDs == nil {
 		return 0, false
@@ -214,7 +215,8 @@ func firstID(b *arrowio.Batch) (row int, ok bool) {
 	return 0, false
 }
 
-// hold notes in which panes a batch counts: its own record, and the records whose labels it has.
+// hold notes which panes a batch counts in, so that their traces link to its record and to the records whose labels it
+// has.
 func (t *tracedChain) hold(b *arrowio.Batch) {
 	if b.Kind == arrowio.Labels {
 		return

@@ -16,18 +16,18 @@ const (
 	ActionUnpin    = "unpin"    // refits and rollbacks go on
 	ActionPublish  = "publish"  // the calibrator of the message takes force
 	ActionRollback = "rollback" // an earlier calibrator is in force again
-	// ActionClasses gives the model version another number of classes, or lets the one that it has stand.
+	// ActionClasses sets the number of classes of a model version, or confirms the present one.
 	ActionClasses = "set-classes"
 )
 
-// Order is an order of a person to the model task of a model. It goes through the panes topic, keyed by model, so that
-// it has one place among the label panes, in every replay.
+// Order is a person's order to the task of a model. It goes through the panes topic, keyed by model, so it has one
+// place among the label panes, the same in every replay.
 type Order struct {
 	ID             [16]byte // of this order: a repeat is recognised by it
 	Action         string
 	Model, Version string // version "" = the model's only one
-	// Revision is the one to roll back to or to pin, where Calibrator is that revision's; 0 with ActionRollback = the
-	// one before.
+	// Revision is the revision to roll back to or to pin; 0 with ActionRollback = the one before. If it is set,
+	// Calibrator is the calibrator of that revision.
 	Revision   int
 	Calibrator []byte // JSON, for ActionPublish, and where Revision says which
 	Classes    int    // for ActionClasses
@@ -47,7 +47,7 @@ func NewOrderID() (id [16]byte) {
 	return id
 }
 
-// Check returns the first fault of an order that can be seen without the state.
+// Check returns the first fault of an order that shows without knowing the model's state.
 func (c *Order) Check() error {
 	actions := []string{ActionPin, ActionUnpin, ActionPublish, ActionRollback, ActionClasses}
 	switch {
@@ -85,7 +85,7 @@ func AppendOrder(dst []byte, c *Order) []byte {
 	return binenc.AppendString(binenc.AppendString(dst, c.By), c.Why)
 }
 
-// IsOrder reports whether bytes on the panes topic are an order, as far as their first ones say.
+// IsOrder reports whether bytes on the panes topic start like an order.
 func IsOrder(b []byte) bool {
 	return len(b) > 4 && string(b[:4]) == paneMagic && b[4] == kindOrder
 }

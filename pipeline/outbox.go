@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
-// maxIncrement is about how many bytes of cells go into one pane message.
+// maxIncrement is the size, in bytes of cells, at which a pane message is closed.
 const maxIncrement = 512 << 10
 
 // Outbox holds the pane messages that a shard has decided on but may not show yet. They are part of the
@@ -23,10 +23,10 @@ const maxIncrement = 512 << 10
 type Outbox struct {
 	shard, of int
 	epoch     *Epoch
-	next      []int64 // the shard's own: the first offset not yet taken, by input
+	next      []int64 // shared with the shard: by input, the first offset not yet taken
 	length    int64
 	seq       []uint64
-	idle      bool // what the last punctuation said
+	idle      bool // as in the last punctuation
 	pending   []Message
 	trace     *tracing.Lane
 }
@@ -53,13 +53,13 @@ func (o *Outbox) Increment(model string, labelPane int64, late bool, cells []Cel
 
 // Punctuation says which label panes a shard has closed.
 type Punctuation struct {
-	Closed int64 // label panes before this one are complete
-	Idle   bool  // the shard has nothing more to read
-	Apart  []ModelClosed
-	Of     []string // the models for which something is new; nil = all
+	Closed int64         // label panes before this one are complete
+	Idle   bool          // the shard has nothing more to read
+	Apart  []ModelClosed // models with another first open pane than the shard
+	Of     []string      // models with news; nil = all
 }
 
-// Punctuate tells the panes partitions of the models that are meant which label panes are complete.
+// Punctuate tells panes partitions which label panes are complete: all of them, or those of the models in u.Of.
 func (o *Outbox) Punctuate(u Punctuation) {
 	o.idle = u.Idle
 	by := make([][]ModelClosed, len(o.seq))
@@ -168,10 +168,10 @@ func (o *Outbox) bytes() int {
 // Epoch is a period in which a task's state was not lost. Readers of the task's numbered messages start counting again
 // in another life.
 type Epoch struct {
-	// Epoch names the life; it is 0 in a replay, whose messages stay in the process. It is even if a person has ordered
-	// the life.
+	// ID names the epoch; it is 0 in a replay, whose messages stay in the process. It is even if a person has ordered
+	// the epoch.
 	ID uint64
-	// Loss is what was lost with the life before, if a person has ordered this one; nil = it is the first.
+	// Loss is what was lost with the epoch before, if a person has ordered this one; nil = it is the first.
 	Loss *record.Loss
 
 	known bool // Loss has its end, the shard has reached an event time
@@ -181,10 +181,10 @@ type Epoch struct {
 // NewEpoch draws an epoch.
 func NewEpoch() uint64 { return rand.Uint64() | 1 }
 
-// OwnEpoch is the shard's.
+// OwnEpoch returns the shard's epoch.
 func (s *Shard) OwnEpoch() *Epoch { return s.Outbox.epoch }
 
-// Begin makes an empty life one that a person has ordered after a loss, or, without one, the first.
+// Begin starts an epoch: one that a person has ordered after a loss or, if loss is nil, the first one.
 func (l *Epoch) Begin(epoch uint64, loss *record.Loss) {
 	if loss != nil {
 		epoch = epoch&^1 | 2
@@ -192,8 +192,8 @@ func (l *Epoch) Begin(epoch uint64, loss *record.Loss) {
 	*l = Epoch{ID: epoch, Loss: loss}
 }
 
-// Again is the name of the life in those of files, so that they never meet those of the life before; empty in the
-// first life.
+// Again returns a suffix for file names, so that files of this epoch never meet those of the epoch before. It is empty
+// in the first epoch and in a replay.
 func (l *Epoch) Again() string {
 	if l.ID == 0 || l.ID&1 == 1 {
 		return ""
@@ -201,16 +201,16 @@ func (l *Epoch) Again() string {
 	return fmt.Sprintf("%016x", l.ID)
 }
 
-// Again is that of the shard's life.
+// Again returns the file-name suffix of the shard's epoch.
 func (o *Outbox) Again() string { return o.epoch.Again() }
 
-// Move notes a loss of records that were never read. The state has not changed.
+// Move notes a loss of records that were never read. The state stays as it is, so the epoch goes on.
 func (l *Epoch) Move(loss *record.Loss) { l.Loss, l.known, l.told = loss, false, false }
 
-// CheckpointSection is the life's part of a checkpoint.
+// CheckpointSection is the epoch's part of a checkpoint. It is named life, as epochs were once called.
 func (l *Epoch) CheckpointSection() Section { return Section{Name: "life", Version: 1, State: l} }
 
-// reached sets the end of the loss to the first newest event time that the shard knows: the lost rows came before.
+// reached ends the loss at the first newest event time that the shard sees: all lost rows came before it.
 func (l *Epoch) reached(wm Time, lateness int64) {
 	if l.Loss == nil || l.known {
 		return
@@ -222,7 +222,7 @@ func (l *Epoch) reached(wm Time, lateness int64) {
 	l.Loss, l.known = &loss, true
 }
 
-// tell returns the loss once its bounds are known, and once only.
+// tell returns the loss when its bounds are known, and only the first time.
 func (l *Epoch) tell() *record.Loss {
 	if !l.known || l.told {
 		return nil
@@ -275,7 +275,7 @@ func readLoss(r *binenc.Reader) (*record.Loss, error) {
 	return record.Decode[record.Loss](b)
 }
 
-// promptly writes outputs that need not wait for a checkpoint, in their order, while their task goes on.
+// asyncWriter writes outputs that need not wait for a checkpoint, in their order, while their task goes on.
 type asyncWriter struct {
 	write func([]Message) error
 
@@ -283,8 +283,8 @@ type asyncWriter struct {
 	changed      *sync.Cond
 	queue        []Message
 	bytes        int
-	taken, wrote uint64 // messages handed over and written, of all
-	err          error  // the first; nothing is written after it
+	taken, wrote uint64 // messages queued and written since the start
+	err          error  // the first one; nothing is written after it
 	writing      bool
 }
 
@@ -294,7 +294,7 @@ func newAsyncWriter(write func([]Message) error) *asyncWriter {
 	return p
 }
 
-// put hands messages over. Where too many wait, it waits for those before, which bounds memory.
+// put queues messages. If too many wait, it blocks until some are written, which bounds memory.
 func (p *asyncWriter) put(ms []Message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -316,7 +316,7 @@ func (p *asyncWriter) put(ms []Message) error {
 	return nil
 }
 
-// run writes what there is, until there is nothing more.
+// run writes queued messages until none are left.
 func (p *asyncWriter) run() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -338,14 +338,14 @@ func guardedWrite(write func([]Message) error, ms []Message) (err error) {
 	return write(ms)
 }
 
-// mark is of what was handed over until now.
+// mark returns how many messages were queued so far; pass it to written.
 func (p *asyncWriter) mark() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.taken
 }
 
-// written waits until everything before a mark is written.
+// written waits until all messages before a mark are written.
 func (p *asyncWriter) written(mark uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -355,14 +355,15 @@ func (p *asyncWriter) written(mark uint64) error {
 	return p.err
 }
 
-// Numbered is how far a shard's checkpoint has numbered its messages: the name of its life and, by panes partition, the
-// number of the last; nil where it has not begun.
+// Numbered is how far a shard has numbered its messages: its epoch and, by panes partition, the number of the last
+// message. Seq is nil if it has sent none.
 type Numbered struct {
 	Epoch uint64
 	Seq   []uint64
 }
 
-// NumberedBy reads it. The error wraps ErrCheckpoint where the checkpoint is damaged or of another task.
+// NumberedBy reads the numbers from a checkpoint. The error wraps ErrCheckpoint if the checkpoint is damaged or not a
+// shard's.
 func NumberedBy(checkpoint []byte) (Numbered, error) {
 	c, err := parseCheckpoint(checkpoint)
 	if err != nil {
@@ -379,8 +380,8 @@ func NumberedBy(checkpoint []byte) (Numbered, error) {
 	return Numbered{l.ID, o.seq}, nil
 }
 
-// Branching are the changes of a shard's checkpoint with which it goes on in another life, though nothing is lost: what
-// it decides from here on is numbered anew. Messages that wait to be written keep their life.
+// Branching returns the edits by which a shard, restored from a backup, goes on in another epoch although nothing is
+// lost: from here on it numbers its messages anew. Messages that wait to be written keep their epoch and number.
 func Branching() map[string]Edit {
 	return map[string]Edit{
 		"life": EditEpoch(func(l *Epoch) { l.ID = NewEpoch()&^1 | l.ID&1 }),

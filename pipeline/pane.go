@@ -31,7 +31,7 @@ const (
 // punctuation (the shard has closed every label pane before Closed). [AppendPane] has the bytes.
 type PaneMessage struct {
 	Shard, Of int
-	// Epoch names the state that the message comes of; a shard that begins with an empty state draws another.
+	// Epoch names the sender's state; a shard that begins with an empty state draws another.
 	Epoch uint64
 	// Seq counts the messages of this shard and epoch on this panes partition from 1: a repeat is recognised by it.
 	Seq uint64
@@ -42,11 +42,11 @@ type PaneMessage struct {
 	Punctuation bool
 	Closed      int64
 	Idle        bool
-	// Next is, of a punctuation, the first offset by input of which nothing is in this message or an earlier one.
+	// Punctuations only: per input, the first offset not covered by messages so far.
 	Next []int64
 	// Loss is set in the first punctuation of an epoch that a person began: what was lost with the state before.
 	Loss *record.Loss
-	// Models are those of this partition of the panes topic that have a clock apart: their own Closed.
+	// Models lists the models of this panes partition whose own Closed differs from the shard's.
 	Models []ModelClosed
 	// Increment: the label pane, and whether its rows came after the pane had been emitted.
 	Model     string
@@ -140,7 +140,7 @@ func appendPunctuation(dst []byte, m *PaneMessage) []byte {
 	return dst
 }
 
-// appendApart appends nothing where there are none.
+// appendApart appends the models with a Closed of their own; nothing if there are none.
 func appendApart(dst []byte, models []ModelClosed) []byte {
 	if len(models) == 0 {
 		return dst
@@ -171,7 +171,7 @@ func decodeApart(r *binenc.Reader, m *PaneMessage) {
 	}
 }
 
-// paneSize is at least about the length of m encoded: numbers are taken as long as they usually are.
+// paneSize estimates the encoded length of m.
 func paneSize(m *PaneMessage) int {
 	n := 64 + len(m.Model)
 	for i := range m.Cells {

@@ -22,7 +22,7 @@ const (
 	SourceAheadHeader = "plumbline-source-ahead"
 )
 
-// CountRepeats counts messages of the repartition stage that came again, by input: they are skipped.
+// CountRepeats counts, by input, repeated messages of the repartition stage; shards skip them.
 const CountRepeats = "repeats"
 
 // Provenance is the place of a message in the output of the repartition stage. The stage reads a source, which is one
@@ -33,7 +33,7 @@ type Provenance struct {
 	Topic         string // with its id, where the brokers tell one: a topic that was made again is another source
 	Partition, Of int32  // Of is the number of partitions of Topic
 	Offset        int64
-	Part          int32 // of the messages made of one offset for one keyed partition
+	Part          int32 // numbers the messages that one offset became in one keyed partition
 }
 
 // AsHeader returns p as a header.
@@ -41,13 +41,13 @@ func (p Provenance) AsHeader() Header {
 	return Header{SourceHeader, fmt.Appendf(nil, "%s/%d/%d/%d/%d", p.Topic, p.Partition, p.Of, p.Offset, p.Part)}
 }
 
-// maxSourceName is the longest name of a source: that of a topic, and its id.
+// maxSourceName is the length of the longest source name: a topic's name, a separator and its id.
 const maxSourceName = 249 + 1 + 32
 
-// maxSources bounds the sources that a shard knows: headers are the sender's.
+// maxSources bounds the sources that a shard knows: anybody can write such headers.
 const maxSources = 1 << 16
 
-// provenance reads the header of r; ok is false where it has none.
+// provenance reads the source headers of r; ok is false if it has none.
 func provenance(r *Record) (p Provenance, idle string, ok bool, err error) {
 	for _, h := range r.Headers {
 		switch h.Key {
@@ -65,7 +65,8 @@ func provenance(r *Record) (p Provenance, idle string, ok bool, err error) {
 	return p, idle, ok || err != nil, err
 }
 
-// SourceOf is the place of the record that one with these headers was made of; ok is false where it was made of none.
+// SourceOf returns the place of the original record, for a record that the repartition stage made; ok is false for
+// others.
 func SourceOf(headers []Header) (topic string, partition int32, offset int64, ok bool) {
 	for _, h := range headers {
 		if h.Key == SourceHeader {
@@ -104,14 +105,14 @@ func parseProvenance(s string) (p Provenance, err error) {
 	return p, nil
 }
 
-// sourceKey is one source of an input.
+// sourceKey identifies a source of an input.
 type sourceKey struct {
 	in        Input
 	topic     string
 	partition int32
 }
 
-// sourceMark is the state of a source: the last message taken, and its own clock.
+// sourceMark is the state of a source: the last message taken, and its clock.
 type sourceMark struct {
 	offset          int64 // -1: none yet
 	part            int32
@@ -119,8 +120,8 @@ type sourceMark struct {
 	idle            bool
 }
 
-// source finds the state of the source of a message. fresh is false if the message was taken before; otherwise it
-// counts as taken from now on.
+// source returns the state of a message's source. fresh is false if the message was taken before; otherwise the
+// message counts as taken now.
 func (w *Watermark) source(in Input, p Provenance) (m *sourceMark, fresh bool, err error) {
 	m, err = w.known(in, p)
 	if err != nil || p.Offset < m.offset || p.Offset == m.offset && p.Part <= m.part {
@@ -146,8 +147,8 @@ func (w *Watermark) sourceIdle(in Input, p Provenance, idle bool) error {
 	return nil
 }
 
-// spoke notes the source topic of a message. A topic that was made again replaces its former self. Without a list of
-// topics to be split there is one.
+// spoke notes that a topic has sent a message. A topic that was deleted and made again replaces its former self. If no
+// unkeyed topics are configured, only one topic counts.
 func (i *inputMark) spoke(p Provenance) {
 	i.left = false
 	now := madeOf{p.Topic, p.Of}
@@ -163,7 +164,8 @@ func (i *inputMark) spoke(p Provenance) {
 	slices.SortFunc(i.made, func(a, b madeOf) int { return cmp.Compare(a.topic, b.topic) })
 }
 
-// sources are the topics that count: those that are configured, or where none of them has spoken yet, those of before.
+// sources returns the topics that count: the configured ones or, while none of them has sent anything, those of the
+// checkpoint.
 func (i *inputMark) sources() []madeOf {
 	if len(i.only) == 0 {
 		return i.made
@@ -180,8 +182,8 @@ func (i *inputMark) sources() []madeOf {
 	return out
 }
 
-// foreign reports whether a header names a source that the input does not have. Any producer can write a header, and a
-// forged one must neither hold back nor leave out the rows of others.
+// foreign reports whether a header names a source that the input does not have. Anybody can write a header, and a
+// forged one must neither hold the watermark back nor make rows of others look like repeats.
 func (w *Watermark) foreign(in Input, p Provenance) bool {
 	i := &w.in[in]
 	return (i.alone || len(i.only) > 0 && !slices.Contains(i.only, nameOf(p.Topic))) &&
@@ -204,9 +206,8 @@ func (w *Watermark) known(in Input, p Provenance) (*sourceMark, error) {
 	return m, nil
 }
 
-// bySource is the watermark of an input whose rows come from the partitions of an unkeyed topic: the least of those
-// that are not idle, each by its own rows. One that has said nothing yet holds it back. held is false where none
-// counts.
+// bySource returns the watermark of an input that is made of unkeyed topics: the lowest of its sources that are not
+// idle. A source that has sent nothing yet holds it back. held is false if no source counts.
 func (w *Watermark) bySource(in Input) (t Time, held bool) {
 	i := &w.in[in]
 	t = EndTime
@@ -228,7 +229,7 @@ func (w *Watermark) bySource(in Input) (t Time, held bool) {
 	return t, held
 }
 
-// expect makes an input wait for a partition of the topic that it is made of.
+// expect makes an input wait for a partition of an unkeyed topic, before that has sent anything.
 func (w *Watermark) expect(in Input, topic string, partition int32) {
 	of := partition + 1
 	for _, m := range w.in[in].made {
@@ -239,7 +240,7 @@ func (w *Watermark) expect(in Input, topic string, partition int32) {
 	w.in[in].spoke(Provenance{Topic: topic, Of: of})
 }
 
-// appendSources appends nothing where there are none.
+// appendSources appends the sources; nothing if there are none.
 func (w *Watermark) appendSources(dst []byte) []byte {
 	if len(w.sources) == 0 && !slices.ContainsFunc(w.in, func(m inputMark) bool { return len(m.made) > 0 }) {
 		return dst
@@ -276,7 +277,7 @@ func (w *Watermark) appendSources(dst []byte) []byte {
 	return dst
 }
 
-// restoreSources reads what appendSources wrote for a watermark of so many inputs.
+// restoreSources reads what appendSources wrote, for a state with so many inputs.
 func (w *Watermark) restoreSources(r *binenc.Reader, inputs int) {
 	w.sources = nil
 	if r.Len() == 0 {

@@ -6,14 +6,14 @@ import (
 	"fmt"
 )
 
-// RefusedError says that the brokers have refused messages for good, which are lost, for the reason of Err. All other
-// messages of the call are written.
+// RefusedError says that brokers have refused messages for good, which are lost; Err is why. All other messages of the
+// call are written.
 type RefusedError struct {
 	By  map[Refusal]int64
 	Err error // of the first
 }
 
-// Refusal is the output that was refused, and the reason. The set is bounded, because it becomes a metric's label.
+// Refusal is a refused output and the reason. The set of reasons is bounded, because it becomes a metric's label.
 type Refusal struct {
 	Stream Stream
 	Reason string
@@ -28,11 +28,11 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%d messages refused for good, the first: %v", n, e.Err)
 }
 
-// Unwrap is the reason of the first.
+// Unwrap returns the reason of the first refusal.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// lossySink counts messages that are refused for good, and continues: otherwise a task would stop at such a message,
-// restart and make it again without end.
+// lossySink counts messages that are refused for good and goes on: otherwise a task would stop at such a message,
+// restart and make it again, without end.
 type lossySink struct {
 	Sink
 	counts *Counts // may be nil

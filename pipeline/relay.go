@@ -11,23 +11,23 @@ import (
 	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
-// Converter turns records into messages, one record after the other. The messages of a record depend on that record
-// only.
+// Converter turns each record into messages, which depend on that record only.
 type Converter interface {
 	// Opening returns the messages before the first record.
 	Opening() []Message
-	// Ready gets what a record needs from elsewhere before Take. While ctx lasts it waits for it.
+	// Ready fetches what Take needs for a record from elsewhere, such as its schema. It waits until ctx ends.
 	Ready(ctx context.Context, r *Record) error
 	Take(r Record) []Message
 	// Closing returns the messages for the end of reading.
 	Closing() []Message
-	// Gather returns the messages for the records since the last call, before these count as read.
+	// Gather returns further messages about the records since the last call; they are written before these records
+	// count as read.
 	Gather() []Message
-	// Skip returns the messages instead of a record that has ended the relay several times.
+	// Skip returns the messages for a record that is skipped because it ended the relay several times.
 	Skip(r Record, why string) []Message
 }
 
-// Buffered is a Source that knows whether Next would have to wait.
+// Buffered is a Source that knows whether Next would block.
 type Buffered interface {
 	Source
 	Buffered() bool
@@ -47,13 +47,13 @@ type Relay struct {
 	Counts   *Counts
 	Status   *RelayStatus
 	Guard    Guard // nil = nothing is skipped
-	// Confirm is called before messages are written and offsets are committed, but for the last ones: messages that it
-	// was not asked for, because ctx was done, are not written. An error says that the records read are of another
-	// topic than the source's. It may be nil.
+	// Confirm is called before messages are written and offsets are committed; an error says that the records are from
+	// another topic than the source's. Messages that it could not confirm because ctx was done are not written. The
+	// closing messages need no confirmation. It may be nil.
 	Confirm func(ctx context.Context) error
 	Trace   *tracing.Lane // nil = none
 
-	waiting *Record // was read, and is not ready
+	waiting *Record // read, but not ready
 }
 
 // RelayStatus is the status of a relay.
@@ -66,11 +66,11 @@ type RelayStatus struct {
 // Status returns the latest status, nil before the first.
 func (s *RelayStatus) Status() *TaskStatus { return s.p.Load() }
 
-// maxRelayed is how many bytes of messages wait at most before they are written, but for those of one record.
+// maxRelayed is how many bytes of messages are gathered before they are written; one record may exceed it.
 const maxRelayed = 4 << 20
 
-// Run relays until ctx is done (nil), the source ends (nil) or an error. The messages of the records at hand are
-// written together.
+// Run relays until ctx is done (nil), the source ends (nil) or an error. Messages of records that are available
+// together are written together.
 func (y *Relay) Run(ctx context.Context) error {
 	y.Guard = guarded(y.Guard)
 	done, last := y.Next, time.Time{}
@@ -117,8 +117,8 @@ func (y *Relay) Run(ctx context.Context) error {
 	}
 }
 
-// gather takes a record, waiting for it until a time, and those after it that are at hand. next is the offset after
-// them, -1 where there were none. passed tells that the last one was skipped: that is committed before another is
+// gather takes a record, waiting for it until a deadline, and further ones that are available. next is the offset
+// after them, -1 if there were none. passed says that the last one was skipped: this is committed before another is
 // taken.
 func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next int64, passed bool, err error) {
 	next = -1
@@ -153,7 +153,7 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 	return ms, next, false, nil
 }
 
-// next returns the next record that is ready to be taken.
+// next returns the next record for which everything it needs is ready.
 func (y *Relay) next(ctx context.Context) (Record, error) {
 	if y.waiting == nil {
 		r, err := y.Source.Next(ctx)
@@ -170,7 +170,7 @@ func (y *Relay) next(ctx context.Context) (Record, error) {
 	return r, nil
 }
 
-// made returns the messages for a record. For readers of the messages a pause is an end.
+// made returns the messages for a record. A pause of reading counts as its end.
 func (y *Relay) made(r Record) (ms []Message, passed bool, err error) {
 	if r.Paused {
 		return y.Convert.Closing(), false, nil
@@ -203,8 +203,8 @@ func (y *Relay) made(r Record) (ms []Message, passed bool, err error) {
 // relayWait is the shortest wait for a record.
 const relayWait = 100 * time.Millisecond
 
-// commit tells the source how far everything is written. At the end it writes the closing messages, unless another
-// process reads the source already: its later announcements must stand.
+// commit tells the source up to where everything is written. At the end it writes the closing messages, unless another
+// process reads the source already: then its later announcements must stand.
 func (y *Relay) commit(ctx context.Context, done int64, stopped bool) {
 	if stopped {
 		var cancel context.CancelFunc

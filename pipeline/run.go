@@ -22,13 +22,13 @@ type Task interface {
 	Take(ctx context.Context, r Record) error
 	// Sections are the parts of a checkpoint, in the order in which they are restored.
 	Sections() []Section
-	// Decided returns what the task has decided since the last checkpoint.
+	// Decided returns the outputs since the last checkpoint.
 	Decided() Outputs
-	// Written tells that a checkpoint has taken over these outputs.
+	// Written reports that a checkpoint has taken over these outputs.
 	Written()
 }
 
-// Outputs is what a task has decided since the last checkpoint.
+// Outputs is what a task has to write since the last checkpoint.
 type Outputs struct {
 	Before []Message // written before the checkpoint: they may come twice
 	After  []Message // written when the checkpoint is durable, and only then
@@ -36,45 +36,46 @@ type Outputs struct {
 	Full   bool      // the next checkpoint should not wait for its time
 }
 
-// Registered is a task as it is registered, with its optional functions beside the methods of Task, nil if it has none.
+// Registered is a task with its optional functions; those that it lacks are nil.
 type Registered struct {
 	Task
-	// Report prepares the task's status as it is now; show makes it visible, once a checkpoint of now is durable.
+	// Report prepares the task's present status; show publishes it, once a checkpoint from this moment is durable.
 	Report func(caughtUp, active bool) (show func())
 	Waiter Waiter
 	Order  Ordered
-	// Begin is called where there is no checkpoint at all, before anything is read: an error keeps the task from
-	// beginning with an empty state.
+	// Begin is called if there is no checkpoint at all, before anything is read. An error keeps the task from starting
+	// with an empty state.
 	Begin func(ctx context.Context) error
-	// Durable tells that a checkpoint with everything before the last Written is durable. It is called beside the task.
+	// Durable reports that a checkpoint with everything before the last Written is durable. It is called on another
+	// goroutine than the task's.
 	Durable func()
-	// Gather is called before what the task has decided goes into a checkpoint.
+	// Gather is called before the task's outputs go into a checkpoint.
 	Gather func()
-	// Closing tells the task that reading ends; a last checkpoint follows.
+	// Closing reports that reading ends; a last checkpoint follows.
 	Closing func()
 	// Close releases files and other resources of the task.
 	Close func() error
-	// Skip leaves out a record that has ended the task again and again: a dead letter says why. False: the task cannot
-	// do without the record.
+	// Skip passes over a record that has ended the task again and again, and dead-letters it with the reason. False:
+	// the task cannot do without the record.
 	Skip func(r Record, why string) bool
-	// Prompt takes out of what the task has decided the outputs that need not wait for a checkpoint. They are written
-	// in their order, before the next checkpoint counts.
+	// Prompt removes and returns the outputs that need not wait for a checkpoint. They are written in order, before
+	// the next checkpoint counts.
 	Prompt func() []Message
-	// Counts counts the outputs of the task that the brokers refuse.
+	// Counts counts the task's outputs that brokers refuse for good.
 	Counts *Counts
 }
 
-// Waiter is a task's work that is done beside it, of which its records may have to wait.
+// Waiter is a task's background work, such as fits, that its records may have to wait for.
 type Waiter interface {
 	// Resume continues work that had to wait. It is called before every wait for a record.
 	Resume() error
-	// Wake has a value when Resume may get further; nil where nothing waits.
+	// Wake has a value when Resume may make progress; nil if nothing waits.
 	Wake() <-chan struct{}
 	// Settle waits until nothing waits.
 	Settle(ctx context.Context) error
 }
 
-// Opened is a source as it is opened, with its optional functions beside the methods of Source, nil if it has none.
+// Opened is an opened source with its optional functions; those that it lacks are nil.
 type Opened struct {
 	Source
 	Visibility Visibility
@@ -85,14 +86,14 @@ type Runner struct {
 	Group    string // checkpoint key prefix
 	Store    CheckpointStore
 	Sink     Sink
-	Interval time.Duration // wall clock from the beginning of one checkpoint to that of the next
+	Interval time.Duration // wall clock from the start of one checkpoint to the start of the next
 	// Restoring is called before a task is restored, and done after; may be nil.
 	Restoring func() (done func())
-	// Confirm is called before a checkpoint is saved. An error says that the records read since the last one are of
-	// other inputs than the task's. It may be nil.
+	// Confirm is called before a checkpoint is saved. An error says that records since the last checkpoint came from
+	// other topics than the task's. It may be nil.
 	Confirm func(ctx context.Context) error
-	Guard   Guard         // of the one task that this runner is for; nil = nothing is skipped
-	Trace   *tracing.Lane // of that task; nil = none
+	Guard   Guard         // for the task; nil = nothing is skipped
+	Trace   *tracing.Lane // for the task; nil = not traced
 	Log     *slog.Logger
 }
 
@@ -100,7 +101,7 @@ type Runner struct {
 // again from the checkpoint before.
 var ErrUnsaved = errors.New("the last checkpoint is not saved")
 
-// Build makes a task without memory: it is called again for each checkpoint that is tried.
+// Build makes a task with empty state. It is called again for each checkpoint that is tried.
 type Build func() (Registered, error)
 
 // Open opens a task's source at the first offsets that it has not taken.
@@ -142,10 +143,10 @@ func Run(ctx context.Context, rn Runner, build Build, open Open) (err error) {
 	return lp.end(lp.run(ctx))
 }
 
-// restored tells where a task begins.
+// restored says which checkpoint a task was restored from.
 type restored struct {
-	base, newest uint64  // numbers of the checkpoint that it was restored from, and of the newest; 0 = none
-	pasts        []*past // what was taken between the two
+	base, newest uint64  // numbers of the restored checkpoint and of the newest; 0 = none
+	pasts        []*past // the journals between the two
 	unusable     []uint64
 }
 
@@ -240,7 +241,7 @@ func (rn Runner) close(t Registered) {
 	}
 }
 
-// ForRun is the shard as Run takes it.
+// ForRun returns the shard in the form that Run takes.
 func (s *Shard) ForRun() Registered {
 	out := Registered{Task: s, Report: s.Report, Order: s, Durable: s.durable, Closing: s.Closing, Close: s.Close,
 		Gather: s.Out.TellAhead, Skip: s.Skip, Counts: s.Counts}
@@ -250,7 +251,7 @@ func (s *Shard) ForRun() Registered {
 	return out
 }
 
-// durable tells the stages that a checkpoint of the shard is durable.
+// durable reports to the stages that a checkpoint of the shard is durable.
 func (s *Shard) durable() {
 	for i := range s.Stages {
 		if f := s.Stages[i].Durable; f != nil {
@@ -259,7 +260,7 @@ func (s *Shard) durable() {
 	}
 }
 
-// End tells the stages that the input has ended, where no checkpoint follows.
+// End reports to the stages that the input has ended, if no checkpoint follows.
 func (s *Shard) End(ctx context.Context) error {
 	for i := range s.Stages {
 		if f := s.Stages[i].End; f != nil {
@@ -271,7 +272,7 @@ func (s *Shard) End(ctx context.Context) error {
 	return nil
 }
 
-// Close closes the stages that hold more than memory.
+// Close closes the stages that hold files or other resources.
 func (s *Shard) Close() error {
 	var errs []error
 	for i := range s.Stages {
@@ -282,7 +283,7 @@ func (s *Shard) Close() error {
 	return errors.Join(errs...)
 }
 
-// Report prepares the status of now, which show makes visible.
+// Report prepares the present status, which show publishes.
 func (s *Shard) Report(caughtUp, active bool) (show func()) {
 	st := &TaskStatus{Task: "shard", Partition: s.ID, Next: map[string]int64{}, CaughtUp: caughtUp,
 		Counts: s.Counts.All(), WM: s.Watermark.Now()}
@@ -310,8 +311,8 @@ func lastActive(old *TaskStatus, active bool) time.Time {
 	return old.Active
 }
 
-// firstRecord logs when a task has processed its first record: with the line about the restored checkpoint it tells how
-// long the task was away.
+// firstRecord logs when a task has processed its first record. Together with the log line about the restored
+// checkpoint it shows how long the task was away.
 type firstRecord struct {
 	Source
 	name string

@@ -49,10 +49,10 @@ type Shard struct {
 	next   []int64 // first offset not yet taken, by input; -1 = from the start of the log
 	dirty  bool
 	rows   int64 // since the last checkpoint
-	woke   bool  // it is not idle any more, which no message says yet
+	woke   bool  // no longer idle, which no message says yet
 	layout layout
 	chain  *chain      // of Stages; nil before the first record
-	soon   func() Time // what the watermark is about to be, which makes late what stages hold back
+	soon   func() Time // the watermark after this record: what stages still hold back is late then
 	status atomic.Pointer[TaskStatus]
 	trace  *tracing.Lane
 }
@@ -68,12 +68,12 @@ type TaskStatus struct {
 	Counts    map[string]int64  `json:"counts,omitempty"`
 	StateHash map[string]string `json:"state_hash,omitempty"` // by model
 	Active    time.Time         `json:"last_active"`
-	// PanesWritten is of a shard, by panes partition, the number of the last message; PanesTaken of a model task, by
-	// shard.
+	// PanesWritten: a shard's last message number by panes partition. PanesTaken: on a model task, the last number
+	// taken by shard.
 	PanesWritten []uint64 `json:"-"`
-	Inputs       []Time   `json:"-"` // of a shard, its watermark by input; NoTime: it never spoke
+	Inputs       []Time   `json:"-"` // a shard's watermark by input; NoTime: nothing has come
 	PanesTaken   []uint64 `json:"-"`
-	// Epoch is of a shard, that of its state; Epochs of a model task, by shard, that of the last message.
+	// Epoch: a shard's current epoch. Epochs: on a model task, the last epoch seen per shard.
 	Epoch  uint64   `json:"-"`
 	Epochs []uint64 `json:"-"`
 	// Versions are the model versions of a model task, by name.
@@ -100,7 +100,7 @@ func chainOf(s *Shard) *chain {
 	return s.chain
 }
 
-// Follow has a shard tell a lane where its records are.
+// Follow reports where the shard's records are to a lane of the tracer.
 func Follow(s *Shard, l *tracing.Lane) { s.trace, s.Out.trace, s.Outbox.trace = l, l, l }
 
 // Name keys the shard's checkpoints.
@@ -149,7 +149,7 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	return s.advance(ctx)
 }
 
-// Skip leaves out a record.
+// Skip passes over a record that would end the task again, and dead-letters it.
 func (s *Shard) Skip(r Record, why string) bool {
 	if r.Offset < s.next[r.Input] {
 		return true
@@ -218,7 +218,7 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 	return nil
 }
 
-// control takes a control record, whose time may be unreadable.
+// control takes a control record; err says that its time cannot be read.
 func (s *Shard) control(in Input, src *sourceMark, t Time, err error) {
 	s.Counts.Add(CountControl, 1)
 	if err != nil {
@@ -231,8 +231,9 @@ func (s *Shard) control(in Input, src *sourceMark, t Time, err error) {
 	s.Watermark.Control(in, t) // counts where all sources are idle, as the newest row does
 }
 
-// from finds the source of a message of the repartition stage; nil where another sent it. fresh is false where there is
-// nothing more to do: the message is a repeat, or tells of the source alone, or its header cannot be read.
+// from finds the source of a message that the repartition stage wrote; src is nil for messages of others. fresh is
+// false if there is nothing more to do: the message is a repeat, only announces the state of its source, or has an
+// unreadable header.
 func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 	p, idle, ok, err := provenance(r)
 	switch {
@@ -291,7 +292,8 @@ func (s *Shard) punctuate(idle bool, of, gone []string) {
 	s.Outbox.Punctuate(Punctuation{Closed: s.closed(), Idle: idle, Apart: s.Watermark.Clocks.apart(gone), Of: of})
 }
 
-// Closing withdraws that the shard is idle, so that model tasks do not pass rows that come until the next reader.
+// Closing takes back that the shard is idle: otherwise model tasks would not wait for rows that come before the next
+// reader starts.
 func (s *Shard) Closing() {
 	if s.Outbox.idle {
 		s.dirty = true
@@ -299,7 +301,7 @@ func (s *Shard) Closing() {
 	}
 }
 
-// closed is the first label pane still open; math.MinInt64 while nothing has been seen.
+// closed returns the first label pane still open; math.MinInt64 while nothing has been seen.
 func (s *Shard) closed() int64 {
 	wm := s.Watermark.Now()
 	if wm == NoTime {
@@ -324,8 +326,8 @@ func controlTime(r Record) (t Time, ok bool, err error) {
 	return 0, false, nil
 }
 
-// Decided implements Task. The task is full when its outputs are many, or of many rows, or when the models go on
-// without this shard because they take it for idle.
+// Decided implements Task. The task asks for an early checkpoint (Full) when its outputs are many, when its rows are
+// many, or when it is no longer idle: model tasks go on without an idle shard until it says so.
 func (s *Shard) Decided() Outputs {
 	full := s.woke || s.CheckpointRows > 0 && s.rows >= s.CheckpointRows || s.Out.bytes > maxBuffered ||
 		s.Outbox.bytes() > maxBuffered
@@ -359,7 +361,7 @@ func (s *Shard) Sections() []Section {
 
 func watermarkSection(w *Watermark) Section { return Section{Name: "watermark", Version: 3, State: w} }
 
-// offsets is the state of the inputs' positions.
+// offsets is, by input, the first offset not taken.
 type offsets []int64
 
 func offsetsSection(o *offsets) Section { return Section{Name: "offsets", Version: 1, State: o} }
@@ -386,5 +388,5 @@ func (o *offsets) RestoreState(src []byte) error {
 	return r.Err()
 }
 
-// EOF reports whether err ends a bounded input.
+// isEOF reports whether err ends a bounded input.
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }

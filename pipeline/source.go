@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Input is one of the two topics that a shard reads.
+// Input is an input of a task, see below.
 type Input uint8
 
 // The inputs of a shard. Panes is the model task's only input.
@@ -36,11 +36,11 @@ type Record struct {
 	Headers   []Header
 	Idle      bool
 	Paused    bool
-	// Ahead: when the record was first read, its timestamp was further ahead of the reader's clock than is allowed, so
-	// no event time can be compared with it.
+	// Ahead: when the record was first read, its timestamp was too far ahead of the reader's clock to compare an event
+	// time with it.
 	Ahead bool
-	// Unread says that the log holds something at this offset, or up to it, that is not handed out: nothing but the
-	// place is set then. A task dead-letters it by position.
+	// Unread says that the log has something at this offset, or up to it, that cannot be handed out. Only the place is
+	// set then, and the task dead-letters that.
 	Unread *Unread
 }
 
@@ -51,7 +51,7 @@ type Unread struct {
 	First  int64  // of the offsets that it is about; the record's is the last
 }
 
-// As is the reason as an error that wraps kind; nil where there is a record.
+// As returns the reason as an error that wraps kind; nil if r is nil.
 func (r *Unread) As(kind error) error {
 	if r == nil {
 		return nil
@@ -71,12 +71,12 @@ type Source interface {
 	Close() error
 }
 
-// Visibility follows how much of a source's output the task's status shows. Offsets do not tell: the status is that of
-// the last checkpoint, which may be old, and a notice about an input moves no offset.
+// Visibility tracks how much of a source's output shows in the task's status. Offsets cannot tell: the status is from
+// the last checkpoint, and a notice about an input moves no offset.
 type Visibility interface {
-	// HandedOut is how many records and notices Next has returned.
+	// HandedOut returns how many records and notices Next has returned.
 	HandedOut() uint64
-	// Shown reports that the status shows the first n of them; 0 before the first.
+	// Shown reports that the status covers the first n of them; 0 before the first.
 	Shown(n uint64)
 }
 

@@ -27,8 +27,8 @@ func PaneIndex(t Time, length int64) int64 {
 	return i
 }
 
-// CheckPaneLength refuses a state whose panes have another length than the configuration's: it would take their numbers
-// for those of others. One that has none is of length 0.
+// CheckPaneLength refuses a state whose pane length, of, differs from the configured one: pane numbers would mean
+// other times. A state without panes has length 0.
 func CheckPaneLength(of, length int64) error {
 	if of != 0 && of != length {
 		return fmt.Errorf("%w: event_time.pane is %v, the state's panes have %v: set it back, or start from nothing "+

@@ -30,11 +30,12 @@ import (
 // still in every sum), never lose them.
 type Watermark struct {
 	Lateness int64
-	// After is how many panes after that of the newest row end too where nothing more comes.
+	// After: extra panes closed after the newest row's when all inputs are idle.
 	After int64
-	// Tolerance is how long models wait for each other; 0: all share the shard's watermark.
+	// Tolerance is by how much the shard's watermark must advance, in ns, before the panes of a silent model are
+	// closed; 0: all models share the shard's watermark.
 	Tolerance int64
-	// Clocks are those of the models.
+	// Clocks has a watermark for each model.
 	Clocks  *Clocks
 	in      []inputMark
 	sources map[sourceKey]*sourceMark
@@ -44,19 +45,19 @@ type Watermark struct {
 type inputMark struct {
 	newest, control Time
 	idle            bool
-	made            []madeOf // topics that its messages were made of, by name
+	made            []madeOf // unkeyed topics that it is made of, by name
 	left            bool     // its sources do not count until one speaks again
-	alone           bool     // no topic that is split is configured for it: it has no sources but those of before
-	only            []string // the topics that are configured to be split; nil = any may be a source
+	alone           bool     // no unkeyed topic is configured for it: it has only the sources of the checkpoint
+	only            []string // the unkeyed topics that are configured; nil = any may be a source
 }
 
-// madeOf is a topic that the repartition stage makes an input of.
+// madeOf is an unkeyed topic from which the repartition stage fills an input.
 type madeOf struct {
 	topic string // with its id
 	of    int32  // its partitions
 }
 
-// name is that of the topic, whenever it was made.
+// name is the topic's name without its id.
 func (m *madeOf) name() string { return nameOf(m.topic) }
 
 func nameOf(topic string) string {
@@ -87,8 +88,9 @@ func (w *Watermark) Control(in Input, t Time) {
 	w.in[in].idle = false
 }
 
-// observeBatch moves the input's clock by the rows that take part, and that of their source. Labels that name their
-// model move its clock, also where their prediction has not come; what else moves it is the stages' to tell.
+// observeBatch advances the clock of the input, and of the source, to the newest row that is not rejected. Labels that
+// name their model advance that model's clock too, even before their prediction has come; for other rows the stages do
+// that.
 func (w *Watermark) observeBatch(in Input, src *sourceMark, b *arrowio.Batch, rejects Rejects) {
 	newest, label, of := NoTime, NoTime, ""
 	for i, t := range b.TS {
@@ -114,7 +116,8 @@ func (w *Watermark) observeBatch(in Input, src *sourceMark, b *arrowio.Batch, re
 	}
 }
 
-// believe refuses a control record of a clock that is ahead, as rows of one are. It may promise the end of a pane.
+// believe refuses a control record whose time is too far in the future, by the rule for rows plus one pane: it may
+// promise the end of the current pane.
 func (w *Watermark) believe(r *Record, t Time, paneLength int64) error {
 	most := w.Tolerance
 	switch {
@@ -128,17 +131,19 @@ func (w *Watermark) believe(r *Record, t Time, paneLength int64) error {
 	return nil
 }
 
-// Idle takes note that an input brings nothing: it is exhausted, unless it has sources that are not.
+// Idle notes that an input has been read to its end and brings nothing. An input with sources counts as idle only if
+// all of them are.
 func (w *Watermark) Idle(in Input) { w.in[in].idle = true }
 
-// Leave is for an input without a configured unkeyed topic. Sources that a checkpoint still knows are no longer read,
-// so they no longer hold the input back. A source counts again from its next message on.
+// Leave says that an input is no longer made of an unkeyed topic. Sources that a checkpoint still knows then hold the
+// input back only if they send again.
 func (w *Watermark) Leave(in Input) { w.in[in].left, w.in[in].alone = true, true }
 
-// Only names a topic whose partitions are sources of an input; it may be called for several.
+// Only names an unkeyed topic whose partitions are the sources of an input; other names are not believed. It may be
+// called for several.
 func (w *Watermark) Only(in Input, topic string) { w.in[in].only = append(w.in[in].only, topic) }
 
-// awake takes back that inputs are exhausted: they have to prove it anew.
+// awake forgets which inputs are idle: each has to prove it again.
 func (w *Watermark) awake() {
 	for i := range w.in {
 		w.in[i].idle = false
@@ -155,9 +160,8 @@ func (w *Watermark) AllIdle() bool {
 	return true
 }
 
-// Advance recomputes the watermark, which never falls, and reports whether it rose. Where all inputs are
-// idle it goes to the end of the pane (of the given length) of the newest row, and After panes on: nothing is held back
-// by silence.
+// Advance recomputes the watermark, which never falls, and reports whether it rose. If all inputs are idle, it goes to
+// the end of the newest row's pane plus After panes, so that silence holds nothing back.
 func (w *Watermark) Advance(paneLength int64) (Time, bool) {
 	t := w.next(paneLength)
 	if t <= w.now {
@@ -167,7 +171,7 @@ func (w *Watermark) Advance(paneLength int64) (Time, bool) {
 	return t, true
 }
 
-// next is the watermark by what the inputs are now.
+// next computes the watermark from the current state of the inputs.
 func (w *Watermark) next(paneLength int64) Time {
 	t, newest, control, active := EndTime, NoTime, NoTime, false
 	for i, m := range w.in {
@@ -262,12 +266,12 @@ type modelClock struct {
 	closed int64    // label panes of the model before this one are complete
 }
 
-// Clocks are those of the models of a shard.
+// Clocks has the clocks of a shard's models.
 type Clocks struct {
 	w     *Watermark
 	by    map[string]*modelClock
-	moved []string // models with a row since close
-	born  []string // models with their first row since then, where panes of the shard are closed already
+	moved []string // models with a row since the last close
+	born  []string // models whose first row came since then, after the shard had closed panes
 	at    clockState
 }
 
@@ -276,18 +280,18 @@ func newClocks(w *Watermark) *Clocks {
 	return &Clocks{w: w, by: map[string]*modelClock{}, at: none}
 }
 
-// ModelClosed is a model's first open label pane where it is not that of its shard; Forgotten where the shard has
+// ModelClosed is the first open label pane of a model, where it differs from the shard's; Forgotten if the shard has
 // forgotten the model.
 type ModelClosed struct {
 	Model  string
 	Closed int64
 }
 
-// Forgotten stands in place of a pane.
+// Forgotten, in place of a pane, says that the shard has forgotten the model.
 const Forgotten = math.MaxInt64
 
-// forgetClock is how long after the tolerance a model's clock is forgotten, and maxClocks how many there are at most:
-// models beyond have the clock of their shard until one is forgotten.
+// forgetClock is how long after the tolerance a silent model's clock is forgotten; maxClocks bounds their number.
+// Models beyond it share their shard's clock until one is forgotten.
 const (
 	forgetClock = int64(60 * 60 * 1e9)
 	maxClocks   = 1000
@@ -296,7 +300,7 @@ const (
 // noPane comes before every pane.
 const noPane = math.MinInt64
 
-// Observe takes note of the event time of a model's row: for Labels, of its label.
+// Observe notes the event time of a model's prediction or, on input Labels, of its label.
 func (k *Clocks) Observe(in Input, model string, t Time) {
 	if k.w.Tolerance == 0 || int(in) >= len(k.w.in) {
 		return
@@ -323,14 +327,14 @@ func (k *Clocks) observe(c *modelClock, in Input, model string, t Time) {
 	}
 }
 
-// label takes note of labels that name their model; no name is that of none. Labels alone begin no clock.
+// label notes labels that name their model, for a model that has a clock already: labels alone start none.
 func (k *Clocks) label(model string, t Time) {
 	if c := k.by[model]; c != nil && model != "" {
 		k.observe(c, Labels, model, t)
 	}
 }
 
-// ClosedOf is the first label pane of a model that is still open. A new model has none that is closed.
+// ClosedOf returns a model's first label pane that is still open. All panes of a new model are open.
 func (k *Clocks) ClosedOf(model string) int64 {
 	if k.w.Tolerance == 0 {
 		return k.at.closed
@@ -344,7 +348,8 @@ func (k *Clocks) ClosedOf(model string) int64 {
 	return noPane
 }
 
-// paneOf is the first open pane of a model by its clock. A model alone, whose labels need not name it, has the shard's.
+// paneOf returns a model's first open pane by its own clock. If it is the only model, the shard's: its labels need not
+// name it.
 func (k *Clocks) paneOf(c *modelClock, paneLength int64) int64 {
 	pane := k.at.closed
 	if len(k.by) == 1 {
@@ -369,7 +374,9 @@ func (k *Clocks) paneOf(c *modelClock, paneLength int64) int64 {
 	return pane
 }
 
-// letGo is the first open pane of a model that has been silent since the shard's pane was seen.
+// letGo returns the first pane that silence leaves open: that of the shard's watermark less the tolerance, if the
+// model has been silent since before it; else noPane. seen is the shard's first open pane when the model last sent a
+// row.
 func (k *Clocks) letGo(seen int64) int64 {
 	if k.at.floor > seen {
 		return k.at.floor
@@ -377,8 +384,8 @@ func (k *Clocks) letGo(seen int64) int64 {
 	return noPane
 }
 
-// close recomputes the first open panes after Advance. changed are the models whose own is another now, gone those
-// whose clock is forgotten.
+// close recomputes the first open panes after Advance. changed lists the models whose pane changed, gone those whose
+// clock is forgotten.
 func (k *Clocks) close(paneLength int64) (changed, gone []string) {
 	at := k.state(paneLength)
 	all := at != k.at
@@ -405,8 +412,8 @@ func (k *Clocks) close(paneLength int64) (changed, gone []string) {
 	return changed, gone
 }
 
-// takeOver takes over the clocks of a shard whose rows may come here: a model's is that of the shard that was
-// furthest behind.
+// takeOver merges in the clocks of a shard whose rows may come here: of two clocks of a model it keeps the one further
+// behind.
 func (k *Clocks) takeOver(old *Clocks) {
 	for _, name := range slices.Sorted(maps.Keys(old.by)) {
 		from, c := old.by[name], k.by[name]
@@ -426,14 +433,14 @@ func (k *Clocks) takeOver(old *Clocks) {
 	}
 }
 
-// goOn begins at a watermark.
+// goOn starts from a restored watermark.
 func (k *Clocks) goOn(wm Time, paneLength int64) {
 	k.w.now = wm
 	k.at = k.state(paneLength)
 	k.begin(k.at.closed)
 }
 
-// begin has models that sent rows before the shard had a watermark seen when it had its first.
+// begin is called when the shard has its first watermark: models that sent rows before count as seen at that moment.
 func (k *Clocks) begin(closed int64) {
 	for _, c := range k.by {
 		c.seen = [2]int64{closed, closed}
@@ -453,7 +460,7 @@ func (k *Clocks) forget(paneLength int64) (gone []string) {
 	return gone
 }
 
-// clockState is what the panes of all models depend on.
+// clockState is the part of the state that all models share.
 type clockState struct {
 	closed, floor int64 // first open pane of the shard, and of silent models
 	control       [2]int64
@@ -470,7 +477,7 @@ func (k *Clocks) state(paneLength int64) clockState {
 	return at
 }
 
-// idleSet is the set of inputs that are idle, a bit each.
+// idleSet returns the idle inputs as bits.
 func (w *Watermark) idleSet() (set uint64) {
 	for i, m := range w.in {
 		if m.idle {
@@ -487,7 +494,7 @@ func paneOrNone(t Time, length int64) int64 {
 	return PaneIndex(t, length)
 }
 
-// apart lists the models whose first open pane is not the shard's, and those that are gone.
+// apart lists the models whose first open pane is not the shard's, and the forgotten ones.
 func (k *Clocks) apart(gone []string) (out []ModelClosed) {
 	for name, c := range k.by {
 		if c.closed != k.at.closed {
@@ -501,8 +508,8 @@ func (k *Clocks) apart(gone []string) (out []ModelClosed) {
 	return out
 }
 
-// Least is a time that no model's watermark is before, unless it is behind by more than the tolerance: what waits for
-// rows of any model waits until then.
+// Least returns the lowest watermark of all models, but at most the tolerance behind the shard's. What waits for rows
+// of any model waits until then.
 func (k *Clocks) Least(paneLength int64) Time {
 	t := k.w.now
 	if len(k.by) > 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// claim says that a writer has written a checkpoint, and where.
+// claim is a record that says that a writer has written a checkpoint, and at which offsets.
 type claim struct {
 	Key       string  `json:"key"`
 	Number    uint64  `json:"number"`
@@ -20,7 +20,8 @@ type claim struct {
 	Bytes     int     `json:"bytes"`
 	Table     int     `json:"table,omitempty"` // bytes after those: where the checkpoint's files are, as JSON
 	CRC       uint32  `json:"crc32c"`          // of both
-	// Journal are the offsets of further chunks, numbered on: the checkpoint's journal, which has a CRC of its own.
+	// Journal has the offsets of the chunks of the checkpoint's journal, which has a CRC of its own. Their numbers go
+	// on from those of Chunks.
 	Journal []int64 `json:"journal,omitempty"`
 }
 
@@ -42,7 +43,7 @@ func (c claim) encode() []byte {
 	return b
 }
 
-// claims are those of one key, in the order of the log.
+// claims has the claims of one key, in the order of the log.
 type claims struct {
 	key  string
 	next int64 // offset to read on from
@@ -86,7 +87,7 @@ func (k *claims) take(key, value []byte) error {
 	return nil
 }
 
-// winners are the claims that count, by number ascending.
+// winners returns the claims that count, in ascending order of their numbers.
 func (k *claims) winners() []claim {
 	var out []claim
 	for _, c := range k.list {
@@ -108,7 +109,8 @@ func (k *claims) fenced(number uint64, writer string) error {
 	return nil
 }
 
-// obsolete are the claims of numbers beyond the keep newest, and those of writer that another's came before.
+// obsolete returns the claims that are older than the keep newest, and those of writer that came after another
+// writer's claim of the same number.
 func (k *claims) obsolete(keep int, writer string) []claim {
 	stays := k.stay(keep)
 	var out []claim
@@ -121,7 +123,7 @@ func (k *claims) obsolete(keep int, writer string) []claim {
 	return out
 }
 
-// stay are the newest winners, with keep usable ones among them.
+// stay returns the newest winners, so many that keep usable ones are among them.
 func (k *claims) stay(keep int) []claim {
 	winners := k.winners()
 	numbers := make([]uint64, len(winners))

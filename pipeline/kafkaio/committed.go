@@ -14,16 +14,16 @@ import (
 	"github.com/plumbline/plumbline/pipeline/kafkaio/recordset"
 )
 
-// readCommitted is the isolation level at which the broker answers up to the last stable offset and lists the
-// transactions that were aborted.
+// readCommitted is the isolation level at which a broker answers up to the last stable offset and lists the aborted
+// transactions.
 const readCommitted = 1
 
-// span is what one request asks for: records of a partition from an offset.
+// span is what one fetch request asks for: records of a partition from an offset.
 type span struct {
 	topic     string
 	partition int
 	offset    int64
-	asked     int // bytes that are asked for; a larger batch comes whole
+	asked     int // bytes asked for; a batch that is larger still comes whole
 	bytes     int // that limits follow from
 }
 
@@ -41,7 +41,7 @@ type partitionAnswer struct {
 // ApiKey implements protocol.Message.
 func (f *partitionAnswer) ApiKey() protocol.ApiKey { return protocol.Fetch }
 
-// settled is the offset up to which records can be read.
+// settled returns the offset up to which records can be read: all transactions before it are finished.
 func (f *partitionAnswer) settled() int64 {
 	if f.stable < 0 {
 		return f.high
@@ -49,8 +49,8 @@ func (f *partitionAnswer) settled() int64 {
 	return min(f.high, f.stable)
 }
 
-// fetchCommitted asks for the records of a span, which are read into memory; nil: into some of their own. The error of
-// the partition is returned too.
+// fetchCommitted fetches the records of a span into the given memory; nil: into memory of their own. It returns the
+// partition's error too.
 func fetchCommitted(ctx context.Context, c *kafka.Client, s span, into *memory) (*partitionAnswer, error) {
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -97,7 +97,7 @@ func fetchCommitted(ctx context.Context, c *kafka.Client, s span, into *memory) 
 	return res, nil
 }
 
-// clientID is the name that the connections of a transport go by.
+// clientID returns the client ID of a transport's connections.
 func clientID(t kafka.RoundTripper) string {
 	if k, ok := t.(*kafka.Transport); ok && k.ClientID != "" {
 		return k.ClientID
@@ -105,12 +105,12 @@ func clientID(t kafka.RoundTripper) string {
 	return kafka.DefaultClientID
 }
 
-// rawFetch is a fetch whose answer is read here: kafka-go inflates every batch of it at once, whatever it becomes, and
-// drops the list of aborted transactions.
+// rawFetch is a fetch request whose answer is parsed here. kafka-go would decompress all batches of the answer at
+// once, even those that are dropped, and loses the list of aborted transactions.
 type rawFetch struct {
 	*fetchAPI.Request
 	client  string
-	most    int64 // bytes of records that are read
+	most    int64 // bytes of records to read at most
 	into    *memory
 	version int16
 }
@@ -144,7 +144,7 @@ func (r *rawFetch) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	return f, nil
 }
 
-// answer reads a fetch response; the first error stays.
+// answer reads a fetch response and keeps the first error.
 type answer struct {
 	r    io.Reader
 	left int64
@@ -242,7 +242,7 @@ func (a *answer) transactions() []recordset.Transaction {
 	return out
 }
 
-// without is an answer that lacks the requested records.
+// without returns an answer without the requested records.
 func (a *answer) without(f *partitionAnswer) *partitionAnswer {
 	if a.err == nil && (f == nil || f.code == 0) {
 		a.err = fmt.Errorf("it does not hold the partition: %w", io.ErrUnexpectedEOF)

@@ -23,20 +23,20 @@ const (
 	maxBackoff   = 10 * time.Second
 )
 
-// fetcher reads one partition ahead of its consumer, a bounded number of parts of responses.
+// fetcher reads one partition ahead of its consumer, by a bounded number of parts of responses.
 type fetcher struct {
 	client    *kafka.Client
 	input     pipeline.Input
 	topic     string
 	partition int
 	maxBytes  int
-	asks      int   // bytes for which a request asks
+	asks      int   // bytes that a request asks for
 	until     int64 // stop before this offset; -1 = never
 	gate      *Gate
 	doubt     func() // see Spec
 	log       *slog.Logger
 
-	memory *memory // serves again once records were taken; nil: theirs is their own
+	memory *memory // reused once records were taken; nil: records get memory of their own
 	part   *part   // that will be handed over next
 	out    chan *part
 	next   int64        // offset to fetch
@@ -44,9 +44,9 @@ type fetcher struct {
 	end    atomic.Int64 // the log's end as last reported; -1 = not yet
 	err    error        // set before out is closed
 
-	quiet   time.Duration // an answer that took so long says that no broker answered before
+	quiet   time.Duration // an answer that took so long means that no broker answered meanwhile
 	heard   atomic.Int64  // when the last answer came, as the clock that never jumps has it (sinceStart)
-	resumed atomic.Int64  // when the last came that took so long
+	resumed atomic.Int64  // when the last answer came that took so long
 }
 
 var start = time.Now()
@@ -92,7 +92,7 @@ func (f *fetcher) run(ctx context.Context) {
 	}
 }
 
-// answered takes note of an answer that comes now to what was first asked then.
+// answered notes the arrival of an answer to a request that was first sent at asked.
 func (f *fetcher) answered(asked, now time.Time) {
 	if now.Sub(asked) >= f.quiet {
 		f.resumed.Store(sinceStart(now))
@@ -100,13 +100,13 @@ func (f *fetcher) answered(asked, now time.Time) {
 	f.heard.Store(sinceStart(now))
 }
 
-// quietFor is how late an answer comes, at least, from which on no broker counts as having answered before: later than
-// slow ones come, and a small part of the idle timeout.
+// quietFor is the shortest wait for an answer that counts as a time without brokers: longer than slow answers take,
+// and a small part of the idle timeout.
 func quietFor(idleTimeout time.Duration) time.Duration { return max(3*fetchWait, idleTimeout/4) }
 
-// fetch reads one response and emits its records in parts of about maxBytes, so an inflated batch is never in memory as
-// a whole. The position moves past transaction markers and records of aborted transactions. The end is the last stable
-// offset, because an open transaction may still be aborted.
+// fetch reads one response and emits its records in parts of about maxBytes, so that a decompressed batch is never in
+// memory as a whole. The position moves past transaction markers and records of aborted transactions. The end of the
+// log is the last stable offset, because an open transaction may still be aborted.
 func (f *fetcher) fetch(ctx context.Context, asked time.Time) error {
 	if f.next < 0 {
 		first, _, err := Bounds(ctx, f.client, f.topic, f.partition)
@@ -147,7 +147,7 @@ func (f *fetcher) fetch(ctx context.Context, asked time.Time) error {
 // leastPart keeps small fetches from making a part of each record.
 const leastPart = 64 << 10
 
-// lend has what an answer's records need beside its own bytes come from the fetcher's memory.
+// lend makes an answer's records use the fetcher's memory for what they need beside the answer's own bytes.
 func (f *fetcher) lend(res *partitionAnswer) {
 	if f.part == nil {
 		f.part = f.newPart()
@@ -172,8 +172,8 @@ func (f *fetcher) newPart() *part {
 	return f.memory.another()
 }
 
-// ended has an answer's memory go with the last of its records. Where they have been handed over, it goes with the
-// next: records are taken in order.
+// ended hands an answer's memory over with the last of its records, to be freed with them. If these have been handed
+// over already, it goes with the next records: records are taken in order.
 func (f *fetcher) ended(res *partitionAnswer) {
 	switch {
 	case f.memory == nil:
@@ -189,7 +189,7 @@ func (f *fetcher) ended(res *partitionAnswer) {
 	}
 }
 
-// hand gives records to the consumer, then says how far they go, and where the log ends.
+// hand gives records to the consumer, then publishes the position behind them and the log's end.
 func (f *fetcher) hand(ctx context.Context, end int64) error {
 	if len(f.part.records) > 0 {
 		select {
@@ -205,8 +205,8 @@ func (f *fetcher) hand(ctx context.Context, end int64) error {
 	return nil
 }
 
-// Bounds returns the first offset of a partition and the one after its last that is settled: the last stable offset
-// where a transaction is open.
+// Bounds returns the first offset of a partition and the offset after its last readable record: the last stable offset
+// if a transaction is open.
 func Bounds(ctx context.Context, c *kafka.Client, topic string, partition int) (first, end int64, err error) {
 	ends := []kafka.OffsetRequest{kafka.FirstOffsetOf(partition), kafka.LastOffsetOf(partition)}
 	res, err := c.ListOffsets(ctx, &kafka.ListOffsetsRequest{

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Gate stops all sources of a process and lets them continue. Group membership and records that were handed out are not
-// affected. A nil Gate is always open. Sources that are made while it is closed begin stopped.
+// Gate stops all sources of a process and lets them continue. It affects neither group membership nor records that
+// were handed out. A nil Gate is always open. Sources that are made while it is closed start stopped.
 type Gate struct {
 	mu      sync.Mutex
 	opened  chan struct{} // closed when the gate opens; nil while it is open
 	sources map[*Source]bool
 }
 
-// Close stops the sources; false where they stood already.
+// Close stops the sources; false if they were stopped already.
 func (g *Gate) Close() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -25,7 +25,7 @@ func (g *Gate) Close() bool {
 	return true
 }
 
-// Open lets them go on; false where they did.
+// Open lets the sources go on; false if they were not stopped.
 func (g *Gate) Open() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -47,7 +47,8 @@ func (g *Gate) wait() <-chan struct{} {
 	return g.opened
 }
 
-// Settled reports whether everything that the sources have handed out is in durable checkpoints, and all of it written.
+// Settled reports whether everything that the sources have handed out is in durable checkpoints, and all outputs are
+// written.
 func (g *Gate) Settled() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -80,7 +81,7 @@ func (g *Gate) remove(s *Source) {
 	delete(g.sources, s)
 }
 
-// endPoll is how often a fetcher behind a closed gate asks where the log ends, so that its lag can be seen to grow.
+// endPoll is how often a fetcher asks for the log's end while the gate is closed, so that its lag is seen to grow.
 const endPoll = 2 * time.Second
 
 // waitOpen waits until the gate is open or ctx is done.

@@ -16,26 +16,26 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Group runs one worker per assigned partition number, as a Kafka consumer group. All topics must have the same
-// number of partitions: one process then has the same numbers of each (co-partitioning).
-// Workers start where their checkpoint says; the group's offsets are written for lag tools only.
+// Group runs one worker per assigned partition number, as a Kafka consumer group. All topics must have the same number
+// of partitions, so that one process gets the same numbers of each (co-partitioning). Workers start where their
+// checkpoint says; the group's offsets are written for lag tools only.
 type Group struct {
 	ID      string
 	Brokers []string
 	Dialer  *kafka.Dialer
 	Topics  []string
-	Watch   bool // assign anew when a topic gets partitions
+	Watch   bool // reassign when a topic gets more partitions
 	Log     *slog.Logger
-	Client  *kafka.Client // of heartbeats and commits
+	Client  *kafka.Client // for heartbeats and commits
 	// Session is how long the group waits for a member that does not answer; 0 = DefaultSession.
 	Session time.Duration
 
-	// Silent is called when no heartbeat has been answered for longer than Session, with the time of the last answer
-	// and the error, and with the zero time once a heartbeat is answered again; may be nil.
+	// Silent, which may be nil, is called with the time of the last answer and the error when no heartbeat has been
+	// answered for longer than Session, and with the zero time when one is answered again.
 	Silent func(since time.Time, err error)
 
-	// Has is called with the partition numbers of a generation before their workers begin. It is called with member
-	// false when they have ended and the next generation is not known yet; may be nil.
+	// Has, which may be nil, is called with the partition numbers of a generation before their workers begin, and with
+	// member false when they have ended and the next generation is not known yet.
 	Has func(partitions []int, member bool)
 
 	// Outside is called with the error of each try to join that fails; may be nil.
@@ -46,8 +46,8 @@ type Group struct {
 	Members string
 }
 
-// DefaultSession is long enough for the pauses of a busy machine, and short enough to wait for where another process
-// takes over.
+// DefaultSession is long enough for pauses of a busy machine, and short enough to wait for when another process takes
+// over.
 const DefaultSession = 10 * time.Second
 
 func (g *Group) session() time.Duration { return cmp.Or(g.Session, DefaultSession) }
@@ -62,8 +62,8 @@ const (
 	noHeartbeat      = 480 * time.Hour // kafka-go sends none: see pulse
 )
 
-// Run joins the group and runs work for every partition number that it is assigned, until ctx is done. Work that ends
-// before its context makes the group assign anew, after a pause: work that fails should try again by itself.
+// Run joins the group and runs work for every partition number assigned, until ctx is done. If work returns before its
+// context ends, the group assigns anew after a pause, so work should retry failures itself.
 func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partition int, commit CommitFunc) error) error {
 	was := g.counts(ctx)
 	cg, err := g.join()
@@ -128,7 +128,7 @@ type worker struct {
 	work       func(context.Context) error
 }
 
-// run runs one worker for as long as ctx and its generation, whose context gctx is, last.
+// run runs one worker until ctx is done or its generation, whose context is gctx, ends.
 func (g *Group) run(ctx, gctx context.Context, w worker) {
 	// Not a child of gctx: that one ends with an error of its own, and work must not distinguish the end of a
 	// generation from the end of ctx.
@@ -153,8 +153,8 @@ func (g *Group) run(ctx, gctx context.Context, w worker) {
 	sleep(wctx, joinBackoff)
 }
 
-// live keeps the membership of a generation until its workers, which are busy, have ended, and ends the generation when
-// the group says so, or a topic has other partitions than it had.
+// live keeps the membership of a generation until busy says that its workers have ended. It ends the generation when
+// the group says so, or when a topic has another number of partitions than in was.
 func (g *Group) live(gen *kafka.Generation, busy *sync.WaitGroup, was map[string]int) {
 	over := make(chan struct{})
 	end := sync.OnceFunc(func() { close(over) })
@@ -204,7 +204,7 @@ func (g *Group) next(ctx context.Context, cg *kafka.ConsumerGroup) *kafka.Genera
 	}
 }
 
-// assigned lists the partition numbers that this member has of every topic.
+// assigned returns the partition numbers that this member has of every topic.
 func (g *Group) assigned(gen *kafka.Generation) []int {
 	count := map[int]int{}
 	for _, t := range g.Topics {

@@ -29,10 +29,10 @@ type pulse struct {
 	coordinator net.Addr // of the group; nil: to be asked for
 }
 
-// heartbeat is the pause between two; a member that hears of a rebalance hears of it in the answer.
+// heartbeat is the time between two heartbeats; the answer also tells a member that the group rebalances.
 const heartbeat = time.Second
 
-// newPulse is the pulse of a generation.
+// newPulse returns the pulse of a generation.
 func (g *Group) newPulse(gen *kafka.Generation) *pulse {
 	silent := g.Silent
 	if silent == nil {
@@ -81,7 +81,7 @@ func (p *pulse) run(idle <-chan struct{}, end func()) {
 	}
 }
 
-// beat sends one heartbeat. One that is not answered within a third of the session is given up for the next, on another
+// beat sends one heartbeat. If it is not answered within a third of the session, the next one goes over another
 // connection.
 func (p *pulse) beat(idle <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(context.Background(), p.session/3)
@@ -157,7 +157,7 @@ func heartbeatError(res *kafka.HeartbeatResponse) error {
 	return nil
 }
 
-// counts are the numbers of partitions of the topics, of those that can be had.
+// counts returns the numbers of partitions of the topics, as far as the brokers tell them.
 func (g *Group) counts(ctx context.Context) map[string]int {
 	was := map[string]int{}
 	if !g.Watch {
@@ -171,8 +171,8 @@ func (g *Group) counts(ctx context.Context) map[string]int {
 	return was
 }
 
-// watch calls end when a topic has another number of partitions than it had, which is from before the group assigned
-// them: those that come while it does so are not missed.
+// watch calls end when a topic has another number of partitions than in was. That was counted before the group
+// assigned them, so partitions that are added meanwhile are not missed.
 func (g *Group) watch(ctx context.Context, was map[string]int, end func()) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()

@@ -10,14 +10,14 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Lag is what of an input has not been handed out.
+// Lag is how far reading is behind the log.
 type Lag struct {
-	// Offsets is how many offsets lie between the next record and the end of the log: its last stable offset, so that
-	// an open transaction is no lag. It is 0 once the end has been reached. In between it counts offsets, not records:
-	// markers, aborted records and gaps that compaction left are among them until they have been passed.
+	// Offsets is the number of offsets between the next record and the end of the log, which is its last stable
+	// offset: an open transaction is no lag. It is 0 once the end has been reached. It counts offsets, not records:
+	// markers, aborted records and gaps left by compaction are among them until they have been passed.
 	Offsets int64
-	// Oldest is the timestamp of the first record that has not been handed out, as far as it is known: else that of the
-	// last one that was; 0 where there is nothing left, or nothing known.
+	// Oldest is the timestamp of the first record that was not handed out or, if that is not known, of the last one
+	// that was; 0 if nothing is left or nothing is known.
 	Oldest pipeline.Time
 }
 
@@ -32,7 +32,7 @@ func (s *Source) Lags() map[pipeline.Input]Lag {
 	return out
 }
 
-// lag is that of one input; false while its end is not known.
+// lag returns the lag of one input; false while its end is not known.
 func (in *input) lag() (Lag, bool) {
 	end := in.f.end.Load()
 	if end < 0 {
@@ -62,8 +62,7 @@ func (in *input) noteHead() {
 	in.headOffset.Store(in.queue[0].Offset)
 }
 
-// Handed returns, by input, the offset after the last record that was handed out; -1 where none was. Any goroutine may
-// call it.
+// Handed returns, by input, the offset after the last record handed out; -1 if none was. Any goroutine may call it.
 func (s *Source) Handed() map[pipeline.Input]int64 {
 	out := map[pipeline.Input]int64{}
 	for i, in := range s.in {
@@ -79,7 +78,7 @@ type Mark struct {
 	At        int64 // every record before this offset was handed out
 }
 
-// Reached says up to where every record of the inputs was handed out. Any goroutine may call it.
+// Reached returns the places before which every record of the inputs was handed out. Any goroutine may call it.
 func (s *Source) Reached() []Mark {
 	var out []Mark
 	for _, in := range s.in {
@@ -88,7 +87,7 @@ func (s *Source) Reached() []Mark {
 	return out
 }
 
-// AtEnd asks the brokers whether logs end at marks now.
+// AtEnd asks the brokers whether the logs end at the marks now.
 func AtEnd(ctx context.Context, c *kafka.Client, marks []Mark) (bool, error) {
 	ask := map[string][]kafka.OffsetRequest{}
 	at := map[string]map[int]int64{}
@@ -127,7 +126,7 @@ func (s *Source) Shown(n uint64) {
 	s.tracked.Store(true)
 }
 
-// Unshown reports whether the status of the task lags behind its input: the task has taken records or notices that the
+// Unshown reports whether the task's status lags behind its input: the task has taken records or notices that the
 // status does not show, or is about to get the notice that an input is idle. Any goroutine may call it.
 func (s *Source) Unshown() bool {
 	now := time.Now().UnixNano()
@@ -149,8 +148,8 @@ func (s *Source) settled() bool {
 	return true
 }
 
-// Silent returns since when inputs that were read to their end have had no record. Idle inputs hold nothing back and
-// are absent. Any goroutine may call it.
+// Silent returns, for inputs that were read to their end, since when they have had no record. Idle inputs hold nothing
+// back and are absent. Any goroutine may call it.
 func (s *Source) Silent() map[pipeline.Input]time.Time {
 	out := map[pipeline.Input]time.Time{}
 	for i, in := range s.in {

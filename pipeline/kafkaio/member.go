@@ -14,17 +14,17 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// member is this process's membership of a group, written to a file that is locked while the process lives. The lock of
-// one that was killed is free: the next process that starts beside the file tells the broker that the member has left,
-// which otherwise knows only when the session times out. The name of the host is part of the file's, since on shared
-// storage a lock may be known to its own host only.
+// member is this process's membership of a group, written to a file that is locked while the process lives. When a
+// process is killed, the lock is freed: the next process that starts beside the file tells the broker that the member
+// has left, which the broker would otherwise learn only when the session times out. The file's name includes the
+// host's, because a lock on shared storage may be seen by its own host only.
 type member struct {
 	file  *os.File // nil = nothing is remembered
 	stale []staleMember
 	log   *slog.Logger
 }
 
-// staleMember is the membership of a process that is gone, whose file is locked by this one.
+// staleMember is the membership of a process that has ended, whose file this process has locked.
 type staleMember struct {
 	id   string
 	file *os.File
@@ -32,9 +32,9 @@ type staleMember struct {
 
 const (
 	memberSuffix = ".member"
-	// memberForget is the age from which the file of another host is removed: its sessions are over.
+	// memberForget is the age at which another host's file is removed: its session is long over.
 	memberForget = 24 * time.Hour
-	// memberMax bounds what is read of a file: broker-made ids have some 60 bytes.
+	// memberMax bounds how much of a file is read; brokers make ids of some 60 bytes.
 	memberMax = 1 << 10
 )
 
@@ -53,7 +53,8 @@ func (g *Group) openMembership() *member {
 	return m
 }
 
-// openMember makes this process's file in dir and finds those that processes of the same host and group have left.
+// openMember makes this process's file in dir and finds files that ended processes of the same host and group have
+// left.
 func openMember(dir, group string) (*member, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func openMember(dir, group string) (*member, error) {
 	return m, nil
 }
 
-// take locks the file of a process that is gone; one that names no member is removed.
+// take locks the file of a process that has ended; a file that names no member is removed.
 func (m *member) take(name string, own bool) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
@@ -149,9 +150,9 @@ const (
 	joinPoll = 20 * time.Millisecond
 )
 
-// leaveStale tells the broker that the members of processes that are gone have left. It waits until this process has
-// asked to join: a group that was empty for a moment waits group.initial.rebalance.delay.ms for others, one that lost a
-// member while another joins does not.
+// leaveStale tells the broker that the members of ended processes have left. It first waits until this process has
+// asked to join: a group that is empty for a moment waits group.initial.rebalance.delay.ms for other members, but one
+// that loses a member while another joins does not.
 func (m *member) leaveStale(ctx context.Context, c *kafka.Client, group string) {
 	stale := m.stale
 	m.stale = nil

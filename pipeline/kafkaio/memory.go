@@ -7,15 +7,15 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// part is records that follow each other, with the memory that nothing but they and those before them lie in.
+// part is a run of records, with memory that only they and earlier records use.
 type part struct {
 	records []pipeline.Record
 	memory  [][]byte
 }
 
-// memory is what a fetcher reads answers into: that of records that were taken serves the next ones. Memory that a
-// process has not touched before costs it a page fault for each 4 KiB, which is more than the copy from the socket.
-// The zero value is ready; any goroutine may call its methods.
+// memory is what a fetcher reads answers into. It is reused once the records in it were taken: memory that a process
+// has not touched before costs a page fault for each 4 KiB, which is more than the copy from the socket. The zero
+// value is ready; any goroutine may call its methods.
 type memory struct {
 	mu      sync.Mutex
 	answers uint64
@@ -23,23 +23,23 @@ type memory struct {
 	parts   []*part
 }
 
-// piece is memory that is free since so many answers. Those that are free longest come first.
+// piece is free memory, and the number of the answer at which it became free. The list has the longest free first.
 type piece struct {
 	b     []byte
 	since uint64
 }
 
-// What is kept. There is never more of it than was on its way at once.
+// Bounds of free memory. There is never more of it than was in use at once.
 const (
 	keptParts  = fetchQueue + 3
 	keptPieces = 64
-	keptFor    = 64 // answers: a burst does not stay in memory
-	generous   = 4  // times what is asked for
+	keptFor    = 64 // answers; then memory of a burst is freed
+	generous   = 4  // a buffer may be so many times larger than what is asked for
 	leastKept  = 64 << 10
 	rounded    = 4 << 10
 )
 
-// forAnswer returns n bytes of any content for the next answer, and lets go of what those before it had no need of.
+// forAnswer returns n bytes of any content for the next answer, and frees buffers unused for 64 answers (keptFor).
 func (m *memory) forAnswer(n int) []byte {
 	m.age()
 	return m.bytes(n)
@@ -70,7 +70,7 @@ func (m *memory) bytes(n int) []byte {
 	return make([]byte, n, (n+rounded-1)&^(rounded-1))
 }
 
-// another returns a part without records.
+// another returns an empty part.
 func (m *memory) another() *part {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +83,7 @@ func (m *memory) another() *part {
 	return p
 }
 
-// done takes back a part and its memory: nobody looks at its records any more. nil is none.
+// done takes back a part and its memory, when nobody uses its records any more. nil is no part.
 func (m *memory) done(p *part) {
 	if p == nil {
 		return
@@ -104,7 +104,7 @@ func (m *memory) done(p *part) {
 	}
 }
 
-// idle lets go of everything: an answer was empty.
+// idle frees everything; it is called when an answer was empty.
 func (m *memory) idle() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,14 +14,14 @@ const (
 	// maxRequest is what every broker takes in one request (socket.request.max.bytes is 100 MiB); messages are far
 	// smaller.
 	maxRequest = 64 << 20
-	// maxRefused is how many dead letters of one write are tried one by one before the rest of a batch is given up.
+	// maxRefused is how many dead letters of one write are tried one by one; then the rest of the batch is given up.
 	maxRefused = 100
-	// topicPatience is how long the dead-letter topic may be unknown before dead letters are given up: it may have been
-	// made just now.
+	// topicPatience is how long the dead-letter topic may be unknown before dead letters are given up: it may be about
+	// to be made.
 	topicPatience = 10 * time.Second
 )
 
-// refusedFor are the errors of a broker that are about a record, with the reason that metrics and status give.
+// refusedFor lists the brokers' errors that are about a record, with the reason that metrics and status give.
 var refusedFor = []struct {
 	err    error
 	reason string
@@ -34,7 +34,7 @@ var refusedFor = []struct {
 	{kafka.PolicyViolation, "policy"},
 }
 
-// ofRecord reports whether an error is about a record of the request: without it, the others may be written.
+// ofRecord reports whether an error is about one record of the request: the others may be written without it.
 func ofRecord(err error) bool {
 	for _, r := range refusedFor {
 		if errors.Is(err, r.err) {
@@ -44,9 +44,9 @@ func ofRecord(err error) bool {
 	return false
 }
 
-// lost reports whether a record that was refused alone is given up. One that is no larger than the configuration allows
-// is not: the topic's limit is lower, which a person has to mend, and numbers would be wrong without it. Dead letters
-// are evidence only.
+// lost reports whether a record that was refused alone is given up. A record within the configured size is not given
+// up: then the topic's limit is too low, which a person must fix, and numbers would be wrong without the record. Dead
+// letters are evidence only.
 func (s *Sink) lost(l lane, r *kafka.Record, err error) bool {
 	switch {
 	case !ofRecord(err):
@@ -57,7 +57,7 @@ func (s *Sink) lost(l lane, r *kafka.Record, err error) bool {
 	return reasonOf(err) == "too_large" && bytesOf([]kafka.Record{*r}) > s.maxBytes
 }
 
-// undate gives records the time of now.
+// undate sets the time of records to now.
 func undate(rs []kafka.Record) {
 	now := time.Now()
 	for i := range rs {
@@ -65,7 +65,7 @@ func undate(rs []kafka.Record) {
 	}
 }
 
-// reasonOf is why a broker refuses, as metrics and status give it.
+// reasonOf returns the reason of a refusal for metrics and status.
 func reasonOf(err error) string {
 	for _, r := range refusedFor {
 		if errors.Is(err, r.err) {
@@ -78,8 +78,9 @@ func reasonOf(err error) string {
 	return "topic"
 }
 
-// hopeless reports whether a dead letter is given up although nothing is wrong with it: the topic is of no use, which
-// must not stop the task. Other outputs wait, or end the task with the error: without them numbers would be wrong.
+// hopeless reports whether a dead letter is given up although nothing is wrong with it: its topic cannot be used,
+// which must not stop the task. Other outputs are retried, or end the task with the error: without them numbers would
+// be wrong.
 func (s *Sink) hopeless(l lane, err error) bool {
 	if l.stream != pipeline.StreamDeadLetter {
 		return false
@@ -95,14 +96,14 @@ func (s *Sink) hopeless(l lane, err error) bool {
 	return time.Since(s.absent[l.topic]) > topicPatience
 }
 
-// known says that a topic has taken records.
+// known notes that a topic has taken records.
 func (s *Sink) known(topic string) {
 	s.mu.Lock()
 	delete(s.absent, topic)
 	s.mu.Unlock()
 }
 
-// refusals are the messages refused in one write.
+// refusals has the messages that were refused in one write.
 type refusals struct{ pipeline.RefusedError }
 
 func (r *refusals) err() error {
@@ -112,7 +113,7 @@ func (r *refusals) err() error {
 	return &r.RefusedError
 }
 
-// many reports whether so many dead letters were refused that the rest is not worth a request each.
+// many reports whether so many dead letters were refused that the rest is not tried one by one.
 func (r *refusals) many(stream pipeline.Stream) bool {
 	n := int64(0)
 	for of, k := range r.By {
@@ -123,7 +124,7 @@ func (r *refusals) many(stream pipeline.Stream) bool {
 	return stream == pipeline.StreamDeadLetter && n >= maxRefused
 }
 
-// drop notes n records as refused for good.
+// drop counts n records as refused for good.
 func (s *Sink) drop(l lane, n, bytes int, err error, refused *refusals) {
 	if refused.By == nil {
 		refused.By, refused.Err = map[pipeline.Refusal]int64{}, err

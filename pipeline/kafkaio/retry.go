@@ -7,7 +7,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// permanent errors do not go away by trying again.
+// permanent reports whether trying again cannot help.
 func permanent(err error) bool {
 	for _, p := range []error{kafka.MessageSizeTooLarge, kafka.InvalidMessageSize, kafka.TopicAuthorizationFailed,
 		kafka.SASLAuthenticationFailed, kafka.InvalidTopic} {

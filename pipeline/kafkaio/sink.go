@@ -26,7 +26,7 @@ type Sink struct {
 	absent map[string]time.Time // since when a topic is unknown to the brokers
 }
 
-// NewSink returns a sink; it asks for the number of partitions of every topic.
+// NewSink returns a sink, once the brokers have told the number of partitions of every topic.
 func NewSink(ctx context.Context, c *kafka.Client, topics map[pipeline.Stream]string, maxBytes int,
 	log *slog.Logger) (*Sink, error) {
 	s := &Sink{
@@ -52,13 +52,13 @@ type topicPartition struct {
 	partition int
 }
 
-// lane is a stream's way into a partition.
+// lane is a partition to which a stream's messages go.
 type lane struct {
 	stream pipeline.Stream
 	topicPartition
 }
 
-// Write implements pipeline.Sink. It tries again until ctx is done: a broker that is away stalls the shard, which is
+// Write implements pipeline.Sink. It tries again until ctx is done: while a broker is away the shard stalls, which is
 // the back pressure, and nothing is lost. Messages that a broker refuses for good are dropped, all others are written,
 // and the error is a pipeline.RefusedError.
 func (s *Sink) Write(ctx context.Context, ms []pipeline.Message) error {

@@ -23,18 +23,18 @@ type Spec struct {
 	Until       map[pipeline.Input]int64 // first offsets not to read; absent or -1 = never ends
 	MaxBytes    int
 	IdleTimeout time.Duration // 0 = inputs are never idle
-	MaxAhead    time.Duration // records further ahead of the clock are marked; 0 = none
+	MaxAhead    time.Duration // records further ahead of the clock than this are marked; 0 = none are
 	Commit      func(ctx context.Context, next map[string]int64) error
 	Gate        *Gate // nil: always open
-	// ReportPause makes the source hand out one record with Paused set each time the gate is closed.
+	// ReportPause makes the source hand out a record with Paused set each time the gate is closed.
 	ReportPause bool
-	// Doubt is called when a read has failed, before what is read after that is handed out. It may be nil.
+	// Doubt, which may be nil, is called after a failed read, before further records are handed out.
 	Doubt func()
 	Log   *slog.Logger
 }
 
-// Source merges the topics of one partition. Where both have records, the one whose record is older goes first:
-// that keeps few rows waiting in the join. Results do not depend on it.
+// Source merges the topics of one partition. If both have records, the older one goes first, which keeps few rows
+// waiting in the join. Results do not depend on it.
 type Source struct {
 	spec   Spec
 	cancel context.CancelFunc
@@ -49,13 +49,13 @@ type Source struct {
 type input struct {
 	f     *fetcher
 	queue []pipeline.Record
-	at    *part // that queue is of
-	gone  *part // whose last record was handed out, and may be looked at still
+	at    *part // the part that queue is from
+	gone  *part // the part before: its last record may still be in use
 	since time.Time
 	idle  bool
 	ended bool
 
-	// Changes of idle that the log has not, and when it had the last of a kind.
+	// How often idle changed since the log had it, and when the log last had each kind of change.
 	untold int
 	told   map[bool]time.Time
 
@@ -107,11 +107,12 @@ func NewSource(spec Spec) *Source {
 	return s
 }
 
-// askedOf is the part of Spec.MaxBytes for which a request asks: 1 MiB by default, which is in the processor's cache
-// still when it is decoded.
+// askedOf is the divisor of Spec.MaxBytes for one request: by default it asks for 1 MiB, which is still in the
+// processor's cache when it is decoded.
 const askedOf = 8
 
-// lent is memory for records of an input that is used again when they were taken. Model tasks keep bytes of panes.
+// lent returns memory for an input's records that is reused when they were taken; none for panes, whose bytes model
+// tasks keep.
 func lent(in pipeline.Input) *memory {
 	if in == pipeline.Panes {
 		return nil
@@ -133,7 +134,7 @@ func newInput(f *fetcher) *input {
 	return in
 }
 
-// poll is how often a source that waits looks whether an input has become idle.
+// poll is how often a waiting source checks whether an input has become idle.
 const poll = 20 * time.Millisecond
 
 // Next implements pipeline.Source.
@@ -185,7 +186,8 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 	}
 }
 
-// failed returns the error of an input whose records before it were all handed out: the others must not run ahead.
+// failed returns the error of an input that has handed out all records before the error: the other input must not run
+// ahead.
 func (s *Source) failed() error {
 	for _, in := range s.in {
 		if in.ended && len(in.queue) == 0 && !errors.Is(in.f.err, io.EOF) {
@@ -195,8 +197,8 @@ func (s *Source) failed() error {
 	return nil
 }
 
-// waitOpen waits while the gate is closed; report says that the task must get the notice of the pause first. The time
-// of a pause does not count for idleness: after it every input counts as active again.
+// waitOpen waits while the gate is closed; report says that the task must first get the notice of the pause. A pause
+// does not count as idle time: after it every input counts as active again.
 func (s *Source) waitOpen(ctx context.Context) (report bool, err error) {
 	opened := s.spec.Gate.wait()
 	if opened == nil && !s.paused {
@@ -225,7 +227,7 @@ func (s *Source) waitOpen(ctx context.Context) (report bool, err error) {
 	return false, nil
 }
 
-// reset begins the time after which an input is idle.
+// reset restarts the time after which an input is idle.
 func (in *input) reset(timeout time.Duration) { in.resetAt(time.Now(), timeout) }
 
 func (in *input) resetAt(t time.Time, timeout time.Duration) {
@@ -247,8 +249,8 @@ func (s *Source) Buffered() bool {
 	return s.pick() != nil
 }
 
-// pick returns the input whose next record is oldest; nil where nothing may be handed out yet: an input that is
-// not at the log's end may hold an older one.
+// pick returns the input whose next record is oldest; nil if none may be handed out yet, because an input that is not
+// at the log's end may have an older one.
 func (s *Source) pick() *input {
 	var best *input
 	for _, in := range s.in {
@@ -265,8 +267,9 @@ func (s *Source) pick() *input {
 	return best
 }
 
-// becameIdle returns the notice that an input is idle: for so long it had no message, of brokers that answered. While
-// none answers, producers cannot send either, and after it every input counts as active again, as after a pause.
+// becameIdle returns the notice that an input is idle: it had no message for the idle timeout although brokers
+// answered. While no broker answers, producers cannot send either, so after that time every input counts as active
+// again, as after a pause.
 func (s *Source) becameIdle(i int) (pipeline.Record, bool) {
 	in := s.in[i]
 	if s.spec.IdleTimeout <= 0 || in.idle || in.ended || !in.caughtUp() {
@@ -285,7 +288,7 @@ func (s *Source) becameIdle(i int) (pipeline.Record, bool) {
 	return pipeline.Record{Input: s.order[i], Idle: true}, true
 }
 
-// tellEvery bounds the log: a line of each kind a minute and input.
+// tellEvery limits the log to one line of each kind a minute and input.
 const tellEvery = time.Minute
 
 // tell logs that an input is idle and no longer waited for, or active again.
@@ -349,7 +352,7 @@ func (in *input) take(p *part, ok bool) {
 	in.noteHead()
 }
 
-// forget gives back the memory of what nobody looks at any more, since the next record is asked for.
+// forget frees the memory of records that nobody uses any more: the next record is asked for.
 func (in *input) forget() {
 	if in.f.memory != nil {
 		in.f.memory.done(in.gone)
@@ -357,7 +360,7 @@ func (in *input) forget() {
 	in.gone = nil
 }
 
-// hand takes the first record of the queue.
+// hand removes and returns the first record of the queue.
 func (in *input) hand() pipeline.Record {
 	r := in.queue[0]
 	in.queue = in.queue[1:]
@@ -367,8 +370,8 @@ func (in *input) hand() pipeline.Record {
 	return r
 }
 
-// caughtUp reports whether everything up to the log's end, as last reported, has been handed out. Offsets after the
-// last record may be markers or compacted away, so the fetcher's position counts.
+// caughtUp reports whether everything up to the log's last known end has been handed out. Offsets after the last
+// record may be markers or compacted away, so the fetcher's position counts.
 func (in *input) caughtUp() bool {
 	if in.ended {
 		return true

@@ -43,10 +43,10 @@ type Store struct {
 	known map[string]*claims // by key
 }
 
-// chunkFetch is about what one request for chunks of less may bring, in bytes.
+// chunkFetch is the target, in bytes, when small chunks are fetched together.
 const chunkFetch = 4 << 20
 
-// StoreSpec is where a store keeps checkpoints, and within which bounds.
+// StoreSpec says where a store keeps checkpoints, and within which bounds.
 type StoreSpec struct {
 	Client   *kafka.Client
 	Topic    string // exists
@@ -98,7 +98,7 @@ func (s *Store) Holds(ctx context.Context, key string, number uint64) error {
 	return known.fenced(number+1, s.writer)
 }
 
-// claimsOf returns the claims of a key as far as they have been read. The first call for a key reads them.
+// claimsOf returns the claims of a key that have been read so far. The first call for a key reads them.
 func (s *Store) claimsOf(ctx context.Context, key string) (*claims, error) {
 	s.mu.Lock()
 	known := s.known[key]
@@ -162,7 +162,7 @@ func (s *Store) Save(ctx context.Context, key string, number uint64, cp pipeline
 	return err
 }
 
-// writeChunks writes data as the chunks of a claim from a number on, one at least, and returns their offsets.
+// writeChunks writes data as chunks of a claim, at least one, numbered from first on, and returns their offsets.
 func (s *Store) writeChunks(ctx context.Context, c claim, first int, data []byte) (offsets []int64, err error) {
 	for i := first; i == first || len(data) > 0; i++ {
 		n := min(len(data), s.chunk)
@@ -180,7 +180,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func crc(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
-// place is the partition of a key's chunks.
+// place returns the partition of a key's chunks.
 func (s *Store) place(key string) int {
 	if s.partitions == 1 {
 		return 0
@@ -208,7 +208,7 @@ func (s *Store) Load(ctx context.Context, key string) ([]pipeline.Stored, error)
 	return out, nil
 }
 
-// stored is the checkpoint of a claim, read on demand.
+// stored returns the checkpoint of a claim, which is read when it is used.
 func (s *Store) stored(ctx context.Context, known *claims, c claim) pipeline.Stored {
 	st := pipeline.Stored{
 		Name:   fmt.Sprintf("%s checkpoint %d", c.Key, c.Number),
@@ -236,7 +236,7 @@ func (s *Store) stored(ctx context.Context, known *claims, c claim) pipeline.Sto
 	return st
 }
 
-// follow reads the claims of known's key up to the offset end at least.
+// follow reads the claims of known's key, at least up to the offset end.
 func (s *Store) follow(ctx context.Context, known *claims, end int64) error {
 	for known.next < end {
 		before := known.next
@@ -257,7 +257,7 @@ func (s *Store) follow(ctx context.Context, known *claims, end int64) error {
 	return nil
 }
 
-// read fetches a checkpoint and where its files are.
+// read fetches a checkpoint and its table of files.
 func (s *Store) read(ctx context.Context, c claim) ([]byte, []storedFile, error) {
 	data, err := s.readChunks(ctx, c, 0, c.Chunks, c.Bytes+c.Table)
 	if err != nil {
@@ -277,7 +277,7 @@ func (s *Store) read(ctx context.Context, c claim) ([]byte, []storedFile, error)
 	return data[:c.Bytes:c.Bytes], table, nil
 }
 
-// readChunks reads the chunks of a claim from a number on; size is their expected sum.
+// readChunks reads the chunks of a claim from number first on; size is their expected total.
 func (s *Store) readChunks(ctx context.Context, c claim, first int, offsets []int64, size int) ([]byte, error) {
 	data := make([]byte, 0, min(max(size, 0), len(offsets)*s.chunk))
 	err := s.eachChunk(ctx, c.Partition, offsets, func(i int) string { return c.chunkKey(first + i) },
@@ -288,8 +288,8 @@ func (s *Store) readChunks(ctx context.Context, c claim, first int, offsets []in
 	return data, err
 }
 
-// eachChunk takes the records at offsets, in their order, which must have the keys. A response brings as many of them
-// as are in it: those that lie side by side are asked for together, and what lies behind them, of other tasks, is not.
+// eachChunk reads the records at offsets, in order, and checks their keys. Chunks side by side are fetched together;
+// chunks of other tasks behind them are not.
 func (s *Store) eachChunk(ctx context.Context, partition int, offsets []int64, key func(i int) string,
 	take func(value []byte) error) error {
 	for i := 0; i < len(offsets); {
@@ -314,7 +314,7 @@ func (s *Store) eachChunk(ctx context.Context, partition int, offsets []int64, k
 	return nil
 }
 
-// prune writes tombstones for obsolete records. If it fails to remove some, they are harmless, and the next prune tries
+// prune writes tombstones for obsolete records. Records that it fails to remove are harmless, and the next prune tries
 // again.
 func (s *Store) prune(ctx context.Context, known *claims) {
 	obsolete := known.obsolete(s.keep, s.writer)
@@ -351,7 +351,7 @@ func (s *Store) prune(ctx context.Context, known *claims) {
 	}
 }
 
-// write produces one record, trying again until ctx is done, and returns its offset; a nil value is a tombstone.
+// write produces one record, retrying until ctx is done, and returns its offset; a nil value is a tombstone.
 func (s *Store) write(ctx context.Context, partition int, key string, value []byte) (int64, error) {
 	backoff := retryBackoff
 	for {
@@ -380,7 +380,7 @@ func (s *Store) write(ctx context.Context, partition int, key string, value []by
 	}
 }
 
-// fetch reads one response, trying again until ctx is done, and returns the offset after it; -1 where nothing was read.
+// fetch reads one response, retrying until ctx is done, and returns the offset after it; -1 if nothing was read.
 func (s *Store) fetch(ctx context.Context, at span, yield func(*pipeline.Record) error) (after int64, err error) {
 	backoff := retryBackoff
 	for {

@@ -13,8 +13,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// storedFile says where a file that a checkpoint refers to is. It is written once; later checkpoints, of other writers
-// too, refer to the same chunks.
+// storedFile says where a checkpoint's file is stored. It is written once; later checkpoints, also of other writers,
+// refer to the same chunks.
 type storedFile struct {
 	Name   string  `json:"name"` // SHA-256 of the bytes
 	Bytes  int64   `json:"bytes"`
@@ -26,8 +26,8 @@ func (f storedFile) chunkKey(key string, i int) string {
 	return fmt.Sprintf("file/%s/%s/%s/%d", key, f.Name, f.Writer, i)
 }
 
-// putFiles writes the files that this process has neither written nor read, and returns where all of them are, and
-// which it wrote.
+// putFiles writes the files that this process has neither written nor read. It returns where all files are, and which
+// ones it wrote.
 func (s *Store) putFiles(ctx context.Context, known *claims, files []pipeline.File) (table, fresh []storedFile,
 	err error) {
 	for _, f := range files {
@@ -70,7 +70,7 @@ func (s *Store) putFile(ctx context.Context, key string, f pipeline.File) (store
 	}
 }
 
-// fetchFile brings a file to a path and checks it. From then on checkpoints may refer to where it is.
+// fetchFile copies a file to a path and checks it. From then on checkpoints may refer to it.
 func (s *Store) fetchFile(ctx context.Context, known *claims, f storedFile, path string) error {
 	dst, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Store) fetchFile(ctx context.Context, known *claims, f storedFile, path
 	return nil
 }
 
-// tableOf returns the files of a claim.
+// tableOf returns the table of files of a claim.
 func (s *Store) tableOf(ctx context.Context, known *claims, c claim) ([]storedFile, error) {
 	if c.Table == 0 {
 		return nil, nil
@@ -118,8 +118,8 @@ func encodeTable(t []storedFile) []byte {
 	return b
 }
 
-// loose are the files of obsolete claims to which no remaining claim refers. For a claim that lost, these are only the
-// files written for it: the others belong to the claim that won.
+// loose returns the files of obsolete claims to which no remaining claim refers. Of a claim that lost these are only
+// the files written for it: the others belong to the claim that won.
 func (s *Store) loose(ctx context.Context, known *claims, obsolete []claim) ([]storedFile, error) {
 	type file struct{ name, writer string }
 	needed := map[file]bool{}

@@ -22,15 +22,15 @@ type TailSpec struct {
 	Log      *slog.Logger
 }
 
-// Tailed is a topic with the function that takes its records; a record's memory is valid until Take returns.
+// Tailed is a topic and the function that takes its records; a record's memory is valid until Take returns.
 type Tailed struct {
 	Topic string // "" = none
 	Take  func(r *pipeline.Record) error
 }
 
-// Tail reads topics from their start and for ever, in g: every process needs all of their records, so there is no
-// group. An error of Take is logged with the record's place, and the next record follows. caughtUp is called once, when
-// all topics have been read to their end.
+// Tail reads topics from their start and for ever, in g. It uses no consumer group, because every process needs all of
+// their records. If Take returns an error, it is logged with the record's place, and the next record follows. caughtUp
+// is called once, when all topics have been read to their end.
 func Tail(ctx context.Context, g *errgroup.Group, spec TailSpec, topics []Tailed, caughtUp func()) error {
 	var left atomic.Int32
 	left.Store(1)
@@ -60,7 +60,7 @@ func Tail(ctx context.Context, g *errgroup.Group, spec TailSpec, topics []Tailed
 	return nil
 }
 
-// ReadTopic hands over the records that a topic has now, partition by partition.
+// ReadTopic hands over the records that a topic has now, one partition after the other.
 func ReadTopic(ctx context.Context, spec TailSpec, topic string, take func(*pipeline.Record)) error {
 	n, err := Partitions(ctx, spec.Client, topic)
 	if err != nil {
@@ -102,7 +102,7 @@ type Range struct {
 	Until int64 // first offset that is not read; 0 = the log is read for ever
 }
 
-// Log reads one partition that no other topic is merged with.
+// Log reads one partition by itself, without merging.
 type Log struct {
 	in     *input
 	cancel context.CancelFunc
@@ -133,8 +133,8 @@ func NewLog(spec TailSpec, topic string, partition int, of Range) *Log {
 	return l
 }
 
-// Next blocks for the next record, whose memory is valid until the call after; one that takes too much is logged and
-// skipped. Each time the log's end is reached it returns one record with Idle set. io.EOF ends a range.
+// Next blocks for the next record, whose memory is valid until the call after; a record that is too large is logged
+// and skipped. Each time the log's end is reached it returns one record with Idle set. io.EOF ends a range.
 func (l *Log) Next(ctx context.Context) (pipeline.Record, error) {
 	for {
 		l.in.fill()
@@ -160,7 +160,7 @@ func (l *Log) Next(ctx context.Context) (pipeline.Record, error) {
 	}
 }
 
-// wait blocks until there are records, or for poll while the end may be reached without any.
+// wait blocks until there are records. If the end may be reached without any, it blocks for at most poll.
 func (l *Log) wait(ctx context.Context) error {
 	var end <-chan time.Time
 	if !l.idled {
@@ -178,8 +178,8 @@ func (l *Log) wait(ctx context.Context) error {
 	return nil
 }
 
-// Behind is how many offsets there are from the given one to the log's end; false while the end is not known. Offsets
-// that hold no record are none once they have been passed. Any goroutine may call it.
+// Behind returns the number of offsets from next to the log's end; false while the end is not known. Offsets without a
+// record no longer count when they have been passed. Any goroutine may call it.
 func (l *Log) Behind(next int64) (offsets int64, ok bool) {
 	lag, ok := l.in.lag()
 	return lag.Offsets + max(0, l.in.handed.Load()-next), ok
@@ -216,8 +216,8 @@ func (l *Log) tail(ctx context.Context, take func(*pipeline.Record) error, reach
 	}
 }
 
-// caught is take with a panic as an error: a record of a topic that every process reads from its start must not end all
-// of them at every start.
+// caught turns a panic of take into an error: every process reads such a topic from its start, and one record must not
+// end all of them at every start.
 func caught(take func(*pipeline.Record) error, r *pipeline.Record) (err error) {
 	defer pipeline.Caught(&err)
 	return take(r)

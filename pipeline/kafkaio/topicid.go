@@ -16,7 +16,7 @@ import (
 // name and another id. The zero id is that of a broker without ids, before Kafka 2.8.
 type TopicID [16]byte
 
-// idVersion is the first version of the metadata request whose answer has ids; kafka-go ends before it.
+// idVersion is the first version of the metadata request whose answer has ids; kafka-go does not know it.
 const idVersion = 10
 
 // TopicIDs asks for the ids of topics, in their order; all zero where the brokers have none.
@@ -39,7 +39,7 @@ func TopicIDs(ctx context.Context, c *kafka.Client, topics ...string) ([]TopicID
 	return ids, nil
 }
 
-// KnownTopicIDs is TopicIDs with a zero id for topics that are not there, or that this user may not see.
+// KnownTopicIDs is like TopicIDs, but gives a zero id for topics that do not exist or that this user may not see.
 func KnownTopicIDs(ctx context.Context, c *kafka.Client, topics ...string) ([]TopicID, error) {
 	ids := make([]TopicID, len(topics))
 	by, err := askTopicIDs(ctx, c, topics)
@@ -84,7 +84,7 @@ func askTopicIDs(ctx context.Context, c *kafka.Client, topics []string) (map[str
 	return by.topics, nil
 }
 
-// newestOf is the newest version of a request that a broker knows.
+// newestOf returns the newest version of a request that a broker knows.
 func newestOf(v *kafka.ApiVersionsResponse, key protocol.ApiKey) int {
 	for _, k := range v.ApiKeys {
 		if k.ApiKey == int(key) {
@@ -94,7 +94,7 @@ func newestOf(v *kafka.ApiVersionsResponse, key protocol.ApiKey) int {
 	return -1
 }
 
-// idsRequest is a metadata request that writes itself, in a version that kafka-go does not know.
+// idsRequest is a metadata request of a version that kafka-go does not know, so it encodes itself.
 type idsRequest struct{ topics []string }
 
 // ApiKey implements protocol.Message.
@@ -152,7 +152,7 @@ func (r *idsRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	return out, nil
 }
 
-// encode is the request with its length and its header, which is of version 2.
+// encode returns the request with its length and its header, of version 2.
 func (r *idsRequest) encode(correlation uint32) []byte {
 	req := kmsg.NewPtrMetadataRequest()
 	req.SetVersion(idVersion)
