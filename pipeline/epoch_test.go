@@ -69,7 +69,7 @@ func TestAmend(t *testing.T) {
 	}
 }
 
-// TestEpochAgain: an epoch that a person has ordered has a name of its own, the first one and that of a replay have none.
+// TestEpochAgain: epochs that a person has ordered have a name; the first one and a replay's have none.
 func TestEpochAgain(t *testing.T) {
 	for epoch, want := range map[uint64]string{0: "", NewEpoch(): ""} {
 		if got := (&Epoch{ID: epoch}).Again(); got != want {

@@ -26,7 +26,7 @@ type Block struct {
 	lnK   float64
 	probs bool
 
-	scores, v []float32 // n×K: as they came, and what kernel.Row.Scale makes probabilities of
+	scores, v []float32 // n×K: the scores, and values that kernel.Row.Scale turns into probabilities
 	slab      []float32 // the memory of v, for logits
 	rows      []kernel.Row
 
@@ -52,18 +52,18 @@ type Block struct {
 	key   []uint32 // of the labels' classes
 	soft  blockSoft
 
-	exact    kernel.Exact // of exactRow, the row in which a probability was beside an edge last
+	exact    kernel.Exact // result for exactRow, the last row with a probability beside an edge
 	exactRow int32
 
 	symbols   []uint32 // cells of ClassCounts, by row
-	symbolled bool     // they are there
+	symbolled bool     // symbols are valid
 	wrong     []int32  // scratch of ClassCounts: rows, their pairs, and these pairs' places
 	pairs     []uint64
 	places    []uint32
 	ones      []uint32 // all 1
 }
 
-// The confidence score functions of a row, and the served confidence.
+// Score functions of a row: its confidences, and the served confidence.
 const (
 	csfMSP = iota
 	csfMargin
@@ -72,7 +72,7 @@ const (
 	blockCSFs
 )
 
-// celled is what a grid adds for each row, of confidence c; W and Hit are one for all grids.
+// celled is what a grid adds for each row of confidence c; W and Hit are shared by all grids.
 type celled struct {
 	c []float64
 	fixedpoint.CellRows
@@ -86,20 +86,20 @@ func newCelled(c []float64, w []int64, hit []uint16) celled {
 	return celled{c: c, CellRows: rows, near: make([]uint8, n/8)}
 }
 
-// blockSoft is what the soft bins need of rows of weight 1: ρ, the confidence, and 0xFF for a correct row.
+// blockSoft has what the soft bins need of rows of weight 1: ρ, the confidence, and 0xFF for a correct row.
 type blockSoft struct {
 	rho, conf []float64
 	hit       []uint8
 }
 
-// blockBytes is about the size of a block's scores, and blockRows bounds the number of rows if scores are few: with
-// some 300 bytes for each row, all stays in the second cache.
+// blockBytes is about the size of a block's scores, and blockRows bounds the rows if each has few scores: with some
+// 300 bytes for each row, all stays in the second-level cache.
 const (
 	blockBytes = 256 << 10
 	blockRows  = 512
 )
 
-// BlockRows returns how many rows of k scores make a good Block.
+// BlockRows returns how many rows of k scores a Block handles best.
 func BlockRows(k int) int { return max(1, min(blockRows, blockBytes/(4*k))) }
 
 // NewBlock returns a block for rows of k scores, k ≥ 2.
@@ -131,7 +131,7 @@ func (b *Block) Score(scores []float32, probs bool) {
 	kernel.LogitRows(b.rows, b.v, scores, b.k, 1)
 }
 
-// forget resets the rows with unusual arguments of SetRow.
+// forget resets rows for which SetRow got unusual arguments.
 func (b *Block) forget() {
 	if b.csf[csfServed].used {
 		clear(b.served)
@@ -149,7 +149,7 @@ func (b *Block) fillOnes() {
 	}
 }
 
-// grow makes room for n rows. The content of other rows is lost.
+// grow makes room for n rows. The old contents are lost.
 func (b *Block) grow(n int) {
 	padded := fixedpoint.Padded(n)
 	b.rows, b.w, b.wf = make([]kernel.Row, n), make([]float64, padded), make([]int64, padded)
@@ -161,13 +161,13 @@ func (b *Block) grow(n int) {
 	b.fillOnes()
 }
 
-// Row returns what the kernel made of row i. A row that is not OK must not be counted. Rows that SetRow has seen are
+// Row returns the kernel's result for row i. A row that is not OK must not be counted. Rows prepared by SetRow are
 // settled (kernel.Row.Settle) when the first rows are added to a set.
 func (b *Block) Row(i int) *kernel.Row { return &b.rows[i] }
 
-// SetRow prepares row i: y its label or -1, w its weight, lagNanos the label's time minus the prediction's, served the
-// confidence that was served (NaN = absent). Values out of range, and a row that is not OK, are ErrValue; the row then
-// must not be counted.
+// SetRow prepares row i: y is its label or -1, w its weight, lagNanos the label's time minus the prediction's, served
+// the confidence that was served (NaN = absent). Values out of range, or a row that is not OK, give ErrValue; the row
+// must not be counted then.
 func (b *Block) SetRow(i, y int, w float64, lagNanos int64, served float64) error {
 	// All that follows from these is worked out for many rows at once, by finish.
 	if !b.rows[i].OK || y >= b.k || !(w > 0 && w < maxWeight) {
@@ -187,13 +187,13 @@ func (b *Block) SetRow(i, y int, w float64, lagNanos int64, served float64) erro
 	return nil
 }
 
-// weigh notes the weight of row i.
+// weigh stores the weight of row i.
 func (b *Block) weigh(i int, w float64) {
 	b.weighted, b.heavy = b.weighted || w != 1, b.heavy || w >= fixFast
 	b.w[i], b.wf[i] = w, fix(w)
 }
 
-// refuse says what SetRow has found out of range.
+// refuse returns the error for arguments of SetRow that are out of range.
 func (b *Block) refuse(i, y int, w float64) error {
 	if err := checkWeight(w); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (b *Block) refuse(i, y int, w float64) error {
 	return fmt.Errorf("row %d of the block is not finite or no distribution: %w", i, ErrValue)
 }
 
-// serve notes the served confidence of row i.
+// serve stores the served confidence of row i.
 func (b *Block) serve(i int, served float64) error {
 	if err := checkUnit("served", served); err != nil {
 		return err
@@ -214,7 +214,7 @@ func (b *Block) serve(i int, served float64) error {
 	return nil
 }
 
-// finish works out what follows from all rows that have been set since it was last called, and finds their cells.
+// finish computes everything that follows from the rows set since the last call, and finds their cells.
 func (b *Block) finish() {
 	if !b.stale {
 		return
@@ -239,7 +239,7 @@ func (b *Block) finish() {
 	}
 }
 
-// settle settles the rows whose confidence find has seen beside an edge.
+// settle settles the rows whose confidence lies beside an edge, as find has noted.
 func (b *Block) settle() {
 	x := &b.csf[csfMSP]
 	for v, mask := range x.near[:fixedpoint.Padded(len(b.rows))/8] {
@@ -260,7 +260,7 @@ func (b *Block) settle() {
 	}
 }
 
-// find finds the cells of n rows of weights w, and notes those near to an edge, or all of them. heavy says that some
+// find finds the cells of n rows of weights w, and notes the rows near an edge, or all rows. heavy says that some
 // weight may be fixFast or more.
 func (x *celled) find(w []float64, heavy bool, n int) {
 	padded := fixedpoint.Padded(n)

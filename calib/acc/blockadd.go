@@ -9,7 +9,8 @@ import (
 	"github.com/plumbline/plumbline/calib/kernel/fixedpoint"
 )
 
-// PredictRows is Predict of the given rows of b, which SetRow has prepared. After an error nothing has changed.
+// PredictRows does what Predict does, for the given rows of b, which SetRow has prepared. After an error nothing has
+// changed.
 func (s *Set) PredictRows(b *Block, rows []int32) error {
 	if err := s.checkBlock(b); err != nil {
 		return err
@@ -33,8 +34,9 @@ func (s *Set) PredictRows(b *Block, rows []int32) error {
 	return nil
 }
 
-// LabelRows is LabelScaled of the given rows of b, all of which must have labels. After an error nothing has changed.
-// Rows of another weight than 1 have their class probabilities added one by one, several times slower.
+// LabelRows does what LabelScaled does, for the given rows of b, all of which must have labels. After an error nothing
+// has changed. Class probabilities of rows of another weight than 1 are added one by one, which is several times
+// slower.
 func (s *Set) LabelRows(b *Block, rows []int32) error {
 	if err := s.checkBlock(b); err != nil {
 		return err
@@ -43,9 +45,9 @@ func (s *Set) LabelRows(b *Block, rows []int32) error {
 	return s.labelRows(b, rows)
 }
 
-// BothRows is PredictRows and LabelRows of the same rows. As long as a set has no other labelled rows, only their grids
-// are added to: those of predictions are the same without the outcomes, and worked out where they are asked for
-// (settle). After an error nothing has changed.
+// BothRows does what PredictRows and LabelRows do, for the same rows. As long as a set has no other labelled rows, it
+// adds only to the grids of labelled rows: those of predictions are the same without the outcomes, and settle derives
+// them when they are asked for. After an error nothing has changed.
 func (s *Set) BothRows(b *Block, rows []int32) error {
 	if s.Labelled != nil && s.Labelled.Scores.n > 0 && !s.owed {
 		if err := s.PredictRows(b, rows); err != nil {
@@ -71,7 +73,7 @@ func (s *Set) BothRows(b *Block, rows []int32) error {
 	return nil
 }
 
-// seenTotal is the number of predictions and their Σw.
+// seenTotal returns the number of predictions and their Σw.
 func seenTotal(s *Set) (n, w int64) {
 	if s.Seen != nil {
 		n, w = s.Seen.MSP.n, s.Seen.MSP.w
@@ -82,7 +84,7 @@ func seenTotal(s *Set) (n, w int64) {
 	return n, w
 }
 
-// settledSeen is Seen with the labelled rows that it is owed; it changes nothing.
+// settledSeen returns Seen including the labelled rows that BothRows has not added to it; it changes nothing.
 func settledSeen(s *Set) *Seen {
 	if !s.owed {
 		return s.Seen
@@ -97,10 +99,10 @@ func settledSeen(s *Set) *Seen {
 	return out
 }
 
-// settle gives Seen the labelled rows that it is owed.
+// settle adds to Seen the labelled rows that BothRows has not added.
 func settle(s *Set) { s.Seen, s.owed = settledSeen(s), false }
 
-// unlabelled is the grid of the same rows without their outcomes.
+// unlabelled returns the grid of the same rows without their outcomes.
 func (g *Grid) unlabelled() Grid {
 	out := Grid{n: g.n, w: g.w}
 	out.t.space = gridKeys
@@ -119,7 +121,7 @@ func (g *Grid) unlabelled() Grid {
 	return out
 }
 
-// labelRows is LabelRows of a block that was checked.
+// labelRows is LabelRows without the checks.
 func (s *Set) labelRows(b *Block, rows []int32) error {
 	if s.Labelled == nil {
 		var err error
@@ -142,7 +144,7 @@ func (s *Set) checkBlock(b *Block) error {
 	return nil
 }
 
-// room returns the rows' Σw, or ErrOverflow where they do not fit into sums of n0 rows and weight w0.
+// room returns the rows' Σw, or ErrOverflow if they do not fit into sums that have n0 rows and weight w0.
 func (b *Block) room(rows []int32, n0, w0 int64) (wf int64, err error) {
 	if n := int64(len(rows)); !b.weighted {
 		return n << fixBits, checkRoom(n0, w0, n, n<<fixBits)
@@ -260,13 +262,14 @@ func (s *Scores) addRows(b *Block, rows []int32) {
 	}
 }
 
-// fitsFast reports whether x is in [+0, fixFast): the bits of non-negative floats are in order, those of others above.
+// fitsFast reports whether x is in [+0, fixFast). The bit patterns of non-negative floats are in their order, and
+// those of negative ones and NaN are greater.
 func fitsFast(x float64) bool {
 	const bits = 0x4120000000000000 // of fixFast
 	return math.Float64bits(x) < bits
 }
 
-// addLarge adds a row that is of another weight than 1 or has values that are not small.
+// addLarge adds a row with a weight other than 1 or with values that are not small.
 func (s *Scores) addLarge(b *Block, i int32) {
 	s.wa += b.wf[i] & -int64(b.of.Hit[i])
 	s.w2 = s.w2.plusFix(b.w[i] * b.w[i])
@@ -309,8 +312,8 @@ func (c *ClassWise) addRows(b *Block, rows []int32, wf int64) error {
 	return nil
 }
 
-// addSmall adds what belongs to the first bin, and lists the rest, of rows of weight 1; those of another weight, and
-// those with a -0, are to be added one by one: slow.
+// addSmall adds, for rows of weight 1, the probabilities in the first bin and lists the others. Rows of other weights,
+// and those with a -0, are left to the slow path, one by one.
 func (c *ClassWise) addSmall(b *Block, rows []int32) error {
 	l, r := &b.large, &b.unit
 	l.Reset()
@@ -377,7 +380,7 @@ func (c *ClassWise) addLarges(b *Block) {
 	}
 }
 
-// addLarge adds the listed probability x, of the given row of the list: one whose bin is not certain, or is new.
+// addLarge adds the listed probability x, of the given row of the list: one whose bin is uncertain or new.
 func (c *ClassWise) addLarge(b *Block, x, row int) {
 	l := &b.large
 	i, k, key, sum := b.unit.Rows[row], int(l.Class[x]), l.Key[x], l.Sum[x]
@@ -402,8 +405,8 @@ func (c *ClassWise) addLarge(b *Block, x, row int) {
 	e[cWP] += sum
 }
 
-// settled returns p, the probability of class k of row i, but that of float64 where it is 0 or beside the edge of a
-// bin.
+// settled returns p, the probability of class k of row i; if it is 0 or lies beside the edge of a bin, computed in
+// float64.
 func (b *Block) settled(i int32, k int, p float64, m int) float64 {
 	if p != 0 && !kernel.BesideEdge(p, m) {
 		return p

@@ -48,7 +48,7 @@ func cellOf(c float64) int {
 	return cell
 }
 
-// cellNearEdge returns the cell of c very near to j/B.
+// cellNearEdge returns the cell of a c that is very near j/B.
 func cellNearEdge(c float64, j int) int {
 	if c < edge(j) {
 		j--
@@ -80,8 +80,8 @@ func tailOf(c float64) int {
 	return max(0, min(i, tailCells-1))
 }
 
-// cellBounds returns the interval of a cell; lo = hi for a point, else the ends are not in it (but hi is, for the
-// cells of the tail, and 1 is the end of its last cell).
+// cellBounds returns the interval of a cell; lo = hi for a point. The ends do not belong to the cell, except hi for
+// the cells of the tail; the last of these ends at 1.
 func cellBounds(cell int) (lo, hi float64) {
 	switch {
 	case cell == cellOne:
@@ -138,7 +138,7 @@ func checkDivides(m int) error {
 	return nil
 }
 
-// cellGroups are runs of neighbouring cells that a Summary has as one.
+// cellGroups has the runs of neighbouring cells that a Summary merges into one.
 type cellGroups struct {
 	of          [cellCount]uint16 // the middle cell of a cell's group, which stands for it
 	first, last [cellCount]uint16 // of the group of a cell
@@ -149,8 +149,9 @@ const (
 	groupShare = 16 // a group is at most 1/groupShare as wide as its distance from 0 and 1, if it is not one interval
 )
 
-// groupsOfCells returns groups that no edge divides: not of CoarseBins bins or fewer, and not of those that windows
-// show of predictions (SummaryBins) and of the CDF. A cell at an edge, and one of the tail, is its own group.
+// groupsOfCells returns groups that no edge divides: none of CoarseBins bins or fewer, nor of the bins that windows
+// show of predictions (SummaryBins) and of the CDF. A cell at an edge, and each cell of the tail, is a group of its
+// own.
 var groupsOfCells = sync.OnceValue(func() *cellGroups {
 	g := new(cellGroups)
 	for first := 0; first < cellCount; {

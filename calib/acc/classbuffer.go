@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// classBuffer gathers rows of weight 1 in arrays by symbol, without a search or a branch on the data, for ClassCounts
-// of not too many classes. fold moves them to the counts, and must be called before the counts are read.
+// classBuffer gathers rows of weight 1 for ClassCounts of few classes, in arrays by symbol, without a search or a
+// branch on the data. fold moves them to the counts, and must be called before the counts are read.
 type classBuffer struct {
 	seen  []uint32 // predictions by symbol
 	right []uint32 // correct labelled rows by symbol, while there are no pairs
@@ -30,7 +30,7 @@ const (
 	bufferRows = math.MaxInt32
 )
 
-// buffered makes room for n rows of weight 1; false where there are too many classes.
+// buffered makes room for n rows of weight 1; false if there are too many classes for a buffer.
 func (c *ClassCounts) buffered(n int) bool {
 	if c.k > bufferClasses {
 		return false
@@ -54,7 +54,7 @@ func (f *classBuffer) predict(symbols []uint32, rows []int32) {
 	}
 }
 
-// label adds labelled rows, and returns those that are wrong and not yet counted.
+// label adds labelled rows, and returns the wrong ones that it has not counted.
 func (f *classBuffer) label(b *Block, symbols []uint32, rows []int32) []int32 {
 	wrong := slices.Grow(b.wrong[:0], len(rows))[:len(rows)]
 	n, right, hit := 0, f.right, b.of.Hit[:len(symbols)]
@@ -100,7 +100,7 @@ func (c *ClassCounts) labelPairs(y []int32, symbols []uint32, rows []int32) {
 	}
 }
 
-// moveRight adds n right rows to the table.
+// moveRight adds n correct rows to the table.
 func (c *ClassCounts) moveRight(sym uint32, n int64) {
 	c.cells.at(sym)[ccRight] += n
 	c.rightRows += n

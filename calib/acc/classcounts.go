@@ -11,15 +11,15 @@ import (
 // Bands is the number of confidence bands of ClassCounts: (0, .6], (.6, .9], (.9, .99], (.99, 1].
 const Bands = 4
 
-// The last cells of the grid that belong to the bands but the last.
+// The last grid cell of each band except the last.
 const (
 	band0End = 2 * (GridCells * 6 / 10)
 	band1End = 2 * (GridCells * 9 / 10)
 	band2End = 2 * (GridCells * 99 / 100)
 )
 
-// Fields of an entry of ClassCounts: predictions and correct labelled rows, and what their Σw has more than 1 a row.
-// The latter is modulo 2^64: rows·2^32 + excess is the exact Σw, which fits, where the excess alone may not.
+// Fields of an entry of ClassCounts: predictions and correct labelled rows, and how much their Σw exceeds 1 a row.
+// This excess is modulo 2^64: rows·2^32 + excess is the exact Σw, which fits even if the excess alone does not.
 const (
 	ccSeen = iota
 	ccSeenExcess
@@ -59,12 +59,13 @@ func NewClassCounts(k int) (*ClassCounts, error) {
 // BandOf returns the band of a confidence in [0, 1], 0 to Bands-1.
 func BandOf(conf float64) int { return int(bandOf(uint32(cellOf(clamp(conf))))) }
 
-// bandOf is the band of a cell of the grid: the number of ends below it, without a branch, as bands come in no order.
+// bandOf returns the band of a cell of the grid: the number of band ends below it. It has no branch, because bands
+// come in no predictable order.
 func bandOf(cell uint32) uint32 {
 	return (band0End-cell)>>31 + (band1End-cell)>>31 + (band2End-cell)>>31
 }
 
-// symbol is the key of the cells: what the model says, and how surely.
+// symbol is the key of a cell: the predicted class and the confidence band.
 func symbol(r *kernel.Row) uint32 { return uint32(r.Arg*Bands + BandOf(r.Conf)) }
 
 // Predict adds a prediction of class arg with confidence conf.
@@ -140,7 +141,7 @@ func (c *ClassCounts) Total() (n int64, w float64) { return c.n, unfix(c.w) }
 // LabelledTotal returns the number of labelled rows and their Σw.
 func (c *ClassCounts) LabelledTotal() (n int64, w float64) { return c.labelled, unfix(c.labelledW) }
 
-// Truncated reports whether there were wrong rows of more than MaxPairs pairs, so that Pairs lacks some.
+// Truncated reports whether wrong rows had more than MaxPairs pairs, so that Pairs lacks some.
 func (c *ClassCounts) Truncated() bool {
 	c.fold()
 	c.wrong.trim()
@@ -149,7 +150,7 @@ func (c *ClassCounts) Truncated() bool {
 
 func (c *ClassCounts) empty() bool { return c.n == 0 && c.labelled == 0 }
 
-// ClassCell are the rows for which the model predicts Class with a confidence in Band.
+// ClassCell has the rows for which the model predicts Class with a confidence in Band.
 type ClassCell struct {
 	Class, Band int
 	Seen, Right Count // predictions; labelled rows whose label is Class
@@ -180,7 +181,7 @@ func (c *ClassCounts) Cells() iter.Seq[ClassCell] {
 	}
 }
 
-// ClassPair are the labelled rows with the label Label for which the model predicts Class with a confidence in Band.
+// ClassPair has the labelled rows of label Label for which the model predicts Class with a confidence in Band.
 type ClassPair struct {
 	Class, Band, Label int
 	Count
@@ -341,8 +342,8 @@ func (c *ClassCounts) readCells(r *binenc.Reader) (rightW int64) {
 	return rightW
 }
 
-// readPairs reads the pairs, whose rows weigh leftW; they may be fewer than the wrong rows only where there are
-// MaxPairs.
+// readPairs reads the pairs; all wrong rows together weigh leftW. The pairs may have fewer rows than there are wrong
+// rows only if there are MaxPairs pairs.
 func (c *ClassCounts) readPairs(r *binenc.Reader, leftW int64) {
 	const pairBytes = 3
 	limit, left := int64(c.k)*Bands*int64(c.k), c.wrongRows

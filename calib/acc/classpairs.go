@@ -10,7 +10,8 @@ import (
 const MaxPairs = 1 << 14
 
 const (
-	// pairSlack is how many more there may be between two looks, so that not every new pair costs a selection.
+	// pairSlack is how many pairs above MaxPairs may gather before trim drops them, so that not every new pair costs a
+	// selection.
 	pairSlack = MaxPairs / 4
 	noLimit   = math.MaxUint64
 )
@@ -54,8 +55,8 @@ func (p *pairs) add(key uint64, s pairSum) {
 	}
 }
 
-// addRows adds rows of weight 1 to each key. The places of all are asked for before the first is used, so that their
-// ways from memory overlap; all three are overwritten.
+// addRows adds rows of weight 1 to each key. It looks up all places before it uses the first, so that reads from
+// memory overlap; all three slices are overwritten.
 func (p *pairs) addRows(keys []uint64, rows, places []uint32) {
 	rows, places = rows[:len(keys)], places[:len(keys)]
 	if len(p.slots) == 0 {
@@ -124,7 +125,8 @@ func (p *pairs) cut(limit uint64) {
 	}
 }
 
-// merge adds every key of o: those above the limit of either have not been counted throughout.
+// merge adds the keys of o. Keys with hashes above either limit are dropped: one side has not counted them from the
+// first row on.
 func (p *pairs) merge(o *pairs) {
 	if o.limit < p.limit {
 		p.cut(o.limit)
@@ -144,7 +146,7 @@ func (p *pairs) rows() (n int64) {
 	return n
 }
 
-// sorted returns the places of the keys in ascending order of these.
+// sorted returns the places of the keys in ascending order of the keys.
 func (p *pairs) sorted() []int32 {
 	at := make([]int32, len(p.keys))
 	for i := range at {

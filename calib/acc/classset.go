@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/calib/kernel"
 )
 
-// CountClasses says whether rows added from now on are counted by predicted class too (ClassCounts); at first they are
-// not. It is no part of the configuration: sets with and without such counts merge, and what was counted stays.
+// CountClasses sets whether rows added from now on are also counted by predicted class (ClassCounts); by default they
+// are not. It is not part of the configuration: sets with and without such counts merge, and existing counts stay.
 func (s *Set) CountClasses(on bool) { s.counting = on }
 
 // classes returns the class counts, made where there are none yet.
@@ -19,7 +19,7 @@ func (s *Set) classes() *ClassCounts {
 	return s.Classes
 }
 
-// countPrediction counts a row that was added to Seen, which has room for it: so have these counts.
+// countPrediction counts a row that was added to Seen. If Seen had room for it, so have these counts.
 func (s *Set) countPrediction(r *kernel.Row, w float64) {
 	if s.counting {
 		s.classes().predict(symbol(r), fix(w))
@@ -53,8 +53,8 @@ func (s *Set) decodeClasses(data []byte) error {
 	return s.checkClasses()
 }
 
-// checkClasses checks a decoded part against the others: it counts rows that they have, so their checks for room are
-// its.
+// checkClasses checks decoded class counts against the other parts. They count the same rows, so the checks for room
+// of those hold for them too.
 func (s *Set) checkClasses() error {
 	c := s.Classes
 	var n, w, labelled, labelledW int64
@@ -94,7 +94,7 @@ func (b *Block) symbolsOf() []uint32 {
 	return symbols
 }
 
-// predictRows is predict of the given rows, whose sum does not overflow; wf is their Σw.
+// predictRows does what predict does for the given rows, whose Σw, wf, does not overflow.
 func (c *ClassCounts) predictRows(b *Block, rows []int32, wf int64) {
 	symbols, t := b.symbolsOf(), &c.cells
 	c.n += int64(len(rows))
@@ -113,7 +113,7 @@ func (c *ClassCounts) predictRows(b *Block, rows []int32, wf int64) {
 	}
 }
 
-// labelRows is label of the given rows.
+// labelRows does what label does for the given rows.
 func (c *ClassCounts) labelRows(b *Block, rows []int32, wf int64) {
 	symbols, t := b.symbolsOf(), &c.cells
 	c.labelled += int64(len(rows))

@@ -10,8 +10,8 @@ import (
 // a lock.
 const pieceBytes = 32 << 10
 
-// slab hands out zeroed slices of pieces of memory, so that many small ones cost one allocation. A piece stays for as
-// long as anything that was cut from it. The zero value allocates each slice by itself.
+// slab allocates zeroed slices from larger pieces of memory, so that many small ones cost one allocation. A piece
+// stays in memory as long as any slice of it is used. The zero value allocates each slice by itself.
 type slab[T any] struct {
 	piece int // elements of a piece; 0 = no pieces
 	whole []T // the latest piece
@@ -24,7 +24,7 @@ func newSlab[T any]() slab[T] {
 	return slab[T]{piece: pieceBytes / int(unsafe.Sizeof(v))}
 }
 
-// take returns n zeroed elements, nil for none. Large ones have an allocation of their own.
+// take returns n zeroed elements, nil for none. Large slices get an allocation of their own.
 func (s *slab[T]) take(n int) []T {
 	if n == 0 {
 		return nil
@@ -44,15 +44,15 @@ func (s *slab[T]) take(n int) []T {
 	return out
 }
 
-// again takes the latest piece from its start again.
+// again starts handing out the latest piece from its start again.
 func (s *slab[T]) again() { s.rest, s.used = s.whole, true }
 
 func (s *slab[T]) one() *T { return &s.take(1)[0] }
 
-// Decoder decodes many sets, with a few allocations for all of them; what sets of one configuration have in common is
-// worked out once. Sets that it has decoded share memory, which is free when all that lie side by side in it are: they
-// are for a state that is restored and soon left behind, not for one set kept of many. Make it with NewDecoder. It is
-// not safe for concurrent use; the sets are independent of it and, between writers, of each other.
+// Decoder decodes many sets with few allocations, and computes once what sets of one configuration share. Sets that it
+// has decoded share pieces of memory, and a piece is freed only when all its sets are: use it for a state that is
+// restored and soon replaced, not to keep one set of many. Make it with NewDecoder. It is not safe for concurrent use;
+// the sets do not depend on it and, except for writers, not on each other.
 type Decoder struct {
 	sets     slab[Set]
 	seen     slab[Seen]
@@ -74,7 +74,7 @@ type Decoder struct {
 	lnK   float64
 }
 
-// labelledParts are a labelled part and what it points to.
+// labelledParts is a labelled part and everything that it points to.
 type labelledParts struct {
 	l      Labelled
 	soft   SoftBins
@@ -82,7 +82,8 @@ type labelledParts struct {
 	sample Sample
 }
 
-// single are decoders of single sets: these share no memory, but what sets of one configuration have in common.
+// single pools decoders of single sets. These sets share no pieces of memory, only what their configuration
+// determines.
 var single = sync.Pool{New: func() any { return new(Decoder) }}
 
 // NewDecoder returns a decoder.
@@ -95,7 +96,7 @@ func NewDecoder() *Decoder {
 	}
 }
 
-// Reset lets what the decoder decodes next take the memory of what it has decoded, which must not be used any more.
+// Reset lets the decoder reuse the memory of the sets that it has decoded, which must not be used any more.
 func (d *Decoder) Reset() {
 	d.sets.again()
 	d.seen.again()

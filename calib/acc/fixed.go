@@ -84,7 +84,7 @@ func (a i128) neg() i128 {
 	return i128{int64(hi), lo}
 }
 
-// add returns a + b, and false where that does not fit.
+// add returns a + b, and false if that does not fit.
 func (a i128) add(b i128) (i128, bool) {
 	lo, carry := bits.Add64(a.lo, b.lo, 0)
 	h, _ := bits.Add64(uint64(a.hi), uint64(b.hi), carry)
@@ -104,7 +104,7 @@ func (a i128) plusShifted(b int64, shift uint) i128 {
 	return i128{a.hi + b>>(64-shift) + int64(carry), lo}
 }
 
-// roomy says that any 2^31 values of fix128, each below 2^95 units, may be added.
+// roomy reports whether 2^31 more values of fix128, each below 2^95 units, fit.
 func (a i128) roomy() bool {
 	const far = 1 << 62
 	return a.hi > -far && a.hi < far

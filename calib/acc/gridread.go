@@ -16,7 +16,7 @@ type Cell struct {
 	Wrong, Correct CellSums
 }
 
-// CellSums are the sums of the rows of a cell with one outcome.
+// CellSums has the sums of the rows of a cell with one outcome.
 type CellSums struct {
 	N              int64
 	W, SumC, SumC2 float64
@@ -57,14 +57,14 @@ func (g *Grid) bounds(cell int) (lo, hi float64) {
 	return lo, hi
 }
 
-// binSums are the sums of bins, of wrong (or unlabelled) and of correct rows, in integers: so a result depends on the
-// rows only.
+// binSums has the sums of bins, for wrong (or unlabelled) and for correct rows. They are integers, so results depend
+// on the rows only.
 type binSums [2][]entry
 
-// sums are those that are not in use.
+// sums pools unused binSums.
 var sums = sync.Pool{New: func() any { return new(binSums) }}
 
-// sumsOf adds the entries of each of m bins. The caller puts them back.
+// sumsOf adds up the entries in each of m bins. The caller returns the result to the pool.
 func (g *Grid) sumsOf(m int, bin func(cell, m int) int) *binSums {
 	s := sums.Get().(*binSums)
 	for outcome := range s {

@@ -24,8 +24,8 @@ var lagQuarter = [lagPerOct + 1]float64{
 	2 * lagUnit,
 }
 
-// Lag is a histogram of label time minus prediction time, with the exact sum. Rows count once, whatever their weight.
-// The zero value is empty and ready for use.
+// Lag is a histogram of label delays (label time minus prediction time), with the exact sum. Rows count once, whatever
+// their weight. The zero value is empty and ready for use.
 type Lag struct {
 	n      int64
 	sum    i128 // ns

@@ -18,11 +18,11 @@ var (
 	ErrOverflow = errors.New("sum overflows")
 	// ErrValue is for a row with a value outside its range (NaN included); nothing was changed. Reject the row.
 	ErrValue = errors.New("value out of range")
-	// ErrCorrupt is for bytes that are no encoding of this type; the receiver is as it was.
+	// ErrCorrupt is for bytes that are not an encoding of this type; the receiver is unchanged.
 	ErrCorrupt = binenc.ErrCorrupt
 )
 
-// Config is the shape of a Set. Sets merge only if they have the same.
+// Config is the shape of a Set. Only sets with the same shape merge.
 type Config struct {
 	K               int     // classes, at least 2
 	Bins            int     // class-wise bins M; 0 = 15
@@ -99,8 +99,7 @@ type Set struct {
 	// may lack rows of BothRows; whatever is encoded, cloned or merged has them.
 	Seen     *Seen
 	Labelled *Labelled
-	// Classes are counts by predicted class of those of these rows that were added while CountClasses was on; nil
-	// without.
+	// Classes counts, by predicted class, the rows that were added while CountClasses was on; nil if there are none.
 	Classes *ClassCounts
 
 	owed     bool // Seen lacks the rows of Labelled, all of which are predictions of the set too (BothRows)
@@ -140,7 +139,7 @@ func (s *Set) Predict(r kernel.Row, w float64) error {
 	return nil
 }
 
-// Truth is what a label says of a row.
+// Truth is what a label tells about a row.
 type Truth struct {
 	Class  int
 	NLL    float64 // -ln p of the class, from the logits
@@ -221,7 +220,7 @@ func (s *Set) checkLabel(r *kernel.Row, t Truth) (labelRow, error) {
 	}, err
 }
 
-// Samples reports whether a labelled row of an id may find a place in the sample: AddSample of any other does nothing.
+// Samples reports whether a labelled row with an id could enter the sample. For others AddSample does nothing.
 func (s *Set) Samples(id [16]byte) bool { return s.Labelled == nil || s.Labelled.Sample.takes(id) }
 
 // AddSample offers a labelled row to the sample; it copies Z.
@@ -296,8 +295,8 @@ func (s *Set) Merge(o *Set) error {
 	return nil
 }
 
-// Pieced reports whether the set shares memory with others that the same Decoder has decoded: that memory is not free
-// until all of them are, so it is not to be kept for the sake of its memory.
+// Pieced reports whether the set shares memory with others that the same Decoder has decoded. That memory is freed
+// only when all of them are, so keep no such set for reuse.
 func (s *Set) Pieced() bool { return s.pieced }
 
 // Reset empties the set and keeps the memory.

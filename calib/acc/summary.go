@@ -68,7 +68,7 @@ func NewSummary(cfg Config, fine bool) (*Summary, error) {
 	return s, nil
 }
 
-// Reshape makes it an empty summary of sets of another configuration, and keeps what memory it can.
+// Reshape empties the summary for sets of another configuration, and keeps what memory it can.
 func (s *Summary) Reshape(cfg Config, fine bool) error {
 	if s.Reset(); cfg.normal() == s.cfg && fine == s.fine {
 		return nil
@@ -200,7 +200,7 @@ func (s *Summary) addLabelled(l *Labelled) {
 	c.n, c.w = c.n+l.ClassWise.n, c.w+l.ClassWise.w
 }
 
-// groupRows is the number of rows, predictions or labelled, above which a summary has groups of cells.
+// groupRows is the number of rows, predictions or labelled, above which a summary merges cells into groups.
 const groupRows = 1000
 
 // grouped reports whether the rows, with those that take room, are by groups, and sees to it.
@@ -412,9 +412,8 @@ func (l *lastParts) enters(part uint16) bool {
 	return true
 }
 
-// Packed is a Summary in few bytes. The zero value has no rows. Recent rows are kept apart until they reach a share of
-// packedShare of the rest, or Summary.Join puts them to it, so adding a few rows costs little however large the rest
-// is.
+// Packed is a compact Summary. The zero value has no rows. Recent rows are kept apart until they reach the share
+// packedShare of the rest, or Summary.Join merges them, so adding a few rows costs little however large the rest is.
 type Packed struct{ rest, late []byte }
 
 const packedShare = 4
@@ -422,7 +421,7 @@ const packedShare = 4
 // Bytes returns the memory that p holds.
 func (p *Packed) Bytes() int { return cap(p.rest) + cap(p.late) }
 
-// Late returns the bytes of the rows that are apart from the rest.
+// Late returns the bytes of the recent rows that are kept apart.
 func (p *Packed) Late() int { return len(p.late) }
 
 // Empty reports whether p has no rows.
@@ -464,7 +463,7 @@ func (s *Summary) Unpack(p *Packed) error {
 	return nil
 }
 
-// ErrCoarse is for packed sums that a fine summary cannot read, because they are of one that is not fine.
+// ErrCoarse means that a fine summary cannot read packed sums because a summary that was not fine packed them.
 var ErrCoarse = errors.New("sums of coarser bins")
 
 // ReadPacked reads what Packed.AppendBinary wrote, of the same process: it checks nothing.
@@ -521,7 +520,7 @@ func (s *Summary) Pack(p *Packed, add func(s *Summary) error) error {
 	return over
 }
 
-// Join puts the late rows of p to the rest. It empties the summary.
+// Join merges the recent rows of p into the rest. It empties the summary.
 func (s *Summary) Join(p *Packed) error {
 	if len(p.late) == 0 {
 		return nil

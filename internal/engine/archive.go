@@ -21,7 +21,7 @@ import (
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 
-// openArchive is the archive of this process; nil where none is configured.
+// openArchive opens the archive of this process; nil if none is configured.
 func (rt *Engine) openArchive() *sinkarchive.Archive {
 	c := &rt.Config.Archive
 	if c.Directory == "" {
@@ -31,8 +31,8 @@ func (rt *Engine) openArchive() *sinkarchive.Archive {
 		Log: rt.Log})
 }
 
-// archiveOptions is that of a shard's operator; nil where no archive is configured. Files of a replay have names of
-// their own: they are cut elsewhere than the live run's.
+// archiveOptions returns the options of a shard's archive operator; nil if no archive is configured. Files of a replay
+// have names of their own, because they are cut at other rows than the live run's.
 func (rt *Engine) archiveOptions(shard int) *archive.Options {
 	if rt.Archive == nil {
 		return nil
@@ -74,8 +74,8 @@ func (rt *Engine) collectors() []prometheus.Collector {
 // minIDKey is how long the secret of privacy.id_key_file must be, in bytes: a short one can be guessed.
 const minIDKey = 16
 
-// idKey returns what an id is in the archive: what it is in the stream, or a hash of it that only the holder of the key
-// can make. The file is read once.
+// idKey returns the function that maps ids for the archive: to themselves or, with a key, to a hash that only the
+// holder of the key can compute. The file is read once.
 func idKey(file string) (func(arrowio.ID) arrowio.ID, error) {
 	if file == "" {
 		return nil, nil
@@ -99,8 +99,8 @@ func idKey(file string) (func(arrowio.ID) arrowio.ID, error) {
 	}, nil
 }
 
-// warnOfReaders logs which of the places that hold rows and state others can read or write. New files are for their
-// owner only; those of earlier versions, and directories made by hand, have the modes that they were given.
+// warnOfReaders logs which places with rows and state others can read or write. New files are for their owner only;
+// files of earlier versions, and directories made by hand, keep their modes.
 func warnOfReaders(c *config.Config, log *slog.Logger) {
 	places := map[string]string{"join.dir": c.Join.Dir, "archive.directory": c.Archive.Directory,
 		"checkpoints.dir": c.Checkpoints.Dir}
@@ -115,7 +115,7 @@ func warnOfReaders(c *config.Config, log *slog.Logger) {
 	}
 }
 
-// openTo counts the files and directories of a tree whose mode lets others in; nothing below a closed directory does.
+// openTo counts the files and directories of a tree whose mode lets others in. Below a closed directory nothing does.
 func openTo(place string) (n int) {
 	if place == "" {
 		return 0

@@ -17,9 +17,9 @@ import (
 // all give the same answer.
 type LatestCalibrators struct{ *Engine }
 
-// Latest implements calibrate.Source. A model version without a calibrator is known once something was decided about
-// it, be it that nothing changes, which every process reads; before that, where a model task of this process has it in
-// its state.
+// Latest implements calibrate.Source. A model version without a calibrator is known once a decision about it, even one
+// to change nothing, was published, for every process reads those; before that, only the process whose model task has
+// it in its state knows it.
 func (c LatestCalibrators) Latest(model, version string) (calibrate.InForce, <-chan struct{}, bool) {
 	l, changed, ok := c.published.Newest(arrowio.ModelKey{Model: model, Version: version})
 	if ok {
@@ -37,8 +37,8 @@ func (c LatestCalibrators) Latest(model, version string) (calibrate.InForce, <-c
 	return calibrate.InForce{Model: model, Version: l.Version, Calibrator: calibrator.Identity{}}, changed, false
 }
 
-// Classes implements calibrate.Source: what the configuration declares, or what was settled for all shards, or what
-// stands in the state of a model task of this process. What has not been settled yet may be wrong.
+// Classes implements calibrate.Source. It returns the configured number or, failing that, the one settled for all
+// shards or the one in the state of a model task of this process. A number that is not settled yet may be wrong.
 func (c LatestCalibrators) Classes(model, version string) int {
 	for i := range c.Config.Models {
 		if m := &c.Config.Models[i]; m.Name == model && m.Classes > 0 {
@@ -67,7 +67,7 @@ func inForce(model string, l apply.Latest) calibrate.InForce {
 	return f
 }
 
-// versionsInState are the versions that the model tasks of this process have, whether anything of them is shown or not.
+// versionsInState returns all versions in the state of this process's model tasks, whether or not they are shown.
 func (rt *running) versionsInState() (out []record.VersionStatus) {
 	for _, t := range rt.taskStatuses() {
 		out = append(out, t.Versions...)
@@ -75,8 +75,8 @@ func (rt *running) versionsInState() (out []record.VersionStatus) {
 	return out
 }
 
-// knownVersions are the versions of a model that have state, snapshots or decisions in this process, sorted. A version
-// that somebody only gave an order about is none.
+// knownVersions returns, sorted, the versions of a model with state, snapshots or decisions in this process. An order
+// alone does not make a version known.
 func (rt *Engine) knownVersions(model string) (out []string) {
 	for _, v := range rt.versionsInState() {
 		if v.Model == model {

@@ -10,7 +10,7 @@ import (
 // diskSpace is what a file system has, in bytes.
 type diskSpace struct{ free, size uint64 } // free: for this user
 
-// diskDirs are the directories that this process writes to, by what they hold.
+// diskDirs returns the directories that this process writes to, by what they hold.
 func (rt *Engine) diskDirs() map[string]string {
 	out := map[string]string{}
 	if rt.Config.Join.MemoryBytes > 0 {
@@ -22,8 +22,8 @@ func (rt *Engine) diskDirs() map[string]string {
 	return out
 }
 
-// spaceUnder is that of the file system of a directory, which need not be there yet: then of the first one above it
-// that is. ok is false where the system does not tell.
+// spaceUnder returns the space of a directory's file system or, if the directory does not exist yet, of that of the
+// nearest existing parent. ok is false if the system does not tell.
 func spaceUnder(dir string) (s diskSpace, ok bool) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -61,7 +61,7 @@ type Engine struct {
 	Heads     *shadow.Heads          // that shards run as shadows
 	Past      *decisionlog.Store     // nil = no history in a database
 	Archive   *archive.Archive       // nil = none is configured
-	replaying bool                   // files or topics once more
+	replaying bool                   // files or topics are read again
 	Listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
 	notified  notify.Counts
 	following atomic.Bool  // the calibrators topic has not been read to its end yet
@@ -97,7 +97,7 @@ type Engine struct {
 // metadataInterval is how often a run asks whether topics were made again.
 const metadataInterval = 10 * time.Second
 
-// running are the tasks of this process, and what they read, by the same names.
+// running has the tasks of this process and their sources, by task name.
 type running struct {
 	mu      sync.Mutex
 	tasks   map[string]reporter
@@ -154,8 +154,8 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		CalibratedAtOnce: c.Calibrated.AtOnce, Host: host}), nil
 }
 
-// newOut collects the outputs of a task that may come twice. A dead letter fits into a message. Where ids are hashed,
-// it has the hash of the record's key, and no more: nobody can tell what of its bytes are ids.
+// newOut returns the collector of a task's dead letters and calibrated messages. A dead letter fits into a message. If
+// ids are hashed, it has only the hash of the record's key: nobody can tell which of its bytes are ids.
 func newOut(rt *Engine, counts *pipeline.Counts, hashed func(arrowio.ID) arrowio.ID) *pipeline.Out {
 	c := &rt.Config.Kafka
 	out := pipeline.NewOut(counts).Quote(min(c.DeadLetter, c.MessageMax/2), rt.Log)
@@ -169,7 +169,7 @@ func newOut(rt *Engine, counts *pipeline.Counts, hashed func(arrowio.ID) arrowio
 	return out
 }
 
-// stages is the configuration of a shard's operators.
+// stages returns the configuration of a shard's operators.
 func (rt *Engine) stages(shard, inputs int) operators.Config {
 	c := &rt.Config
 	pane := int64(c.EventTime.Pane)
@@ -199,7 +199,7 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 	return out
 }
 
-// declaredClasses are those of the models that have them in the configuration.
+// declaredClasses returns the configured numbers of classes by model.
 func declaredClasses(c *config.Config) map[string]int {
 	classes := map[string]int{}
 	for _, m := range c.Models {
@@ -210,7 +210,7 @@ func declaredClasses(c *config.Config) map[string]int {
 	return classes
 }
 
-// watermark is that of a shard. Who gives up an unkeyed topic does not wait for what it brought.
+// watermark returns the watermark of a shard. Unkeyed topics that are no longer configured do not hold it back.
 func (rt *Engine) watermark(inputs int) *pipeline.Watermark {
 	w := pipeline.NewWatermark(inputs, int64(rt.Config.EventTime.AllowedLateness))
 	w.Tolerance, w.After = int64(rt.Config.EventTime.MaxAhead), int64(rt.Config.SliceTurns())-1
@@ -228,8 +228,8 @@ func (rt *Engine) watermark(inputs int) *pipeline.Watermark {
 	return w
 }
 
-// BackupPlace is where a configuration has the state and the history, in absolute paths: those that are printed are
-// of use in other directories too.
+// BackupPlace returns where a configuration keeps state and history, in absolute paths: they are printed for use in
+// other directories.
 func BackupPlace(c config.Config) backup.Place {
 	for _, path := range []*string{&c.Checkpoints.Dir, &c.Join.Dir, &c.History.Path} {
 		if to, err := filepath.Abs(*path); err == nil && *path != "" {
@@ -240,7 +240,7 @@ func BackupPlace(c config.Config) backup.Place {
 	return backup.Place{Group: c.Group, State: c.Checkpoints.Dir, Skip: rt.workDir(), History: rt.HistoryFile()}
 }
 
-// workDir is where this process keeps what is of use to itself and its next life only.
+// workDir is the directory of files that only this process and its next start on this machine need.
 func (rt *Engine) workDir() string {
 	if dir := rt.Config.Join.Dir; dir != "" {
 		return dir
@@ -256,7 +256,8 @@ func (rt *Engine) joinOptions(shard int) *join.Options {
 	return out
 }
 
-// forgetAfter is event_time.forget_after, or until the last label of a row can come where that is longer; 0 = never.
+// forgetAfter returns event_time.forget_after or, if that is longer, the time until the last label of a row can come;
+// 0 = never.
 func forgetAfter(c *config.Config) int64 {
 	if c.EventTime.ForgetAfter == 0 {
 		return 0
@@ -278,7 +279,7 @@ func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.Ta
 		mc.Rules[i].Age = cmp.Or(mc.Rules[i].Age, c.Join.Wait)
 	}
 	mc.Slices = model.SliceSpec{Config: c.Slices}
-	mc.Slices.Columns = append([]string{}, c.Slices.Columns...) // not nil, which is any
+	mc.Slices.Columns = append([]string{}, c.Slices.Columns...) // not nil, which would mean any column
 	if mc.Hold = c.Alarm.Hold; c.Alarm.Enabled {
 		mc.Alarm = &c.Alarm
 	}
@@ -292,7 +293,7 @@ func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.Ta
 	return model.NewTask(mc, partition, counts, rt.Log)
 }
 
-// classesOf is whose rows shards count by predicted class.
+// classesOf returns which rows shards count by predicted class.
 func classesOf(c *config.Config) string {
 	if !c.Unlabelled.Enabled {
 		return stats.ClassesNone
@@ -322,7 +323,7 @@ func (rt *running) add(name string, t reporter) {
 	rt.mu.Unlock()
 }
 
-// reads says what a task reads from now on.
+// reads notes the source that a task reads from now on.
 func (rt *running) reads(name string, s *kafkaio.Source) {
 	rt.mu.Lock()
 	rt.sources[name] = s

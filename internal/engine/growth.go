@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
-// openBook reads of how many shards the deployment is one; first is how many where nobody has said.
+// openBook reads how many shards the deployment has; first applies if that was never recorded.
 func (r *KafkaRun) openBook(ctx context.Context, first int) error {
 	r.book = &scale.Book{Store: r.store, Group: r.Config.Group, Log: r.Log, First: first}
 	if err := r.book.Load(ctx); err != nil {
@@ -26,8 +26,8 @@ func (r *KafkaRun) openBook(ctx context.Context, first int) error {
 	return r.book.Recover(ctx, scale.Topics{Config: &r.Config, Client: r.Client})
 }
 
-// beginSplit lets a new deployment begin with topics of plumbline's own, where its configuration wants that. One whose
-// shards have read what producers write cannot go over to it by a change of the configuration.
+// beginSplit makes a new deployment split its topics from the start, if its configuration asks for that. A deployment
+// whose shards have read the producers' topics cannot change to it by configuration.
 func beginSplit(ctx context.Context, r *KafkaRun, began bool) error {
 	plan, _ := r.book.Now()
 	if plan.Split || !r.Config.Splits() || began && len(r.Config.Inputs) == 0 {
@@ -78,7 +78,7 @@ func (r growing) runShard(ctx context.Context, p int, open pipeline.Open) error 
 	return nil
 }
 
-// nameUnread lets a task fail, in name, for as long as a topic has partitions that nobody reads.
+// nameUnread reports a failing task for as long as a topic has partitions that nobody reads.
 func (r growing) nameUnread(ctx context.Context, t *topicShape, named *atomic.Bool) {
 	plan, _ := r.book.Now()
 	if t.name == "" || plan.Split && t.key != "panes" || named.Load() {
@@ -109,7 +109,7 @@ func (r growing) nameUnread(ctx context.Context, t *topicShape, named *atomic.Bo
 	}()
 }
 
-// begin makes a shard's first state, where the number of shards is new.
+// begin makes a shard's first state after the number of shards has changed.
 func (r growing) begin(ctx context.Context, plan scale.Plan, p int) error {
 	if plan.From == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (r growing) begin(ctx context.Context, plan scale.Plan, p int) error {
 	return err
 }
 
-// seal lets a shard make its last checkpoint, and copies what others take of it. It stays until ctx is done.
+// seal has a shard make its last checkpoint and copies what other shards take from it. It returns when ctx is done.
 func (r growing) seal(ctx context.Context, guard *attempts.Guard, p int, open pipeline.Open) error {
 	plan, _ := r.book.Now()
 	if plan.To == 0 {
@@ -151,7 +151,7 @@ func (r growing) seal(ctx context.Context, guard *attempts.Guard, p int, open pi
 	return nil
 }
 
-// sealing lets a shard that is to end do so before it reads anything.
+// sealing ends a shard before it reads anything, so that it only makes its last checkpoint.
 type sealing struct{ stop context.CancelFunc }
 
 // Resume implements pipeline.Waiter.
@@ -163,7 +163,7 @@ func (s sealing) Wake() <-chan struct{} { return nil }
 // Settle implements pipeline.Waiter.
 func (s sealing) Settle(context.Context) error { return nil }
 
-// steps takes the steps of an order that are no shard's own. Every process tries; one succeeds.
+// steps carries out the steps of a scale order that belong to no single shard. Every process tries; one succeeds.
 func (r growing) steps(ctx context.Context) error {
 	for ctx.Err() == nil {
 		plan, changed := r.book.Now()
@@ -189,7 +189,7 @@ func (r growing) steps(ctx context.Context) error {
 	return nil
 }
 
-// step takes the step after all shards have taken theirs.
+// step carries out the step that follows when all shards have taken theirs.
 func (r growing) step(ctx context.Context, plan scale.Plan) error {
 	if plan.To == 0 {
 		r.Log.Info("all shards have begun", "of", plan.Of, "before", plan.From)
@@ -210,7 +210,7 @@ func (r growing) step(ctx context.Context, plan scale.Plan) error {
 	return r.book.Save(ctx, next)
 }
 
-// sources are the topics that shards get their rows from, by the names that shards know them by.
+// sources returns the topics that shards get their rows from, by the names that shards use.
 func (r growing) sources(ctx context.Context, plan scale.Plan) (split []scale.Source,
 	direct map[pipeline.Input]string, err error) {
 	split, direct = plan.Sources(&r.Config)
@@ -238,7 +238,7 @@ type GrowthStatus struct {
 	Why   string    `json:"why"`
 }
 
-// scaledSince is when the open order was given.
+// scaledSince returns when the open scale order was given.
 func scaledSince(rt *Engine) (since time.Time, open bool) {
 	if rt.book == nil {
 		return since, false
@@ -250,7 +250,7 @@ func scaledSince(rt *Engine) (since time.Time, open bool) {
 // statusWait bounds how long a status waits for the store.
 const statusWait = 500 * time.Millisecond
 
-// growth is how an order stands; nil = none is open.
+// growth describes the progress of a scale order; nil = none is open.
 func growth(ctx context.Context, b *scale.Book) *GrowthStatus {
 	if b == nil {
 		return nil
@@ -287,8 +287,8 @@ type ScaleOrder struct {
 	By, Why    string
 }
 
-// Scale gives an order, or takes up one that is open, and returns when it has been carried out. tell is called when
-// there is news of it. The processes of the deployment carry it out; it goes on where this one ends.
+// Scale gives an order, or joins one that is open, and returns when it has been carried out. tell is called with news
+// of it. The processes of the deployment carry it out, even if this one ends.
 func Scale(ctx context.Context, cfg config.Config, log *slog.Logger, o ScaleOrder, tell func(string)) error {
 	r, now, stored, err := topologies(ctx, cfg, log)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/web"
 )
 
-// webHeads is what the page and the API see of heads.
+// webHeads gives the page and the API access to heads.
 type webHeads struct {
 	rt     *Engine
 	client *kafka.Client // nil: orders cannot be written
@@ -49,7 +49,7 @@ func (w webHeads) HeadOrder(ctx context.Context, o web.HeadOrder) (any, error) {
 		func(s string) { w.rt.Log.Warn(s, "id", order.ID) })
 }
 
-// headsAPI is nil where this process follows no heads.
+// headsAPI returns the API of heads; nil if this process follows none.
 func (rt *Engine) headsAPI() web.Heads {
 	if !rt.tuned() {
 		return nil
@@ -62,11 +62,11 @@ func (rt *Engine) headsAPI() web.Heads {
 	return webHeads{rt, client}
 }
 
-// tuned says that the configuration has the loop go beyond refits.
+// tuned reports whether the configuration trains or shadows heads.
 func (rt *Engine) tuned() bool { return rt.Config.Trigger.Enabled || rt.Config.Heads.Shadow }
 
-// followTuning reads the finetune and heads topics, from their start and for ever. ready is closed when they have been
-// read to their end: shards that began before would take up heads late that were there in time.
+// followTuning reads the finetune and heads topics from their start and for ever. ready is closed when they have been
+// read to their end: shards that started earlier would run heads late that were there in time.
 func (r *KafkaRun) followTuning(ctx context.Context, g *errgroup.Group) (ready <-chan struct{}, err error) {
 	done := make(chan struct{})
 	if !r.tuned() {

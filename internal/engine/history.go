@@ -20,8 +20,8 @@ import (
 	"github.com/plumbline/plumbline/web"
 )
 
-// refused writes an order about a calibrator that was not given to the decisions topic, with who, why, and why not.
-// Where that fails the log says so: the order is refused all the same.
+// refused writes a refused order about a calibrator to the decisions topic: who gave it, why, and why it was refused.
+// If writing fails, the log has it; the order is refused anyway.
 func (rt *Engine) refused(ctx context.Context, sink pipeline.Sink, o record.Order, reason error) {
 	o.Schema, o.At, o.Refused = 1, record.Now(), reason.Error()
 	rt.Log.Warn("order refused", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision,
@@ -36,7 +36,7 @@ func (rt *Engine) refused(ctx context.Context, sink pipeline.Sink, o record.Orde
 	}
 }
 
-// OpenPast opens the history where there is one.
+// OpenPast opens the history, if one is configured.
 func (rt *Engine) OpenPast() error {
 	if rt.Config.History.Store == registry.Off {
 		return nil
@@ -51,14 +51,15 @@ func (rt *Engine) OpenPast() error {
 	return nil
 }
 
-// pastNow is the history; nil where there is none, and until it is open: the status may be asked before.
+// pastNow returns the history; nil if there is none or it is not open yet, since the status may be asked early.
 func (rt *Engine) pastNow() *decisionlog.Store {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	return rt.Past
 }
 
-// HistoryFile is the file of a database in a file. Machines that share the work directory have one each.
+// HistoryFile returns the file of the history's database. Its name includes the host's: machines that share the work
+// directory have one each.
 func (rt *Engine) HistoryFile() string {
 	if rt.Config.History.Path != "" {
 		return rt.Config.History.Path
@@ -72,8 +73,8 @@ type pastTopic struct {
 	decode registry.Decode
 }
 
-// pastTopics are the decisions topic, which has a copy of every decision, or else the topics of their own; and that of
-// the heads, which trainers write.
+// pastTopics returns the topics that fill the history: the decisions topic, which has a copy of every decision, or
+// else each decision's own topic; and the heads topic, which trainers write.
 func (r *KafkaRun) pastTopics() []pastTopic {
 	t := r.Config.Topics
 	all := []pastTopic{{t.Decisions, registry.FromDecisions}}
@@ -121,7 +122,7 @@ func (r *KafkaRun) followPast(ctx context.Context, g *errgroup.Group) error {
 	return nil
 }
 
-// webPast is what the API asks; nil where there is no history.
+// webPast returns the history for the API; nil if there is none.
 func (rt *Engine) webPast() web.Past {
 	if rt.Past == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 
-// notifyOptions reads addresses and secrets; ok is false where alerts have no receivers.
+// notifyOptions reads addresses and secrets; ok is false if alerts have no receivers.
 func notifyOptions(cfg config.Config, log *slog.Logger) (out notify.Options, ok bool, err error) {
 	c := cfg.Notify
 	hooks, err := c.ReadWebhooks()
@@ -21,8 +21,8 @@ func notifyOptions(cfg config.Config, log *slog.Logger) (out notify.Options, ok 
 	return out, len(c.Alertmanagers)+len(hooks) > 0, err
 }
 
-// runNotify shares the partitions of the alerts topic with the other processes and notifies of those that it gets. The
-// group's offsets say what the webhooks have been notified of; the state comes from the topic's start.
+// runNotify shares the partitions of the alerts topic with other processes and sends notifications for its own. The
+// group's offsets say what the webhooks have been told; the state comes from the topic's start.
 func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Options) error {
 	topic, id := r.Config.Topics.Alerts, r.Config.Group+"-notify"
 	g := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{topic}, Log: r.Log,
@@ -40,8 +40,9 @@ func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Options) error {
 	})
 }
 
-// notifiedUpTo is the offset from which webhooks have not been notified yet. If they never were, it is the topic's end,
-// which is committed: what comes while no process runs is sent later, what happened before anyone asked is not.
+// notifiedUpTo returns the offset up to which webhooks have been notified. If they never were, it commits and returns
+// the topic's end: alerts from before notifications were configured are not sent, those that come while no process
+// runs are sent later.
 func (r *KafkaRun) notifiedUpTo(ctx context.Context, group, topic string, p int, commit kafkaio.CommitFunc) (int64,
 	error) {
 	done, err := kafkaio.Committed(ctx, r.Client, group, topic, p)

@@ -17,8 +17,8 @@ import (
 	"github.com/plumbline/plumbline/sinks/otlp"
 )
 
-// observe hands outputs of the model tasks to what lives in this process: calibrators to the shards, everything to
-// the history behind the page, decisions to the log.
+// observe passes outputs of the model tasks on within this process: calibrators to the shards, everything to the
+// history behind the page, decisions to the log.
 func (rt *Engine) observe(ms []pipeline.Message) {
 	for i := range ms {
 		rt.Show(ms[i].Record)
@@ -38,7 +38,7 @@ func (rt *Engine) Show(rec any) {
 	}
 }
 
-// logRecord is the log sink: alerts and refits are news, snapshots are not.
+// logRecord logs alerts and refits; snapshots are not logged.
 func (rt *Engine) logRecord(rec any) {
 	switch r := rec.(type) {
 	case *record.Alert:
@@ -95,7 +95,7 @@ func (rt *Engine) addCalibrator(c *record.Calibrator) error {
 	return rt.published.Put(arrowio.ModelKey{Model: c.Model, Version: c.Version}, p)
 }
 
-// settledBy says who has settled a number of classes, as dead letters tell it.
+// settledBy says who has settled a number of classes, in the words of dead letters.
 func settledBy(c *record.Calibrator) string {
 	if c.By != "" {
 		return fmt.Sprintf("as ordered by %s at %s", c.By, c.DecidedAt)
@@ -103,7 +103,7 @@ func settledBy(c *record.Calibrator) string {
 	return fmt.Sprintf("as settled by most rows at %s", c.DecidedAt)
 }
 
-// startTracing begins to send spans, where a collector is configured. stop sends those that wait.
+// startTracing starts to send spans, if a collector is configured. stop sends those that wait.
 func startTracing(rt *Engine) (stop func(), err error) {
 	c := rt.Config.Tracing
 	if c.Endpoint == "" {
@@ -123,7 +123,7 @@ func startTracing(rt *Engine) (stop func(), err error) {
 	return func() { cancel(); <-done }, nil
 }
 
-// laneOf follows the records of a task of a group.
+// laneOf returns the tracer's lane for a task.
 func laneOf(r *KafkaRun, task, group string) *tracing.Lane {
 	topics := outputTopics(r.Config)
 	return tracing.NewLane(tracing.Settings{Tracer: r.tracer, Observe: r.latencies.Of, Task: task, Group: group,
@@ -138,7 +138,7 @@ func tracingOver(t *tracing.Tracer) prometheus.Collector {
 	}, func() float64 { return float64(t.Over()) })
 }
 
-// splitterLane follows the records of a topic that is split by id.
+// splitterLane returns the tracer's lane for a topic that is split by id.
 func splitterLane(r *KafkaRun, u relayed) *tracing.Lane {
 	l := laneOf(r, "repartition", u.group)
 	in := u.plan.Inputs(&r.Config)

@@ -15,12 +15,12 @@ import (
 	"github.com/plumbline/plumbline/web"
 )
 
-// OrderTaker writes what people decide about calibrators to the panes topic, keyed by model: the model task obeys it in
-// the order of that log, here or in another process.
+// OrderTaker writes people's orders about calibrators to the panes topic, keyed by model. The model task, here or in
+// another process, carries them out in the order of that log.
 type OrderTaker struct {
 	*Engine
 	Sink pipeline.Sink
-	Scan scanTopic // nil: there are no topics
+	Scan scanTopic // searches a topic; nil: there are no topics
 }
 
 // OrderAnswer says that an order is on its way; the list of calibrators shows what came of it.
@@ -33,10 +33,10 @@ type OrderAnswer struct {
 	Why     string `json:"why"`
 }
 
-// ErrUnasked says that a place that might know could not be asked: it is not the order's fault.
+// ErrUnasked means that a lookup failed; the order may be valid.
 var ErrUnasked = errors.New("the history could not be asked")
 
-// Order implements web.Orders. An order that is refused is in the history with its reason.
+// Order implements web.Orders. A refused order is written to the history with the reason.
 func (t OrderTaker) Order(ctx context.Context, w web.Order) (any, error) {
 	o := &pipeline.Order{ID: pipeline.NewOrderID(), Action: w.Action, Model: w.Model, Version: w.Version,
 		Revision: w.Revision, Classes: w.Classes, Calibrator: w.Calibrator, By: w.By, Why: w.Why}
@@ -60,7 +60,7 @@ func (t OrderTaker) Order(ctx context.Context, w web.Order) (any, error) {
 	return OrderAnswer{id, o.Action, o.Model, o.Version, o.By, o.Why}, nil
 }
 
-// complete fills what the order leaves out from what is known, and refuses what is known to be wrong.
+// complete fills in what the order leaves out, and refuses what is known to be wrong.
 func (t OrderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 	if err := o.Check(); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (t OrderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 	return err
 }
 
-// versions are those of a model that are known here, or else in the database.
+// versions returns the versions of a model that are known in this process or, failing that, in the database.
 func (t OrderTaker) versions(ctx context.Context, model string) ([]string, error) {
 	out := t.knownVersions(model)
 	if len(out) > 0 || t.Past == nil {

@@ -16,14 +16,14 @@ type PauseStatus struct {
 	Settled bool `json:"settled"`
 }
 
-// Pauser is whether this process reads. Tasks keep their partitions, and ones that come later begin paused.
+// Pauser pauses and resumes reading. Tasks keep their partitions, and tasks that come later start paused.
 type Pauser struct {
 	gate kafkaio.Gate
 	mu   sync.Mutex
 	now  *PauseStatus // nil = not paused
 }
 
-// Pause implements web.Control. A process that is paused already stays so, with what was said first.
+// Pause implements web.Control. If the process is paused already, the first author and reason stay.
 func (p *Pauser) Pause(by, why string) any {
 	p.mu.Lock()
 	defer p.mu.Unlock()

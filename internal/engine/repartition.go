@@ -25,8 +25,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
-// runSplitters runs a consumer group for each topic that is split by id: their numbers of partitions are their own. No
-// topic is split while shards end, for nobody would read what comes of it.
+// runSplitters runs a consumer group for each topic that is split by id, because their numbers of partitions differ.
+// While shards are being sealed no topic is split: nobody would read the result.
 func (r *KafkaRun) runSplitters(ctx context.Context, which Stages) error {
 	return r.book.ForEachNumber(ctx, func(ctx context.Context, plan scale.Plan) error {
 		for (which.Repartition || plan.Split) && ctx.Err() == nil {
@@ -107,7 +107,7 @@ func (r *KafkaRun) split(ctx context.Context, plan scale.Plan) error {
 	return err
 }
 
-// relayed is a partition of a topic that is split, and the group that reads it.
+// relayed is a partition of a topic that is split, with its group.
 type relayed struct {
 	scale.Source
 	plan      scale.Plan
@@ -116,14 +116,14 @@ type relayed struct {
 	partition int
 	guard     pipeline.Guard
 
-	// A topic of inputs has a group of its own, and another one where it was made again: what was read of it then is
-	// not what is there. So a relay has the topic's id from the start of its group to the end.
+	// An input topic has a group for each of its ids: when it is deleted and made again, offsets of the old one must
+	// not apply. So a relay keeps the topic's id from the start of its group to the end.
 	ids  *inputIDs
 	name string // see sourceName
 }
 
-// confirm returns an error where the topic, or one that the state is of, was made again; soon after an answer it asks
-// no more.
+// confirm returns an error if the topic, or one that the state depends on, was made again. Shortly after an answer it
+// does not ask again.
 func (u *relayed) confirm(ctx context.Context, r *KafkaRun) error {
 	err := r.confirmed.lately(ctx)
 	if err == nil && u.ids != nil {
@@ -132,7 +132,7 @@ func (u *relayed) confirm(ctx context.Context, r *KafkaRun) error {
 	return err
 }
 
-// doubt has confirm ask again.
+// doubt makes confirm ask again.
 func (u *relayed) doubt(r *KafkaRun) {
 	r.confirmed.doubt()
 	if u.ids != nil {
@@ -140,7 +140,8 @@ func (u *relayed) doubt(r *KafkaRun) {
 	}
 }
 
-// ended is the error with which a relay ends: what is not in a log that was made again is not lost.
+// ended returns the error with which a relay ends. Records missing from a log that was made again do not count as
+// lost.
 func (u *relayed) ended(ctx context.Context, r *KafkaRun, err error) error {
 	if errors.Is(err, kafka.OffsetOutOfRange) {
 		u.doubt(r)
@@ -149,17 +150,17 @@ func (u *relayed) ended(ctx context.Context, r *KafkaRun, err error) error {
 	return lasting(err)
 }
 
-// inputIDs are the ids of the topics of inputs that groups are named by.
+// inputIDs has the topic ids after which the groups of inputs are named.
 type inputIDs struct {
 	of        map[string]kafkaio.TopicID
 	confirmed confirmer
 }
 
-// errMadeAgain ends the groups of all inputs; the next ones are named anew.
+// errMadeAgain ends the groups of all inputs; the next ones get new names.
 var errMadeAgain = errors.New("was deleted and made again: it is read from its start, and what nobody had read of " +
 	"the one before is gone")
 
-// incarnations asks for the ids.
+// incarnations asks the brokers for the topic ids.
 func incarnations(ctx context.Context, r *KafkaRun, sources []scale.Source) (*inputIDs, error) {
 	made := &inputIDs{of: map[string]kafkaio.TopicID{}}
 	for _, s := range sources {
@@ -178,8 +179,8 @@ func incarnations(ctx context.Context, r *KafkaRun, sources []scale.Source) (*in
 
 func (m *inputIDs) name(topic string) string { return nameWith(topic, m.of[topic]) }
 
-// unchanged returns an error where a topic was made again. Where the brokers cannot tell, or the topic is not there,
-// nothing is known against it, for that moment only.
+// unchanged returns an error if a topic was made again. If the brokers cannot tell, or the topic does not exist, it
+// assumes no change this time.
 func (m *inputIDs) unchanged(ctx context.Context, r *KafkaRun) error {
 	ctx, cancel := context.WithTimeout(ctx, idPatience)
 	defer cancel()
@@ -204,7 +205,8 @@ func repartitionGroup(r *KafkaRun, s scale.Source, plan scale.Plan) string {
 	return r.Config.Group + "-" + splitterOf(s) + plan.Suffix()
 }
 
-// translate lets the repartition stage make messages in Arrow of the records of an input, where they are none.
+// translate configures the repartition stage to turn an input's records into Arrow messages, if they are in another
+// format.
 func translate(rt *Engine, as *inputs.Config, cfg *repartition.Config) error {
 	if as == nil {
 		return nil
@@ -238,7 +240,7 @@ func translate(rt *Engine, as *inputs.Config, cfg *repartition.Config) error {
 	return nil
 }
 
-// repartition works on one partition until ctx is done.
+// repartition splits one partition until ctx is done.
 func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sink, commit kafkaio.CommitFunc) error {
 	p := u.partition
 	next, err := kafkaio.Committed(ctx, r.Client, u.group, u.Topic, p)
@@ -299,7 +301,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	return u.ended(ctx, r, relay.Run(ctx))
 }
 
-// sourceName is what shards know an unkeyed topic by: its name and its id.
+// sourceName returns the name under which shards know an unkeyed topic: its name and id.
 func sourceName(ctx context.Context, client *kafka.Client, topic string) (string, error) {
 	ids, err := kafkaio.TopicIDs(ctx, client, topic)
 	if err != nil {
@@ -315,8 +317,8 @@ func nameWith(topic string, id kafkaio.TopicID) string {
 	return topic + "@" + hex.EncodeToString(id[:])
 }
 
-// rewind lets the repartition stage read topics that were made again from their start, whatever it has
-// committed of them before anyone knew.
+// rewind makes the repartition stage read topics that were made again from their start, whatever offsets were
+// committed before this was noticed.
 func rewind(ctx context.Context, r *KafkaRun, remade map[string]bool) error {
 	plan, _ := r.book.Now()
 	split, _ := plan.Sources(&r.Config)
@@ -351,7 +353,7 @@ func rewind(ctx context.Context, r *KafkaRun, remade map[string]bool) error {
 	return nil
 }
 
-// fencedCommit is commit that tells by ErrFenced that the group has gone on without this process.
+// fencedCommit wraps commit: it returns ErrFenced if the group has gone on without this process.
 func fencedCommit(commit kafkaio.CommitFunc) kafkaio.CommitFunc {
 	return func(ctx context.Context, next map[string]int64) error {
 		err := commit(ctx, next)

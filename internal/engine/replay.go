@@ -35,7 +35,7 @@ type Replay struct {
 	made   []string // folders that are not there before it
 }
 
-// NewReplay is a replay that has read nothing.
+// NewReplay returns a replay that has read nothing.
 func NewReplay(cfg config.Config, log *slog.Logger) *Replay {
 	r := &Replay{Engine: New(cfg, log)}
 	r.replaying = true
@@ -47,7 +47,7 @@ func NewReplay(cfg config.Config, log *slog.Logger) *Replay {
 	return r
 }
 
-// Finish waits for the fits that are due, and completes the files of the archive: the input has ended.
+// Finish waits for the running fits and completes the archive's files: the input has ended.
 func (r *Replay) Finish(ctx context.Context) error {
 	if err := r.Settle(ctx); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (r *Replay) Finish(ctx context.Context) error {
 	return r.endArchives(ctx)
 }
 
-// Open makes the tasks: so many shards, and one model task for all models.
+// Open makes so many shards, and one model task for all models.
 func (r *Replay) Open(shards int) error {
 	r.Model = r.NewModelTask(0, pipeline.NewCounts())
 	r.add("model-0", r.Model)
@@ -70,7 +70,7 @@ func (r *Replay) Open(shards int) error {
 	return nil
 }
 
-// Close removes what the shards keep on disk, and the folders that were made for it.
+// Close removes the shards' files on disk, and the folders made for them.
 func (r *Replay) Close() {
 	for i, s := range r.Shards {
 		if err := s.Close(); err != nil {
@@ -82,7 +82,7 @@ func (r *Replay) Close() {
 	}
 }
 
-// take gives a shard a record, and the model task what comes of it.
+// take gives a shard a record, and the model task the resulting panes.
 func (r *Replay) take(ctx context.Context, shard int, rec pipeline.Record) error {
 	s := r.Shards[shard]
 	why, ok := r.skips.poison(&rec)
@@ -123,7 +123,7 @@ func (r *Replay) Settle(ctx context.Context) error {
 	return nil
 }
 
-// drain closes what the end of the input leaves open, as exhausted inputs do live.
+// drain closes the panes that are open at the end of the input, as idle inputs do in a live run.
 func (r *Replay) drain(ctx context.Context, shard, inputs int) error {
 	for in := range inputs {
 		if err := r.take(ctx, shard, pipeline.Record{Input: pipeline.Input(in), Idle: true}); err != nil {
@@ -189,7 +189,7 @@ func (r *Replay) Feed(ctx context.Context, f *feed.Feed, done func(rows int64)) 
 	}
 }
 
-// TopicRange is what replays read of the logits and labels topics.
+// TopicRange is the range of the logits and labels topics that a replay reads.
 type TopicRange struct {
 	From, To position
 	Begin    func(messages int64) // told how many there are before they are read
@@ -236,8 +236,7 @@ func (r *Replay) Topics(ctx context.Context, of TopicRange) error {
 	return g.Wait()
 }
 
-// planned is of how many shards the deployment of the topics is one. Those that `plumbline scale` has made more read
-// topics of plumbline's own.
+// planned returns how many shards the deployment has. After `plumbline scale` they read topics of plumbline's own.
 func (r *Replay) planned(ctx context.Context, client *kafka.Client) (plan scale.Plan, err error) {
 	plan.Of, err = scale.Topics{Config: &r.Config, Client: client}.Found(ctx)
 	if plan.Split = plan.Of > 0; err != nil || plan.Split {
@@ -247,7 +246,7 @@ func (r *Replay) planned(ctx context.Context, client *kafka.Client) (plan scale.
 	return plan, err
 }
 
-// ranges are the offsets to read of n partitions, and how many there are.
+// ranges returns the offsets to read in n partitions, and the number of messages.
 func (r *Replay) ranges(ctx context.Context, client *kafka.Client, n int, of TopicRange) (specs []kafkaio.Spec,
 	total int64, err error) {
 	plan := scale.Plan{Of: n, Split: r.Config.Splits()} // what the shards of a new deployment read
@@ -309,7 +308,7 @@ func ParsePosition(s string) (position, error) {
 	return position{kind: "time", time: t}, nil
 }
 
-// offsets are those of one partition between the positions.
+// offsets returns the offsets of one partition between the positions.
 func (of TopicRange) offsets(ctx context.Context, c *kafka.Client, topic string, p int) (lo, hi int64, err error) {
 	first, end, err := kafkaio.Bounds(ctx, c, topic, p)
 	if err != nil {
@@ -339,7 +338,7 @@ func (of TopicRange) offsets(ctx context.Context, c *kafka.Client, topic string,
 	return max(lo, first), min(hi, end), nil
 }
 
-// offsetAt is the offset of the first record at or after t; ok is false where there is none.
+// offsetAt returns the offset of the first record at or after t; ok is false if there is none.
 func offsetAt(ctx context.Context, c *kafka.Client, topic string, p int, t time.Time) (offset int64, ok bool,
 	err error) {
 	res, err := c.ListOffsets(ctx,
@@ -372,7 +371,7 @@ type ReplayResult struct {
 	Alerts      []record.Alert      `json:"alerts"`
 	Calibrators []record.Calibrator `json:"calibrators"`
 	Snapshots   []record.Snapshot   `json:"snapshots"`
-	// Unequal are the records that the live run skipped and the replay could not skip: its state is another one.
+	// Unequal lists records that the live run skipped and the replay could not skip: its state is therefore different.
 	Unequal []string `json:"unequal,omitempty"`
 }
 

@@ -17,13 +17,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// searchTime bounds the search for a revision: an answer is written within a minute.
+// searchTime bounds the search for a revision: HTTP answers must be written within a minute.
 const searchTime = 45 * time.Second
 
-// scanTopic hands over the records of a key that a topic has now, oldest first.
+// scanTopic passes take the present records of a key in a topic, oldest first.
 type scanTopic func(ctx context.Context, topic, key string, take func(value []byte)) error
 
-// ScanTopics reads the partition that a key is in.
+// ScanTopics implements scanTopic by reading the key's partition.
 func (r *KafkaRun) ScanTopics(ctx context.Context, topic, key string, take func(value []byte)) error {
 	n, err := kafkaio.Partitions(ctx, r.Client, topic)
 	if err != nil {
@@ -37,8 +37,7 @@ func (r *KafkaRun) ScanTopics(ctx context.Context, topic, key string, take func(
 		})
 }
 
-// foundRevisions is what the places that were asked have of a model version: calibrators by revision, the newest of
-// each.
+// foundRevisions collects the calibrators of a model version by revision, the newest record of each.
 type foundRevisions struct {
 	model, version string
 	wanted         int
@@ -46,7 +45,7 @@ type foundRevisions struct {
 	calibrator     []byte
 }
 
-// take looks at a record.
+// take adds a record.
 func (f *foundRevisions) take(c *record.Calibrator) {
 	if c.Model != f.model || c.Version != f.version || !c.Published || c.Stage == record.StageCanary ||
 		len(c.Calibrator) == 0 {
@@ -120,7 +119,7 @@ func (t OrderTaker) inDatabase(ctx context.Context, f *foundRevisions) error {
 	return err
 }
 
-// onTopics reads the compacted topic, and that of decisions where it keeps all.
+// onTopics searches the compacted topic, and the decisions topic if it keeps everything.
 func (t OrderTaker) onTopics(ctx context.Context, f *foundRevisions) error {
 	if t.Scan == nil {
 		return nil

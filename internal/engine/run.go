@@ -56,8 +56,8 @@ type KafkaRun struct {
 	turns     chan struct{} // of model tasks that compute
 }
 
-// Run serves until ctx is done or an error that trying again cannot mend. First the topics are checked and the store is
-// opened, then the groups are joined; each task restores its state before it reads.
+// Run serves until ctx is done or until an error that retrying cannot fix. It checks the topics and opens the store,
+// then joins the groups; each task restores its state before it reads.
 func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	r := &KafkaRun{Engine: rt, turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))}
 	var err error
@@ -121,8 +121,8 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	return rt.WaitFor(ctx, g)
 }
 
-// askLimits notes and logs the topics that will refuse what is written to them. A broker that does not tell its
-// configuration to this user is no reason not to start.
+// askLimits notes and logs the topics whose limits are below the configured message size. If a broker does not show
+// this user its configuration, the start goes on.
 func askLimits(ctx context.Context, r *KafkaRun) {
 	var err error
 	if r.smallTopics, err = kafkaclient.SmallTopics(ctx, r.Client, r.Config); err != nil {
@@ -169,7 +169,7 @@ func splitterOf(s scale.Source) string {
 	return "repartition-" + s.Input.String()
 }
 
-// awaitStages says which stages this process takes part in, before it joins their groups.
+// awaitStages notes which stages this process takes part in, before it joins their groups.
 func awaitStages(r *KafkaRun, which Stages) {
 	plan, _ := r.book.Now()
 	if which.Repartition || which.Shards && plan.Split {
@@ -293,7 +293,7 @@ func (r *KafkaRun) runner(stage string, guard pipeline.Guard, trace *tracing.Lan
 		Confirm: r.confirmed.now}
 }
 
-// runShards runs the shards of the number that is in force.
+// runShards runs the shards, as many as the plan says.
 func (r *KafkaRun) runShards(ctx context.Context) error {
 	return r.book.ForEachNumber(ctx, func(ctx context.Context, plan scale.Plan) error {
 		topics := plan.Inputs(&r.Config)
@@ -312,7 +312,7 @@ func (r *KafkaRun) runShards(ctx context.Context) error {
 	})
 }
 
-// shard runs one shard until ctx is done or an error. Where the shards are to end it seals its state.
+// shard runs one shard until ctx is done or an error. If the number of shards is changing, it seals the shard's state.
 func (r *KafkaRun) shard(ctx context.Context, guard *attempts.Guard, p int, open pipeline.Open) error {
 	name := taskName(stageShards, p)
 	defer r.remove(name)
@@ -382,8 +382,8 @@ func (r *KafkaRun) model(ctx context.Context, guard *attempts.Guard, p int, open
 	return lasting(gone("models", p, err))
 }
 
-// recall shows what a restored task remembers. Snapshots are many, and the history has them in their order whenever
-// they come: they are shown beside, one task's after the other's, while tasks still restore.
+// recall shows the records in a restored task's state. Snapshots are many, and the history sorts them whenever they
+// come: they are shown in the background, one task's after the other's, while tasks still restore.
 func (r *KafkaRun) recall(decided []any, snapshots iter.Seq2[*record.Snapshot, error]) {
 	for _, rec := range decided {
 		r.Show(rec)
@@ -397,7 +397,7 @@ func (r *KafkaRun) recall(decided []any, snapshots iter.Seq2[*record.Snapshot, e
 	}()
 }
 
-// recallSnapshots shows those that can be shown.
+// recallSnapshots shows the snapshots that can be decoded.
 func (r *KafkaRun) recallSnapshots(snapshots iter.Seq2[*record.Snapshot, error]) (err error) {
 	defer pipeline.Caught(&err)
 	for s, err := range snapshots {
@@ -410,7 +410,7 @@ func (r *KafkaRun) recallSnapshots(snapshots iter.Seq2[*record.Snapshot, error])
 	return nil
 }
 
-// lasting marks the errors that only a person can mend: the task is tried again each minute.
+// lasting marks errors that only a person can fix: the task is retried each minute.
 func lasting(err error) error {
 	if errors.Is(err, pipeline.ErrUnusable) || errors.Is(err, kafka.OffsetOutOfRange) {
 		return attempts.Lasting(err)
@@ -477,7 +477,7 @@ func (rt *Engine) ServeHTTP(ctx context.Context, g *errgroup.Group) error {
 	return nil
 }
 
-// pages are the page, the API, the metrics and, where configured, Go's profiles.
+// pages returns the handler of the page, the API, the metrics and, if configured, Go's profiles.
 func (rt *Engine) pages(loopback bool) http.Handler {
 	var control web.Control
 	if rt.Config.HTTP.Control {
@@ -516,8 +516,8 @@ func withProfiles(h http.Handler) http.Handler {
 	return mux
 }
 
-// HostNames are the names that the server has beside addresses: those of the configuration, that of http.listen, and
-// the machine's.
+// HostNames returns the server's host names beside addresses: the configured ones, the one in http.listen, and the
+// machine's.
 func HostNames(c *web.Config) []string {
 	names := append([]string{}, c.Hosts...)
 	if host, _, err := net.SplitHostPort(c.Listen); err == nil && host != "" {

@@ -17,7 +17,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// skips are what of the topics took no part live for reasons that are not in the records: a replay skips it, too.
+// skips has the records that took no part live for reasons that are not in the records themselves: a replay must skip
+// them, too.
 type skips struct {
 	why   map[attempts.Place]string // of records that ended their task
 	early map[lane][]offsetRange    // records whose timestamps were in the future when they were read; in order
@@ -26,7 +27,7 @@ type skips struct {
 	panes []record.Skip // of panes, which a replay does not read
 }
 
-// part is what the repartition stage made of a record for a shard.
+// part identifies what the repartition stage made of a record for a shard.
 type part struct {
 	source string // as in the header
 	shard  int32
@@ -53,7 +54,7 @@ func newSkips() skips {
 		of: map[attempts.Place][]*skippedPart{}}
 }
 
-// readSkips reads the decisions topic. A record that cannot be read is none.
+// readSkips reads the decisions topic and ignores records that cannot be decoded.
 func readSkips(ctx context.Context, cfg config.Config, spec kafkaio.TailSpec) (skips, error) {
 	out := newSkips()
 	topic := cfg.Topics.Decisions
@@ -99,7 +100,7 @@ func (s skips) note(of *record.Skip) {
 	}
 }
 
-// notePart notes the part of a record that was skipped, by what it was made of.
+// notePart notes a skipped part of a record, by its source record.
 func (s skips) notePart(of *record.Skip) {
 	f := strings.Split(of.Source, "/")
 	if len(f) != 5 {
@@ -116,14 +117,15 @@ func (s skips) notePart(of *record.Skip) {
 	s.of[place] = append(s.of[place], s.parts[at])
 }
 
-// reads notes that a record of a split topic was read, which the repartition stage knows by another name.
+// reads notes that a record of a split topic was read; source is the repartition stage's name for its partition.
 func (s skips) reads(source string, r *pipeline.Record) {
 	for _, p := range s.of[attempts.Place{Topic: source, Partition: r.Partition, Offset: r.Offset}] {
 		p.read = true
 	}
 }
 
-// skipsPart tells whether a part was skipped that is made anew for one of so many shards, and why.
+// skipsPart reports whether the live run skipped a part that the replay makes again for one of so many shards, and
+// why.
 func (s skips) skipsPart(r *pipeline.Record, shards int) (why string, ok bool) {
 	for _, h := range r.Headers {
 		if h.Key != pipeline.SourceHeader {
@@ -137,7 +139,7 @@ func (s skips) skipsPart(r *pipeline.Record, shards int) (why string, ok bool) {
 	return "", false
 }
 
-// unequal says which skips of the live run the replay could not repeat.
+// unequal returns the skips of the live run that the replay could not repeat.
 func (s skips) unequal(shards int) (out []string) {
 	for _, p := range s.parts {
 		if p.read && !p.obeyed {
@@ -153,7 +155,7 @@ func (s skips) unequal(shards int) (out []string) {
 	return out
 }
 
-// joined sorts ranges and joins those that meet: a task that began anew has told some again.
+// joined sorts ranges and merges those that touch or overlap: a task that restarted has reported some twice.
 func joined(rs []offsetRange) []offsetRange {
 	slices.SortFunc(rs, func(a, b offsetRange) int { return cmp.Compare(a.first, b.first) })
 	out := rs[:0]

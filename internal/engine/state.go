@@ -18,15 +18,14 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// remains are the topics, asked about tasks whose state is gone.
+// remains returns the topics in the form that package reset asks about lost state.
 func remains(r *KafkaRun) reset.Topics {
 	plan, _ := r.book.Now()
 	return reset.Topics{Config: r.Config, Spec: r.tailSpec(), Inputs: plan.Inputs(&r.Config),
 		Readers: r.Config.Group + "-shards" + plan.Suffix()}
 }
 
-// shardTask registers a shard. One that begins with an empty state, and never had another, has an epoch of its own from
-// then on.
+// shardTask registers a shard. If it starts with an empty state for the first time, it gets an epoch.
 func shardTask(r *KafkaRun, s *pipeline.Shard) pipeline.Registered {
 	out := s.ForRun()
 	out.Closing = func() {
@@ -56,7 +55,7 @@ func modelTask(r *KafkaRun, t *model.Task, p int) pipeline.Registered {
 	}
 }
 
-// inTurn is a model task that computes only when it has a turn: panes of many models close at once, and the shards of
+// inTurn is a model task that computes only when it has a turn. Panes of many models close at once, and the shards of
 // the process must not wait until all of them are done.
 type inTurn struct {
 	*model.Task
@@ -77,7 +76,7 @@ func (t inTurn) Resume() error {
 	return t.Task.Resume()
 }
 
-// gone adds the way out to an error of a task whose records are not in the log any more.
+// gone adds advice to the error of a task whose records have left the log.
 func gone(stage string, p int, err error) error {
 	if err == nil || !errors.Is(err, kafka.OffsetOutOfRange) {
 		return err
@@ -170,8 +169,8 @@ func HasStateDir(c *config.Config) error {
 	return fmt.Errorf("checkpoints.dir %s: %s does not exist: %s", c.Checkpoints.Dir, dir, todo)
 }
 
-// TopicsMoved notes that the topics of a deployment, with the records and offsets that they had, are now those that its
-// configuration leads to.
+// TopicsMoved notes that the deployment's topics, with their records and offsets, have been copied to the topics that
+// the configuration now names.
 func TopicsMoved(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	r, now, stored, err := topologies(ctx, cfg, log)
 	if err != nil || len(stored) == 0 { // nothing has run yet
@@ -184,8 +183,8 @@ func TopicsMoved(ctx context.Context, cfg config.Config, log *slog.Logger) error
 	return saveTopology(ctx, r.store, topologyKey(cfg.Group), now, stored)
 }
 
-// topologies connects to a deployment from outside. now is how its topics are, stored what its processes noted of them;
-// none = none has run yet.
+// topologies connects to a deployment from outside. now is its topics' present state, stored what its processes have
+// recorded; none = none has run yet.
 func topologies(ctx context.Context, cfg config.Config, log *slog.Logger) (r *KafkaRun, now topology,
 	stored []pipeline.Stored, err error) {
 	r = &KafkaRun{Engine: New(cfg, log)}

@@ -22,7 +22,7 @@ import (
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 
-// settled is how long nothing may have happened before a process that has read everything says that it is drained.
+// settled is how long nothing may have happened before a process that has read everything reports that it is drained.
 const settled = 1500 * time.Millisecond
 
 // ProcessStatus is the object "process" of /api/v1/status.
@@ -33,7 +33,7 @@ type ProcessStatus struct {
 	StateHash string         `json:"state_hash,omitempty"`
 	Watermark string         `json:"watermark,omitempty"`
 	Counts    map[string]any `json:"counts"`
-	// Unaccounted is how many rows of the shards have no fate, or two: 0, or there is a defect.
+	// Unaccounted is the number of the shards' rows that are in no count, or in two. Anything but 0 is a defect.
 	Unaccounted int64                  `json:"rows_unaccounted"`
 	Models      map[string]string      `json:"state_hash_by_model"`
 	Tasks       []*pipeline.TaskStatus `json:"tasks"`
@@ -42,17 +42,17 @@ type ProcessStatus struct {
 	Kafka *silenceStatus `json:"kafka,omitempty"`
 	// Scale is there while the number of shards changes.
 	Scale *GrowthStatus `json:"scale,omitempty"`
-	// Failing are the tasks that fail, and are tried again.
+	// Failing lists tasks that fail and are retried.
 	Failing []attempts.Failure `json:"failing,omitempty"`
 	// Outside are the stages that do not run, for this process is not in their group.
 	Outside []outsideStatus `json:"not_in_group,omitempty"`
 	// Troubles are what is lost of the inputs, and what mends it.
 	Troubles []trouble.Issue `json:"troubles,omitempty"`
-	// Skipped are the latest records that ended their task again and again and were skipped.
+	// Skipped lists the latest records that were skipped because they ended their task again and again.
 	Skipped []attempts.Skip `json:"skipped,omitempty"`
-	// SmallTopics are those that take shorter messages than are configured, as of the start.
+	// SmallTopics lists topics that, at the start, took only shorter messages than configured.
 	SmallTopics []kafkaclient.SmallTopic `json:"small_topics,omitempty"`
-	// Waiting are the partitions without messages that hold everything back.
+	// Waiting lists partitions without messages that hold everything back.
 	Waiting []waitingStatus `json:"waiting_for,omitempty"`
 	// Lag is as of now, the rest as of the last checkpoints.
 	Lag map[string]map[string]lagStatus `json:"lag,omitempty"` // by task and input
@@ -60,19 +60,19 @@ type ProcessStatus struct {
 	History *registry.Status `json:"history,omitempty"`
 }
 
-// silenceStatus is since when no heartbeat of the consumer groups has been answered, and what was said instead.
+// silenceStatus says since when no heartbeat of the consumer groups has been answered, and with what error.
 type silenceStatus struct {
 	Since time.Time `json:"silent_since"` // wall clock
 	Error string    `json:"error"`
 }
 
-// silence is kept by group: one that is answered says nothing about the other.
+// silence is kept by group: an answer to one says nothing about the other.
 type silence struct {
 	silentMu sync.Mutex
 	silent   map[string]silenceStatus
 }
 
-// heardNothing is kafkaio.Group's Silent for a group.
+// heardNothing returns the Silent callback of a group (kafkaio.Group).
 func (s *silence) heardNothing(group string) func(time.Time, error) {
 	return func(since time.Time, err error) {
 		s.silentMu.Lock()
@@ -88,7 +88,7 @@ func (s *silence) heardNothing(group string) func(time.Time, error) {
 	}
 }
 
-// kafkaSilence is the longest silence, nil where the groups are answered.
+// kafkaSilence returns the longest silence, nil if all groups are answered.
 func (s *silence) kafkaSilence() *silenceStatus {
 	s.silentMu.Lock()
 	defer s.silentMu.Unlock()
@@ -101,13 +101,13 @@ func (s *silence) kafkaSilence() *silenceStatus {
 	return out
 }
 
-// lagStatus is what of an input has not been read.
+// lagStatus is how far reading of an input is behind the log.
 type lagStatus struct {
 	Offsets int64   `json:"offsets"`
 	Seconds float64 `json:"seconds"` // now less the timestamp of the oldest record
 }
 
-// lag is that of all tasks of this process.
+// lag returns the lag of all tasks of this process.
 func (rt *running) lag(now time.Time) map[string]map[string]lagStatus {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -177,7 +177,7 @@ func (a *assignments) await(stages ...string) {
 	}
 }
 
-// leave says that this process takes no part in a stage any more.
+// leave notes that this process no longer takes part in a stage.
 func (a *assignments) leave(stage string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -284,7 +284,7 @@ func (a *assignments) all(there func(task string) bool) bool {
 	return true
 }
 
-// reached are the places up to which the tasks have been handed what they read.
+// reached returns the places up to which the tasks have been handed their inputs.
 func reached(rt *running) (marks []kafkaio.Mark) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -308,8 +308,8 @@ func atEnd(rt *Engine, marks []kafkaio.Mark) bool {
 	return ok && err == nil
 }
 
-// shown reports whether all tasks that are due are there, and the statuses are of everything that they have taken: they
-// are those of the last checkpoints, and one that takes long must not be mistaken for silence.
+// shown reports whether all assigned tasks run and their statuses cover everything that they have taken. Statuses are
+// from the last checkpoints, and a slow checkpoint must not look like silence.
 func (rt *running) shown() bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -350,7 +350,7 @@ func heard(tasks []*pipeline.TaskStatus) bool {
 	return true
 }
 
-// tookAll reports whether a model task has a shard's messages up to a number, of the state that the shard has now.
+// tookAll reports whether a model task has taken a shard's messages up to number wrote, in the shard's present epoch.
 func tookAll(m, s *pipeline.TaskStatus, wrote uint64) bool {
 	if s.Partition >= len(m.PanesTaken) || m.PanesTaken[s.Partition] < wrote {
 		return false
@@ -358,9 +358,9 @@ func tookAll(m, s *pipeline.TaskStatus, wrote uint64) bool {
 	return s.Partition >= len(m.Epochs) || m.Epochs[s.Partition] == s.Epoch
 }
 
-// Status describes the process. It is drained when it has all tasks that are due, every one has read to the end that
-// its log has now, everything is written, the model tasks have what the shards wrote, and nothing has happened for a
-// moment: then what other processes wrote is there, too.
+// Status describes the process. The process is drained when all its tasks run and have read to the present end of
+// their logs, everything is written, the model tasks have taken what the shards wrote, and nothing has happened for a
+// moment: then what other processes wrote has arrived, too.
 func (rt *Engine) Status() *ProcessStatus {
 	// Each before the next, and the ends of the logs last: what one task wrote is then in what the next was asked for.
 	marks := reached(&rt.running)
@@ -476,7 +476,7 @@ const (
 	behindNoted = time.Minute
 )
 
-// waitingStatus is a partition without messages that holds the panes of every model back.
+// waitingStatus is a partition without messages that holds back the panes of every model.
 type waitingStatus struct {
 	Topic     string    `json:"topic"`
 	Partition int       `json:"partition"`
@@ -486,8 +486,8 @@ type waitingStatus struct {
 	Text string `json:"text"`
 }
 
-// waitingFor lists the inputs that are waited for: read to their end, silent, not let go by event_time.idle_timeout,
-// and behind the others, or without any message yet.
+// waitingFor lists the inputs that hold panes back: read to their end, silent, not released by
+// event_time.idle_timeout, and behind the others or without any message yet.
 func waitingFor(rt *Engine, tasks []*pipeline.TaskStatus, now time.Time) (out []waitingStatus) {
 	newest := pipeline.NoTime
 	for _, t := range tasks {

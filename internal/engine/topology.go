@@ -18,19 +18,19 @@ import (
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
-// topology is what the place of everything in a deployment depends on: ids by the partitions that logits and labels had
-// when it began, models by those of panes.
+// topology is what determines where everything in a deployment belongs: ids by the partitions that logits and labels
+// had when it started, models by the partitions of panes.
 type topology [3]topicShape
 
-// topicShape is a topic by its key in the configuration; no name: it is not used. partitions are 0 where their number
-// may change.
+// topicShape is a topic by its key in the configuration; an empty name = not used; partitions 0 = their number may
+// change.
 type topicShape struct {
 	key, name  string
 	partitions int
 	id         kafkaio.TopicID
 }
 
-// askTopology asks the brokers.
+// askTopology asks the brokers for the topology.
 func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
 	t := topology{{key: "logits", name: r.Config.Topics.Logits}, {key: "labels", name: r.Config.Topics.Labels},
 		{key: "panes", name: r.Config.Topics.Panes}}
@@ -68,7 +68,8 @@ func (t *topology) askIDs(ctx context.Context, c *kafka.Client) error {
 	return nil
 }
 
-// remade are the topics that were deleted and made again since the state was begun. A broker before 2.8 cannot tell.
+// remade returns the topics that were deleted and made again since the state was started. A broker before 2.8 cannot
+// tell.
 func remade(was, now topology) map[string]bool {
 	out := map[string]bool{}
 	for i := range was {
@@ -80,7 +81,7 @@ func remade(was, now topology) map[string]bool {
 	return out
 }
 
-// sameTopology compares what a deployment's state is of with what is there now.
+// sameTopology compares the topology of a deployment's state with the present one.
 func sameTopology(group string, was, now topology) error {
 	for topic := range remade(was, now) {
 		return fmt.Errorf("topic %s was deleted and made again: what the state of group %s has read of it "+
@@ -96,7 +97,7 @@ func sameTopology(group string, was, now topology) error {
 	return nil
 }
 
-// joins returns an error where a deployment cannot begin with the topics.
+// joins returns an error if a deployment cannot start with these topics.
 func (t *topology) joins() error {
 	if logits, labels := t[0], t[1]; labels.name != "" && labels.partitions != logits.partitions {
 		return fmt.Errorf("topic %s has %d partitions, %s has %d: predictions and labels join by partition, "+
@@ -108,8 +109,8 @@ func (t *topology) joins() error {
 
 func topologyKey(group string) string { return group + "/topology" }
 
-// checkTopology compares the topics with those that the group's checkpoints are of, which it notes at the first start.
-// It returns them with the numbers of partitions that they had then.
+// checkTopology compares the topics with those that the group's checkpoints were made from; the first start records
+// them. It returns them with the numbers of partitions of that time.
 func (r *KafkaRun) checkTopology(ctx context.Context, now topology) (topology, error) {
 	key := topologyKey(r.Config.Group)
 	for {
@@ -142,8 +143,7 @@ func hasBegun(ctx context.Context, r *KafkaRun) (bool, error) {
 	return len(stored) > 0, nil
 }
 
-// saveTopology notes the topics. A record that is damaged is written again from what is there: it can only be missed as
-// the first one is.
+// saveTopology records the topics. A damaged record is replaced by the present topology.
 func saveTopology(ctx context.Context, store pipeline.CheckpointStore, key string, t topology,
 	stored []pipeline.Stored) error {
 	c, err := pipeline.EncodeCheckpoint(t.sections())
@@ -157,7 +157,8 @@ func saveTopology(ctx context.Context, store pipeline.CheckpointStore, key strin
 	return store.Save(ctx, key, number, c)
 }
 
-// known is t with the numbers of partitions that tasks are of, and the ids that a broker has not told this time.
+// known returns t with the numbers of partitions that the tasks were made for, and with ids that a broker did not tell
+// this time.
 func (t topology) known(was topology) topology {
 	for i := range t {
 		if t[i].name != was[i].name {
@@ -171,7 +172,7 @@ func (t topology) known(was topology) topology {
 	return t
 }
 
-// storedTopology is the newest that can be read.
+// storedTopology returns the newest stored topology that can be read.
 func (r *KafkaRun) storedTopology(stored []pipeline.Stored) (was topology, ok bool) {
 	for _, st := range stored {
 		data, err := st.Read()
@@ -187,8 +188,8 @@ func (r *KafkaRun) storedTopology(stored []pipeline.Stored) (was topology, ok bo
 	return was, false
 }
 
-// watchTopology asks again and again whether a topic was made again, and returns that. It names partitions that nobody
-// reads as a task that fails.
+// watchTopology asks repeatedly whether a topic was made again, and returns that as an error. Partitions that nobody
+// reads are shown as a failing task.
 func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 	var named [len(topology{})]atomic.Bool
 	tick := time.NewTicker(r.WatchEvery)
@@ -215,9 +216,9 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 // idPatience is how long a task waits for the ids of topics.
 const idPatience = 5 * time.Second
 
-// unchanged returns an error where a topic was made again since the start. A task asks before it saves what it has
-// read: so no state has records of a topic that took the place of its own, however soon that one had as many. Where the
-// brokers cannot tell, or the topic is not there, nothing is known against it.
+// unchanged returns an error if a topic was made again since the start. A task asks before it saves what it has read,
+// so that no state contains records of a topic that replaced its own, however soon that one had as many. If the
+// brokers cannot tell, or the topic does not exist, it assumes no change.
 func unchanged(ctx context.Context, r *KafkaRun) error {
 	ctx, cancel := context.WithTimeout(ctx, idPatience)
 	defer cancel()
@@ -242,7 +243,8 @@ func unchanged(ctx context.Context, r *KafkaRun) error {
 	return attempts.Lasting(sameTopology(r.Config.Group, r.topics, now))
 }
 
-// confirmer asks unchanged for all tasks of a process: those that come while it asks share the next question.
+// confirmer asks unchanged for all tasks of a process: tasks that come while a question is being asked share the next
+// one.
 type confirmer struct {
 	ask func(context.Context) error
 
@@ -295,10 +297,10 @@ func (c *confirmer) answer(ctx context.Context, q, before *question) {
 	close(q.done)
 }
 
-// confirmEvery is how often the repartition stage has it asked while messages come.
+// confirmEvery is how often the repartition stage asks while messages come.
 const confirmEvery = time.Second
 
-// lately returns the answer to a question that was asked a moment ago, or is asked after the call.
+// lately returns the answer to a recent question, or to one asked after the call.
 func (c *confirmer) lately(ctx context.Context) error {
 	c.mu.Lock()
 	fresh := c.last != nil && c.last.asked.After(c.doubted) && time.Since(c.last.asked) < confirmEvery
@@ -309,14 +311,14 @@ func (c *confirmer) lately(ctx context.Context) error {
 	return c.now(ctx)
 }
 
-// doubt has lately ask again: something has happened that may have changed the answer, as a read that failed.
+// doubt makes lately ask again: something has happened that may have changed the answer, such as a failed read.
 func (c *confirmer) doubt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.doubted = time.Now()
 }
 
-// shaped is t with the keys of another: they are not stored.
+// shaped returns t with the keys of as: keys are not stored.
 func (t topology) shaped(as topology) topology {
 	for i := range t {
 		t[i].key = as[i].key
@@ -324,7 +326,7 @@ func (t topology) shaped(as topology) topology {
 	return t
 }
 
-// sections are those of the record in the store.
+// sections returns the sections of the stored record.
 func (t *topology) sections() []pipeline.Section {
 	return []pipeline.Section{{Name: "topology", Version: 3, State: t}}
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/plumbline/plumbline/operators/join/store"
 )
 
-// ahead has the memory that a batch needs read for many rows at once: one row after the other would wait for it several
-// times each.
+// ahead reads the memory that a batch needs for many rows together: the reads wait for memory at the same time, not
+// one after the other.
 type ahead struct {
-	looked     int      // rows of the batch at hand that were looked at
-	hashes     []uint32 // of the rows looked at last
-	refs       []uint32 // of labels: the entries that have them, as numbers in the index
-	places     []uint32 // of labels: where those are in the index
-	run        []int32  // entries of the rows that are taken at once
+	looked     int      // rows of the current batch that were prefetched
+	hashes     []uint32 // of the rows prefetched last
+	refs       []uint32 // for labels: the entries with these hashes, by their number in the index
+	places     []uint32 // for labels: where these are in the index
+	run        []int32  // entries of the rows that are taken together
 	dicts      []dict   // of their slice columns
-	waits      bool     // a label has begun to wait since
+	waits      bool     // a label has begun to wait since then
 	prefetched int64
 }
 
-// atOnce is how many rows are looked at.
+// atOnce is the number of rows that are prefetched together.
 const atOnce = 512
 
-// look looks at the rows of a batch from i on, unless it has.
+// look prefetches rows of a batch from i on, unless it has done so already.
 func look(w *buffer, b *arrowio.Batch, i int) {
 	if i < w.looked {
 		return
@@ -42,11 +42,10 @@ func look(w *buffer, b *arrowio.Batch, i int) {
 	}
 }
 
-// at is the place of row i, which was looked at, among those.
+// at returns the index of prefetched row i in hashes.
 func (a *ahead) at(i int) int { return len(a.hashes) - (a.looked - i) }
 
-// foundAhead is the prediction that waits in memory for label i and was found when it was looked at; -1 where it must
-// be looked for.
+// foundAhead returns the prediction in memory that prefetching found for label i; -1 if it must be looked up.
 func foundAhead(w *memory, b *arrowio.Batch, i int) int32 {
 	ref := w.refs[w.at(i)]
 	if w.waits || store.IsJoined(ref) {
@@ -58,7 +57,7 @@ func foundAhead(w *memory, b *arrowio.Batch, i int) int32 {
 	return -1
 }
 
-// prefetch finds the entries of the hashes, reads them, and then their scores.
+// prefetch reads the entries of the hashes, and then their scores.
 func (w *memory) prefetch() {
 	w.refs = slices.Grow(w.refs[:0], atOnce)[:len(w.hashes)]
 	w.places = slices.Grow(w.places[:0], atOnce)[:len(w.hashes)]

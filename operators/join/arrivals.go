@@ -1,10 +1,10 @@
 package join
 
-// arrivals is the entries in order of arrival. One that leaves leaves a gap, so that it touches no other entry.
+// arrivals lists the entries in order of arrival. An entry that leaves leaves a gap, so no other entry moves.
 type arrivals struct {
 	order []int32 // -1 = a gap
-	front int     // of order: before it are gaps
-	base  uint32  // what entry.at of the first is
+	front int     // index in order; all before it are gaps
+	base  uint32  // entry.at of the first element of order
 }
 
 // arrive makes an entry the newest.
@@ -26,7 +26,7 @@ func arriveRun(w *memory) uint32 {
 	return at
 }
 
-// depart leaves a gap for an entry, given its place.
+// depart replaces an entry, given its place, by a gap.
 func (a *arrivals) depart(place uint32) {
 	at := int(place - a.base)
 	if a.order[at] = -1; at != a.front {
@@ -37,8 +37,8 @@ func (a *arrivals) depart(place uint32) {
 	}
 }
 
-// closeGaps makes room where most of the order is gaps: without a look at the entries where most are at the front. No
-// more entries are moved than have arrived since it was done last.
+// closeGaps makes room when at least half of the order is gaps. If these are at the front, it touches no entry. It
+// moves no more entries than have arrived since it last did.
 func closeGaps(w *memory) {
 	switch n := len(w.order); {
 	case 2*w.front > n:
@@ -60,7 +60,7 @@ func closeGaps(w *memory) {
 	w.front = 0
 }
 
-// oldest is the entry that came first, -1 where there is none.
+// oldest returns the entry that came first, -1 if there is none.
 func (a *arrivals) oldest() int32 {
 	if a.front == len(a.order) {
 		return -1

@@ -8,38 +8,37 @@ import (
 	"github.com/plumbline/plumbline/operators/join/store"
 )
 
-// entry is a waiting prediction (label < 0) or a waiting label. It holds no pointer, and is one line of the processor's
-// cache.
+// entry is a waiting prediction (label < 0) or a waiting label. It has no pointers and fills one cache line.
 type entry struct {
 	id             arrowio.ID
 	ts             int64 // the prediction's, or the label's
 	label          int32
-	model          int32 // index of names.models; -1 = a label that names none
-	k, d           int32 // scores, and features that are kept with them
-	slot           int32 // of the pool of its length
+	model          int32 // index in names.models; -1 = a label that names no model
+	k, d           int32 // numbers of scores, and of features kept with them
+	slot           int32 // in the pool for its length
 	served, weight float32
 	chain          int32  // next entry of the same id
-	at             uint32 // of arrivals; of a copy of a row on disk, of disk.rows
+	at             uint32 // place in arrivals or, for a copy of a row on disk, in disk.rows
 	named          bool
-	used           bool // a label that has met a prediction, and stays for further ones of its id
+	used           bool // a label that has joined and stays for further predictions of its id
 	probs          bool
-	onDisk         bool // a copy of a row on disk, for as long as the row at hand takes
+	onDisk         bool // a copy of a row on disk, until the current row is done
 }
 
 // buffer holds the waiting rows of the join: a bounded queue of entries in order of arrival, found by id. The latest
-// are in memory, older ones on disk; no result may depend on the place. Joined rows are kept beside them.
+// are in memory, older ones on disk; results must not depend on which. It also remembers rows that have joined.
 type buffer struct {
 	cfg     *Options
 	log     *slog.Logger
 	n       tally // of both tiers
-	dropped int64 // slice values without a column, of the state at hand
+	dropped int64 // slice values whose column is no longer configured, in the restored state
 	memory
 	remembered
 	disk
 }
 
-// memory is the latest entries. Their score rows are in one slab for each length, so that a row costs no allocation
-// once the buffer has grown to its working size.
+// memory holds the latest entries. Score rows of one length share slabs, so that a row costs no allocation once the
+// buffer has its working size.
 type memory struct {
 	cfg     *Options
 	columns int
@@ -55,23 +54,23 @@ type memory struct {
 	names
 }
 
-// names are the tables of model versions and slice values that entries refer to by number.
+// names has the model versions and slice values that entries refer to by number.
 type names struct {
 	models  []arrowio.ModelKey
 	modelIx map[arrowio.ModelKey]int32
 	model1  int32 // of models, the one used last
 	values  []string
 	valueIx map[string]int32
-	texts   []map[int32]string // by column: value → name in rows on disk
+	texts   []map[int32]string // by column: value number → name in rows on disk
 }
 
-// tally counts entries by what they wait for.
+// tally counts entries by kind.
 type tally struct {
 	predictions, labels int
 	served              int // labels that have met a prediction
 }
 
-// of is the counter of an entry.
+// of returns the counter of an entry's kind.
 func (t *tally) of(label, used bool) *int {
 	switch {
 	case label && used:
@@ -82,10 +81,10 @@ func (t *tally) of(label, used bool) *int {
 	return &t.predictions
 }
 
-// bounded is what Options.MaxRows bounds.
+// bounded returns the number of entries that Options.MaxRows bounds.
 func (t *tally) bounded() int { return t.predictions + t.labels + t.served }
 
-// entryBytes is about what an entry takes in memory beside its scores: itself, and its place in the index.
+// entryBytes is about the memory of an entry without its scores: itself, and its place in the index.
 const entryBytes = 120
 
 func (w *buffer) reset(cfg *Options) {
@@ -98,10 +97,10 @@ func (w *buffer) reset(cfg *Options) {
 		}}
 }
 
-// refOf is the number of an entry in the index; numbers of joined rows are odd.
+// refOf returns the number of an entry in the index; joined rows have odd numbers.
 func refOf(e int32) uint32 { return uint32(e) << 1 }
 
-// newestOf is the newest entry of an id in memory, -1 where there is none.
+// newestOf returns the newest entry of an id in memory, -1 if there is none.
 func (w *memory) newestOf(id *arrowio.ID) int32 {
 	for _, ref := range w.index.Lookup(w.index.Hash((*store.ID)(id))) {
 		if !store.IsJoined(ref) && w.entries[ref>>1].id == *id {
@@ -111,7 +110,7 @@ func (w *memory) newestOf(id *arrowio.ID) int32 {
 	return -1
 }
 
-// first is the newest entry of an id, -1 where there is none. Rows on disk are found after recall.
+// first returns the newest entry of an id, -1 if there is none. Rows on disk are found after recall.
 func (w *buffer) first(id *arrowio.ID) int32 {
 	if e := w.newestOf(id); e >= 0 {
 		return e
@@ -119,7 +118,7 @@ func (w *buffer) first(id *arrowio.ID) int32 {
 	return w.recalled
 }
 
-// after is the next older entry of the same id.
+// after returns the next older entry of the same id.
 func (w *buffer) after(e int32) int32 {
 	p := &w.entries[e]
 	if p.chain < 0 && !p.onDisk {
@@ -128,8 +127,8 @@ func (w *buffer) after(e int32) int32 {
 	return p.chain
 }
 
-// hasPrediction reports whether the id has a prediction of the key, which waits or has joined, and how many others of
-// both it has.
+// hasPrediction reports whether the id has a prediction of the key, waiting or joined, and how many other entries and
+// joined rows it has.
 func (w *buffer) hasPrediction(id *arrowio.ID, key *arrowio.ModelKey) (known bool, others int) {
 	first := w.recalled
 	for _, ref := range w.index.Lookup(w.index.Hash((*store.ID)(id))) {
@@ -155,7 +154,7 @@ func (w *buffer) hasPrediction(id *arrowio.ID, key *arrowio.ModelKey) (known boo
 	return false, others
 }
 
-// place returns an entry that is of nothing yet.
+// place returns an unused entry.
 func (w *memory) place(id arrowio.ID) int32 {
 	var e int32
 	if n := len(w.free); n > 0 {
@@ -169,13 +168,13 @@ func (w *memory) place(id arrowio.ID) int32 {
 	return e
 }
 
-// slicesOf are the slice values of a prediction.
+// slicesOf returns the slice values of a prediction.
 func (w *memory) slicesOf(e int32) []int32 {
 	return w.slices[int(e)*w.columns : (int(e)+1)*w.columns]
 }
 
-// add appends an empty entry for id, first in its chain and newest in arrival; setPrediction or setLabel follows.
-// alone says that no other entry in memory is of the id.
+// add adds an empty entry for id, first in its chain and newest in arrival; setPrediction or setLabel follows. alone
+// says that no other entry in memory has the id.
 func (w *memory) add(id arrowio.ID, alone bool) int32 {
 	e := w.place(id)
 	w.link(e, alone)
@@ -184,7 +183,7 @@ func (w *memory) add(id arrowio.ID, alone bool) int32 {
 	return e
 }
 
-// link makes an entry the first in its id's chain, and the newest in arrival.
+// link makes an entry the first in its id's chain and the newest in arrival.
 func (w *memory) link(e int32, alone bool) {
 	p := &w.entries[e]
 	h := w.index.Hash((*store.ID)(&p.id))
@@ -200,7 +199,8 @@ func (w *memory) link(e int32, alone bool) {
 	arrive(w, e)
 }
 
-// addFirst is add where no row in the index can have the id, whose hash is h: else it does nothing, and returns -1.
+// addFirst is add for an id, with hash h, that no row in the index can have. If one may have it, it does nothing and
+// returns -1.
 func addFirst(w *memory, id arrowio.ID, h uint32) int32 {
 	e := w.place(id)
 	if !w.index.AddNew(h, refOf(e)) {
@@ -213,7 +213,7 @@ func addFirst(w *memory, id arrowio.ID, h uint32) int32 {
 	return e
 }
 
-// remove removes an entry of either tier.
+// remove removes an entry, in memory or on disk.
 func (w *buffer) remove(e int32) {
 	p := &w.entries[e]
 	*w.n.of(p.label >= 0, p.used)--
@@ -224,7 +224,7 @@ func (w *buffer) remove(e int32) {
 	w.unlink(e)
 }
 
-// unlink takes an entry out of memory.
+// unlink removes an entry from memory.
 func (w *memory) unlink(e int32) {
 	p := &w.entries[e]
 	h := w.index.Hash((*store.ID)(&p.id))
@@ -241,7 +241,7 @@ func (w *memory) unlink(e int32) {
 	w.leave(e)
 }
 
-// leave takes an entry out of the order of arrival, and frees it.
+// leave removes an entry from the order of arrival and frees it.
 func (w *memory) leave(e int32) {
 	p := &w.entries[e]
 	w.depart(p.at)
@@ -352,14 +352,14 @@ func (w *memory) scores(e int32, k, d int) []float32 {
 
 func (w *memory) row(p *entry) []float32 { return w.kept(p)[:p.k] }
 
-// kept is the scores and then the features of an entry.
+// kept returns the scores of an entry, followed by its features.
 func (w *memory) kept(p *entry) []float32 {
 	n := w.words(p)
 	return w.pools.of(n).row(p.slot)
 }
 
-// compact forgets the names that no entry in memory uses any more, once they are many: slice values may be without
-// number over time (tenants, sessions). Indices change. It reports whether it did anything.
+// compact forgets unused names once there are many: slice values may be unlimited over time (tenants, sessions).
+// Indices change. It reports whether it did anything.
 func (w *memory) compact() bool {
 	const few = 1024
 	if len(w.models) <= few+2*w.live && len(w.models)+len(w.values) <= few+4*w.live*(1+w.columns) {

@@ -5,7 +5,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// groupKey is what the rows of one joined batch have in common.
+// groupKey is what all rows of a joined batch have in common.
 type groupKey struct {
 	model int32
 	k     int
@@ -51,7 +51,7 @@ func (g *builder) add(w *buffer, e int32, labelTS pipeline.Time, label int32) {
 	}
 }
 
-// bytes is about what the batch's columns have grown to.
+// bytes estimates the memory of the batch's columns.
 func (g *builder) bytes() int {
 	const row = 16 + 8 + 8 + 4 + 4 + 4 // id, times, label, served, weight
 	return cap(g.b.IDs)*(row+4*len(g.b.Slices)) + 4*cap(g.b.Scores) + 4*cap(g.b.Features)

@@ -51,7 +51,7 @@ func (w *disk) onDisk() int {
 	return w.store.Len()
 }
 
-// spill moves the oldest entries to disk while memory holds more than it may.
+// spill moves the oldest entries to disk while memory holds more than allowed.
 func (w *buffer) spill() error {
 	for w.cfg.MemoryBytes > 0 && w.bytes > w.cfg.MemoryBytes && w.live > 0 {
 		w.openStore()
@@ -70,7 +70,7 @@ func (w *buffer) spill() error {
 	return nil
 }
 
-// recall makes copies of the rows of an id that are on disk.
+// recall copies the rows of an id from disk into memory.
 func (w *buffer) recall(id arrowio.ID) error {
 	if w.store == nil || w.store.Len() == 0 {
 		return nil
@@ -155,10 +155,10 @@ func (w *disk) oldestRow() (*head, bool, error) {
 	return h, true, nil
 }
 
-// rowTime is the time of a row with at least 9 bytes of body.
+// rowTime returns the time of a row; its body has at least 9 bytes.
 func rowTime(r *store.Row) int64 { return int64(binary.LittleEndian.Uint64(r.Body[1:])) }
 
-// oldestOf describes the oldest waiting row: its time, and whether it is a label and used.
+// oldestOf describes the oldest waiting row, in memory or on disk: its time, and whether it is a label and has joined.
 func (w *buffer) oldestOf() (ts int64, label, used, ok bool, err error) {
 	h, ok, err := w.oldestRow()
 	if ok || err != nil {

@@ -11,15 +11,14 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// Features that wait lie behind the scores of their row, as float16 or float32 in as many words of 4 bytes as they
-// take.
+// Waiting features lie behind the scores of their row, as float16 or float32, in as many 4-byte words as they need.
 
-// words is how many words the scores and features of an entry take.
+// words returns how many words the scores and features of an entry need.
 func (w *memory) words(p *entry) int { return int(p.k) + w.featureWords(int(p.d)) }
 
 func (w *memory) featureWords(d int) int { return (d*w.cfg.FeatureBytes + 3) / 4 }
 
-// featuresOf is how many features of row i are kept: none where they are not asked for, or null.
+// featuresOf returns how many features of row i are kept: none if they are not configured, or null.
 func (w *memory) featuresOf(b *arrowio.Batch, i int) int {
 	if w.cfg.FeatureBytes == 0 || b.D == 0 || b.Features[i*b.D] != b.Features[i*b.D] {
 		return 0
@@ -32,7 +31,7 @@ func halves(words []float32, d int) []uint16 {
 	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(words))), d)
 }
 
-// setFeatures copies those of row i. A value that is too large for a float16 becomes infinite.
+// setFeatures copies the features of row i. A value too large for a float16 becomes infinite.
 func (w *memory) setFeatures(p *entry, b *arrowio.Batch, i int) {
 	if p.d > 0 {
 		w.putFeatures(p, b.Features[i*b.D:(i+1)*b.D])
@@ -86,7 +85,7 @@ func (w *memory) appendFeatures(dst []byte, p *entry) []byte {
 	return binenc.AppendFloats(dst, words)
 }
 
-// readFeatures reads what appendFeatures wrote, where the flags say that it is there.
+// readFeatures reads what appendFeatures wrote, if the flags say that it is there.
 func readFeatures(in *binenc.Reader, flags byte) (d, width int, raw []byte) {
 	if flags&flagFeatures == 0 {
 		return 0, 0, nil
@@ -99,7 +98,7 @@ func readFeatures(in *binenc.Reader, flags byte) (d, width int, raw []byte) {
 	return d, width, in.Raw(d * width)
 }
 
-// restoreFeatures gives an entry the features that readFeatures has read, in the width that is configured now.
+// restoreFeatures gives an entry the features that readFeatures has read, converted to the configured width.
 func (w *memory) restoreFeatures(p *entry, width int, raw []byte) {
 	if p.d == 0 {
 		return

@@ -32,26 +32,25 @@ type Config struct {
 	Remember int `yaml:"remember" default:"1_000_000" min:"0" max:"1_000_000_000"`
 }
 
-// Options are the configuration and the settings of the process. Dir must be set; files are in a directory below it
-// whose name begins with Name.
+// Options has the configuration and the settings of the process. Dir must be set; files go to a directory in it whose
+// name begins with Name.
 type Options struct {
 	Config
 	Slices []string // configured slice columns, in order
 	Name   string
-	// FeatureBytes keeps features with what waits, as float16 (2) or float32 (4): joined rows then have them. 0: no
-	// features.
+	// FeatureBytes is the size of a kept feature: float16 (2) or float32 (4). Joined rows then have the features of
+	// their prediction. 0: none are kept.
 	FeatureBytes int
 
 	SegmentBytes int // of a test; 0 = the store's default
 	minShrink    int // of a test; 0 = minShrink
 }
 
-// maxOfID is how many entries of one id there may be, versions and labels together; further ones are counted as
-// evicted. Each row is compared with all entries of its id, and senders choose the ids.
+// maxOfID bounds the entries of one id, versions and labels together; further ones count as evicted. Each row is
+// compared with all entries of its id, and senders choose the ids.
 const maxOfID = 64
 
-// maxBuilt is how many bytes the batches of joined rows may have grown to, together, for their memory to be used
-// again.
+// maxBuilt is the total memory of the joined batches, in bytes, up to which it is reused.
 const maxBuilt = 8 << 20
 
 // Operator keeps predictions until their label comes, and labels until their prediction comes. A label joins every
@@ -66,15 +65,15 @@ type Operator struct {
 	counts      *pipeline.Counts
 	w           buffer
 	build       map[groupKey]*builder
-	recent      *builder // of build, the one used last
+	recent      *builder // the batch used last
 	order       []*builder
 	built       int // bytes that the batches have grown to
-	features    int // bytes of features in them
+	features    int // bytes of features in the batches
 	origin      arrowio.Origin
-	joined      int64 // rows of the batch at hand
-	met         int64 // labels of it, and so the next
-	corrections int64
-	match       []int32 // labels that fit the prediction at hand
+	joined      int64   // rows that joined in the current batch
+	met         int64   // labels that joined in the current batch
+	corrections int64   // labels of the current batch that were corrections
+	match       []int32 // labels that fit the current prediction
 	counted     tally   // what the counts say
 }
 
@@ -155,8 +154,8 @@ func (j *Operator) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 	return nil
 }
 
-// meet joins label i with every prediction that waits for it. Where there is none it tells whether one that it fits
-// has joined, and how many rows of its id there are.
+// meet joins label i with every waiting prediction that it fits. If none waits, corrects tells whether one that it
+// fits has joined already, and n how many rows its id has.
 func (j *Operator) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named bool) (met, corrects bool, n int,
 	err error) {
 	e := foundAhead(&j.w.memory, b, i)
@@ -187,7 +186,7 @@ func (j *Operator) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named boo
 	return met, corrects, n, nil
 }
 
-// keep lets a label wait, unless it is a correction that could serve no other version.
+// keep lets a label wait, unless it is a correction that no other version's prediction could use.
 func (j *Operator) keep(b *arrowio.Batch, i int, key arrowio.ModelKey, named, correction bool) {
 	if correction && named && key.Version != "" {
 		j.corrections++
@@ -201,20 +200,19 @@ func (j *Operator) keep(b *arrowio.Batch, i int, key arrowio.ModelKey, named, co
 	}
 }
 
-// settle is called after each row. It drops the copies of rows on disk, and evicts rows beyond the bounds.
+// settle, called after each row, drops the copies of rows on disk and evicts rows beyond the bounds.
 func (j *Operator) settle() error {
 	j.w.release()
 	j.w.forget()
 	return j.evict()
 }
 
-// labelFits reports whether a label for key l is one for predictions of p: it may leave the version, or both, open.
+// labelFits reports whether a label for key l fits predictions of p: it may leave out the version, or both.
 func labelFits(l, p arrowio.ModelKey) bool {
 	return (l.Model == "" || l.Model == p.Model) && (l.Version == "" || l.Version == p.Version)
 }
 
-// rejectLabel counts a label whose range could only be checked against its prediction; the message goes to
-// the dead-letter topic.
+// rejectLabel rejects a label whose range could be checked only against its prediction; its record is dead-lettered.
 func (j *Operator) rejectLabel(b *arrowio.Batch, i, k int) {
 	j.counts.AddReason(pipeline.CountRejected, arrowio.LabelRange, 1)
 	j.counts.Add(pipeline.CountRejectedJoins, 1)
@@ -235,7 +233,7 @@ func (j *Operator) pair(e int32, labelTS pipeline.Time, label int32) error {
 	return j.w.join(e)
 }
 
-// groupOf is the batch of a model version, to which rows are added now.
+// groupOf returns the batch of a model version, to which the next rows are added.
 func groupOf(j *Operator, gk groupKey) *builder {
 	g := j.recent
 	if g == nil || g.key != gk {
@@ -271,13 +269,13 @@ func (j *Operator) flush(emit pipeline.Emit) error {
 	return nil
 }
 
-// dropBuilders forgets the batches of joined rows, which are empty between messages.
+// dropBuilders frees the batches of joined rows; they are empty between messages.
 func (j *Operator) dropBuilders() {
 	clear(j.build)
 	j.built, j.recent = 0, nil
 }
 
-// evict removes the oldest while more wait than may. A label that has served is no loss.
+// evict removes the oldest entries while more wait than allowed. A label that has joined is not counted as lost.
 func (j *Operator) evict() error {
 	for j.w.n.bounded() > j.cfg.MaxRows {
 		_, label, used, _, err := j.w.oldestOf()
@@ -327,7 +325,7 @@ func (j *Operator) expire(wm pipeline.Time) error {
 	}
 }
 
-// countWaiting counts what waits now.
+// countWaiting publishes how many rows wait.
 func (j *Operator) countWaiting() {
 	n := &j.w.n
 	if d := n.predictions - j.counted.predictions; d != 0 {

@@ -19,7 +19,7 @@ func (j *Operator) Stage() pipeline.Stage {
 // Close removes the files on disk. Only the checkpoint stays.
 func (j *Operator) Close() error { return j.w.close() }
 
-// State implements pipeline.Operator: everything that waits, or is remembered.
+// State implements pipeline.Operator: everything that waits or is remembered.
 func (j *Operator) State() pipeline.State { return j }
 
 // AppendState implements pipeline.State.
@@ -28,7 +28,7 @@ func (j *Operator) AppendState(dst []byte) ([]byte, error) { return j.w.AppendSt
 // Files implements pipeline.FileState.
 func (j *Operator) Files() []pipeline.File { return j.w.Files() }
 
-// RestoreState implements pipeline.State, for a state without files.
+// RestoreState implements pipeline.State, for a state without files on disk.
 func (j *Operator) RestoreState(src []byte) error {
 	return j.RestoreFiles(src, func(name, _ string) error { return fmt.Errorf("no file %s", name) })
 }
@@ -49,14 +49,14 @@ func (j *Operator) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
 	return nil
 }
 
-// restoredCounts is for a state beside which the counts have been restored.
+// restoredCounts sets the counts of what waits after a state was restored together with the counts.
 func (j *Operator) restoredCounts() {
 	n := j.counts.All()
 	j.counted = tally{predictions: int(n[pipeline.CountWaiting]), labels: int(n[pipeline.CountWaitingLabels])}
 }
 
-// take lets what waits in another join, and is remembered there, wait here (pipeline.Stage): the rows of one join after
-// those of the other, so some may stay beyond their wait until what came before them goes.
+// take moves the rows of another join whose ids are mine into this one (pipeline.Stage), waiting and remembered ones.
+// They come after the rows that are here, so some may stay beyond their wait until those before them leave.
 func take(j, old *Operator, mine func(arrowio.ID) bool) error {
 	j.restoredCounts()
 	before := j.counted
@@ -72,7 +72,7 @@ func take(j, old *Operator, mine func(arrowio.ID) bool) error {
 	return nil
 }
 
-// take appends the rows of another buffer that are mine.
+// take appends the rows of another buffer whose ids are mine.
 func (w *buffer) take(old *buffer, mine func(arrowio.ID) bool) error {
 	for n := uint64(0); old.store != nil; n++ {
 		var ok bool

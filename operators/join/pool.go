@@ -2,14 +2,14 @@ package join
 
 import "math/bits"
 
-// pools are by words of a row.
+// pools has a pool for each row length, in words.
 type pools struct {
 	by    map[int]*pool
 	last  *pool // the one used last
 	words int   // of its rows
 }
 
-// of is the pool of rows of so many words.
+// of returns the pool for rows of so many words.
 func (p *pools) of(words int) *pool {
 	if p.last != nil && p.words == words {
 		return p.last
@@ -32,7 +32,7 @@ func (p *pools) put(words int, q *pool) {
 	p.by[words] = q
 }
 
-// pool is the score rows of one length: K, and what features take. They are in slabs that never move: growing copies
+// pool has the rows of one length: K scores and the features. They lie in slabs that never move, so growing copies
 // nothing.
 type pool struct {
 	words int
@@ -51,18 +51,18 @@ func newPool(words int) *pool {
 
 func (p *pool) row(slot int32) []float32 { return p.rows(slot, 1) }
 
-// rows are n rows that are one after the other in a slab.
+// rows returns n consecutive rows of a slab.
 func (p *pool) rows(slot int32, n int) []float32 {
 	at := int(slot) & (1<<p.shift - 1) * p.words
 	return p.slabs[slot>>p.shift][at : at+n*p.words]
 }
 
-// follows reports whether a slot is the n-th after another in its slab.
+// follows reports whether a slot is the n-th after first in the same slab.
 func (p *pool) follows(slot, first int32, n int) bool {
 	return int(slot) == int(first)+n && slot>>p.shift == first>>p.shift
 }
 
-// take gives a slot.
+// take allocates a slot.
 func (p *pool) take() int32 {
 	if n := len(p.free); n > 0 {
 		s := p.free[n-1]
@@ -76,7 +76,7 @@ func (p *pool) take() int32 {
 	return int32(p.made - 1)
 }
 
-// takeRun gives one slot, and as many as follow it and are to be had, but no more than most.
+// takeRun allocates a slot and as many free ones right after it as there are, at most most in all.
 func (p *pool) takeRun(most int) (first int32, n int) {
 	first = p.take()
 	for n = 1; n < most; n++ {

@@ -7,7 +7,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// predictions lets the good rows of a batch wait, or join a label that came before. It returns the batch without the
+// predictions lets the good rows of a batch wait, or join a label that came before. It returns the batch without
 // duplicates.
 func (j *Operator) predictions(b *arrowio.Batch) (*arrowio.Batch, error) {
 	var n, inline, unlabelled int64
@@ -69,7 +69,7 @@ func (j *Operator) predictions(b *arrowio.Batch) (*arrowio.Batch, error) {
 	return b, nil
 }
 
-// prediction takes prediction i, which has an id; repeat says that it has come before.
+// prediction takes row i, which has an id; repeat says that it has come before.
 func (j *Operator) prediction(b *arrowio.Batch, i int, labelled bool) (repeat bool, err error) {
 	key, _ := b.ModelOf(i)
 	if !labelled && j.w.onDisk() == 0 { // nearly all are of a new id
@@ -91,7 +91,7 @@ func (j *Operator) prediction(b *arrowio.Batch, i int, labelled bool) (repeat bo
 	return false, j.await(b, i, &key, others)
 }
 
-// await lets a prediction wait for its label, or meet one that came before it.
+// await lets a prediction wait for its label, or joins it with one that came before.
 func (j *Operator) await(b *arrowio.Batch, i int, key *arrowio.ModelKey, others int) error {
 	if others >= maxOfID {
 		j.counts.Add(pipeline.CountEvicted, 1)
@@ -105,8 +105,8 @@ func (j *Operator) await(b *arrowio.Batch, i int, key *arrowio.ModelKey, others 
 	return j.matchLabel(e)
 }
 
-// inline remembers a prediction that came with its label, as if the two had joined. Labels that came before it
-// and fit are corrections, as those that come later will be. Beyond maxOfID others of its id it is not remembered.
+// inline remembers a prediction that came with its label, as if the two had joined. Fitting labels that came before it
+// count as corrections, as later ones will. If its id has more than maxOfID other entries, it is not remembered.
 func (j *Operator) inline(id *arrowio.ID, ts pipeline.Time, key arrowio.ModelKey, others int) error {
 	for l := j.w.first(id); l >= 0; {
 		next := j.w.after(l)
@@ -125,7 +125,7 @@ func (j *Operator) inline(id *arrowio.ID, ts pipeline.Time, key arrowio.ModelKey
 	return j.w.remember(id, ts, key)
 }
 
-// matchLabel joins a new prediction with the first label that came before it, as if it had been there first.
+// matchLabel joins a new prediction with the earliest label that waits for it, as if the prediction had come first.
 func (j *Operator) matchLabel(e int32) error {
 	p := &j.w.entries[e]
 	j.match = j.match[:0]
@@ -161,10 +161,10 @@ func (j *Operator) matchLabel(e int32) error {
 	return nil
 }
 
-// exact reports whether a label is for one model version only.
+// exact reports whether a label names one model version.
 func (j *Operator) exact(lab *entry) bool { return lab.named && j.w.models[lab.model].Version != "" }
 
-// serve counts what became of a waiting label, the first time that anything does.
+// serve counts what became of a waiting label, once: the first time that it joins or corrects.
 func (j *Operator) serve(l int32, correction bool) {
 	if j.w.entries[l].used {
 		return
@@ -177,7 +177,7 @@ func (j *Operator) serve(l int32, correction bool) {
 	}
 }
 
-// rejectEarlier does the same for a label that came before its prediction: its message has gone.
+// rejectEarlier rejects a label that waited; its record is gone, so the dead letter names no row.
 func (j *Operator) rejectEarlier(label int32, k int) {
 	j.counts.AddReason(pipeline.CountRejected, arrowio.LabelRange, 1)
 	j.counts.Add(pipeline.CountRejectedJoins, 1)

@@ -8,16 +8,16 @@ import (
 	"github.com/plumbline/plumbline/operators/join/store"
 )
 
-// remembered are the predictions that have joined, so that repeats of them and further labels are recognised. They are
-// a queue in the order in which they joined. Rows leave at the front when there are more than Options.Remember, or when
-// their wait is over.
+// remembered has the predictions that have joined, to recognise repeats of them and further labels. They form a queue
+// in the order in which they joined, and leave at the front when there are more than Options.Remember or when their
+// wait is over.
 type remembered struct {
 	cfg    *Options
 	shared *store.Index  // the buffer's
 	met    *store.Joined // nil until one has joined
 }
 
-// joined is the queue.
+// joined returns the queue.
 func (w *remembered) joined() *store.Joined {
 	if w.met == nil {
 		w.met = store.NewJoined(store.JoinedOptions{Dir: w.cfg.Dir, Prefix: w.cfg.Name + joinedSuffix,
@@ -26,7 +26,7 @@ func (w *remembered) joined() *store.Joined {
 	return w.met
 }
 
-// joinedSuffix tells the queue's work directory from that of the rows that wait.
+// joinedSuffix distinguishes the queue's work directory from that of the waiting rows.
 const joinedSuffix = "-joined"
 
 // joinedOf returns the remembered rows of an id.
@@ -37,7 +37,7 @@ func (w *remembered) joinedOf(id *arrowio.ID) []store.Met {
 	return w.met.Find((*store.ID)(id))
 }
 
-// join moves a prediction that has joined to the queue.
+// join moves a joined prediction to the queue.
 func (w *buffer) join(e int32) error {
 	p := &w.entries[e]
 	id, ts, key := p.id, p.ts, &w.models[p.model]
@@ -60,8 +60,8 @@ func (w *remembered) remember(id *arrowio.ID, ts int64, key arrowio.ModelKey) er
 	return w.joined().Add((*store.ID)(id), ts, store.Key(key))
 }
 
-// rememberInline remembers rows of a batch from i on, which was looked at, for as long as they came with their labels,
-// are of one model version, and no row that is known can have their ids, as is so for nearly all. It returns how many.
+// rememberInline remembers prefetched rows of a batch from i on, up to the first that came without its label, has
+// another model version, or has an id that a known row may have. It returns how many. Nearly all rows qualify.
 func rememberInline(w *buffer, b *arrowio.Batch, i int) (n int, err error) {
 	if w.onDisk() > 0 || w.n.bounded() > w.cfg.MaxRows {
 		return 0, nil
@@ -83,7 +83,7 @@ func (w *remembered) forget() {
 	}
 }
 
-// forgetBefore forgets the predictions of before ts that joined before any other.
+// forgetBefore forgets, from the front of the queue, the predictions of before ts.
 func (w *remembered) forgetBefore(ts int64) {
 	for w.met != nil {
 		oldest, ok := w.met.Oldest()
@@ -106,7 +106,7 @@ func (w *buffer) close() error {
 	return errors.Join(errs...)
 }
 
-// restored counts a row on disk.
+// restored counts a restored row on disk.
 func (w *buffer) restored(n uint64, st store.State, row *store.Row) error {
 	if len(row.Body) < 9 {
 		return fmt.Errorf("join store: row %d has %d bytes", n, len(row.Body))

@@ -8,11 +8,11 @@ import (
 	"github.com/plumbline/plumbline/operators/join/store"
 )
 
-// Nearly all rows are alone with their id: a prediction is the first row of it, a label finds one prediction. Runs of
-// such rows are taken many at a time, each step for all rows of the run before the next, so that the waits for memory
-// overlap and nothing is decided anew for each row. What follows is what one row after the other would do.
+// Nearly all rows are alone with their id: a prediction is its first row, a label finds one prediction. Such rows are
+// processed in runs, each step for the whole run before the next, so that waits for memory overlap and common
+// decisions are made once. The results are the same as row by row.
 
-// runOf is the end of the rows from i on that were looked at, are good and name the same model version as row i.
+// runOf returns the end of the run from row i on: prefetched good rows of the same model version.
 func runOf(w *buffer, b *arrowio.Batch, i int) (end int) {
 	end = i + 1
 	for end < w.looked && b.Good(end) && (b.Model == nil || b.Model[end] == b.Model[i]) {
@@ -21,8 +21,8 @@ func runOf(w *buffer, b *arrowio.Batch, i int) (end int) {
 	return end
 }
 
-// awaitRun lets predictions of a batch wait, from i on, which was looked at, for as long as they have no label and are
-// the first rows of their ids. It returns how many.
+// awaitRun lets prefetched predictions of a batch from i on wait, up to the first that has a label or whose id has a
+// row already. It returns how many.
 func awaitRun(j *Operator, b *arrowio.Batch, i int) int {
 	w := &j.w
 	room := j.cfg.MaxRows - w.n.bounded()
@@ -53,7 +53,8 @@ func awaitRun(j *Operator, b *arrowio.Batch, i int) int {
 	return n
 }
 
-// placeRun puts ids of the hashes into the index, up to the first that a row may have; run is the entries they get.
+// placeRun adds the ids of the hashes to the index, up to the first that a row may have already; run gets their
+// entries.
 func placeRun(w *memory, hashes []uint32) {
 	w.run = w.run[:0]
 	free, next := len(w.free), len(w.entries)
@@ -76,7 +77,7 @@ func placeRun(w *memory, hashes []uint32) {
 	w.entries = slices.Grow(w.entries, next-len(w.entries))[:next]
 }
 
-// writeRun fills the entries of the run with the rows of a batch from i on, each the newest in arrival.
+// writeRun fills the run's entries with rows of a batch from i on, each the newest in arrival.
 func writeRun(w *memory, b *arrowio.Batch, i int, model int32) {
 	arrived := arriveRun(w)
 	pool := w.pools.of(b.K)
@@ -101,8 +102,8 @@ func writeRun(w *memory, b *arrowio.Batch, i int, model int32) {
 	}
 }
 
-// sliceRun gives the entries of the run the slice values of the rows of a batch from i on. Values get their numbers in
-// the order of rows and then of columns.
+// sliceRun sets the slice values of the run's entries from rows of a batch from i on. Values are numbered in the order
+// of rows, then columns.
 func sliceRun(w *buffer, b *arrowio.Batch, i int) {
 	w.dicts = slices.Grow(w.dicts[:0], w.columns)[:w.columns]
 	for c, column := range w.memory.cfg.Slices {
@@ -131,8 +132,8 @@ func sliceRun(w *buffer, b *arrowio.Batch, i int) {
 	}
 }
 
-// dict is a slice column of a batch: its place there, -1 where there is none, its values of the run, and the numbers of
-// the first of them in names.values, -1 where they have not been looked up.
+// dict is a slice column of a batch: its index there (-1 = absent), its values for the run, and the numbers of its
+// first values in names.values (-1 = not looked up yet).
 type dict struct {
 	of      int
 	rows    []int32
@@ -157,8 +158,8 @@ func (d *dict) value(w *buffer, b *arrowio.Batch, i int) int32 {
 	return d.numbers[v]
 }
 
-// meetRun joins labels of a batch from i on, which was looked at, with the predictions that wait for them in memory,
-// for as long as each has one that is alone with its id, and these are of one model version. It returns how many.
+// meetRun joins prefetched labels of a batch from i on with waiting predictions in memory, up to the first label
+// without exactly one prediction that is alone with its id, or with another model version. It returns how many.
 func meetRun(j *Operator, b *arrowio.Batch, i int) (n int, err error) {
 	w := &j.w
 	first := foundAhead(&w.memory, b, i)
@@ -189,8 +190,7 @@ func meetRun(j *Operator, b *arrowio.Batch, i int) (n int, err error) {
 		Key: store.Key(w.models[gk.model])})
 }
 
-// findRun lets the rows that have joined take the places of predictions in the index, where they are to be remembered;
-// run is the predictions.
+// findRun replaces, in the index, the run's predictions by joined rows, if they are to be remembered.
 func findRun(j *Operator, b *arrowio.Batch, i, end int, gk groupKey) {
 	w := &j.w
 	w.run = w.run[:0]
@@ -214,8 +214,8 @@ func findRun(j *Operator, b *arrowio.Batch, i, end int, gk groupKey) {
 	}
 }
 
-// leaveRun takes the entries of the run, with k scores each, out of memory. The last is freed first, so that those who
-// come next get them in this order, and what is together in memory stays so.
+// leaveRun frees the run's entries, with k scores each. It frees the last first, so that later rows get them in this
+// order and what is together in memory stays together.
 func leaveRun(w *memory, k int) {
 	pool := w.pools.of(k)
 	for _, e := range slices.Backward(w.run) {
@@ -229,7 +229,7 @@ func leaveRun(w *memory, k int) {
 	w.bytes -= len(w.run) * (entryBytes + 4*k)
 }
 
-// addRun adds the entries of the run, with the labels of a batch from i on.
+// addRun adds the run's entries to the batch, with the labels of a batch from i on.
 func (g *builder) addRun(w *memory, labels *arrowio.Batch, i int) {
 	b, n, rows, k := &g.b, g.b.N, len(w.run), g.key.k
 	b.N += rows
@@ -259,5 +259,5 @@ func (g *builder) addRun(w *memory, labels *arrowio.Batch, i int) {
 	}
 }
 
-// longer is s with n elements more.
+// longer returns s with n more elements.
 func longer[T any](s []T, n int) []T { return slices.Grow(s, n)[:len(s)+n] }

@@ -6,12 +6,12 @@ import (
 	"github.com/plumbline/plumbline/operators/join/store"
 )
 
-// minShrink is how many entries, or score rows of one K, are not worth less memory.
+// minShrink is the number of entries, or score rows of one K, below which memory is not shrunk.
 const minShrink = 1024
 
-// shrink frees memory after a burst: once less than half of it is in use, entries, index and score rows are copied to
-// memory of their own size and a quarter more. More than n/3 removals precede a copy of n, so the cost of a row stays
-// bounded. No result depends on the place of an entry. Entries change their numbers: callers must not keep one, nor a
+// shrink frees memory after a burst: when less than half is in use, entries, index and score rows are copied into
+// memory a quarter larger than they need. More than n/3 removals come before a copy of n, so the cost per row is
+// bounded. Results do not depend on where an entry is. Entries get new numbers: callers must not keep an entry, nor a
 // copy of a row on disk.
 func (w *memory) shrink() {
 	w.index.Shrink()
@@ -29,7 +29,7 @@ func (w *memory) shrink() {
 	}
 }
 
-// shrinkEntries puts the entries in order of arrival, which is also that of every id's chain, the other way round.
+// shrinkEntries renumbers the entries in order of arrival, which is the reverse order of every id's chain.
 func (w *memory) shrinkEntries() {
 	old, values, order := w.entries, w.slices, w.order[w.front:]
 	for e := range w.inOrder { // old and new numbers must not meet
@@ -51,7 +51,7 @@ func (w *memory) shrinkEntries() {
 	}
 }
 
-// shrunk is a pool with the used rows of another.
+// shrunk returns a pool with only the used rows of p.
 func (w *memory) shrunk(p *pool) *pool {
 	out := newPool(p.words)
 	for e := range w.inOrder {

@@ -8,13 +8,13 @@ import (
 	"github.com/plumbline/plumbline/operators/join/store"
 )
 
-// CountDroppedSlices counts slice values of waiting predictions whose column the configuration has no more: those
-// predictions are in no slice of it, and count in the whole as ever.
+// CountDroppedSlices counts slice values of waiting predictions whose column is no longer configured: these
+// predictions are in no slice of it, but count in the whole.
 const CountDroppedSlices = "slices_dropped"
 
-// The slice values of waiting predictions are in memory by column of the configuration, in a state by column that it
-// names. A row on disk outlives states: there a value is one name, column and value with a zero byte between, so that
-// it means the same under every configuration; nulls are left out.
+// Slice values of waiting predictions are kept by configured column in memory, and by named column in a state. A row
+// on disk outlives states: there a value is one name, the column and the value with a zero byte between, so that it
+// means the same under every configuration; nulls are left out.
 
 // sliceNamesOf appends the names of an entry's slice values.
 func (w *memory) sliceNamesOf(dst []store.Name, e int32) []store.Name {
@@ -38,7 +38,7 @@ func (w *memory) sliceNamesOf(dst []store.Name, e int32) []store.Name {
 	return dst
 }
 
-// eachSlice calls take with the slice values of a row on disk and their columns.
+// eachSlice calls take for each slice value of a row on disk.
 func eachSlice(names []store.Name, take func(column, value string)) {
 	for _, n := range names {
 		column, value, _ := strings.Cut(n.Text, "\x00")
@@ -46,7 +46,7 @@ func eachSlice(names []store.Name, take func(column, value string)) {
 	}
 }
 
-// setSlices gives an entry the slice values of a row on disk, as far as the configuration has their columns.
+// setSlices gives an entry the slice values of a row on disk whose columns are configured.
 func (w *buffer) setSlices(e int32, names []store.Name) {
 	w.noSlices(e)
 	eachSlice(names, func(column, value string) {
@@ -62,7 +62,7 @@ func (w *memory) noSlices(e int32) {
 	}
 }
 
-// droppedOf counts the values of a row on disk that have no column.
+// droppedOf counts the values of a row on disk whose column is not configured.
 func (w *buffer) droppedOf(names []store.Name) {
 	eachSlice(names, func(column, _ string) {
 		if !slices.Contains(w.cfg.Slices, column) {
@@ -80,8 +80,8 @@ func appendColumns(dst []byte, columns []string) []byte {
 	return dst
 }
 
-// restoreColumns reads what appendColumns wrote, and returns the place of each column of the state in the
-// configuration, -1 where it has it no more.
+// restoreColumns reads what appendColumns wrote. It returns the configured index of each column of the state, -1 for
+// columns that are no longer configured.
 func (w *buffer) restoreColumns(r *binenc.Reader) (places []int) {
 	var had []string
 	for range r.Count(1, maxColumns) {

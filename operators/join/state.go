@@ -8,7 +8,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// AppendState appends tables, the entries in memory in arrival order, the rows on disk, what has joined.
+// AppendState appends the tables of names, the entries in memory in arrival order, the rows on disk, and the joined
+// rows.
 func (w *buffer) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(w.models)))
 	for _, m := range w.models {
@@ -48,7 +49,7 @@ func (w *buffer) appendEntry(dst []byte, e int32) []byte {
 	return w.appendFeatures(binenc.AppendFloats(dst, w.row(p)), p)
 }
 
-// Files are those that the latest AppendState refers to.
+// Files returns the files that the latest AppendState refers to.
 func (w *buffer) Files() []pipeline.File {
 	var out []pipeline.File
 	if w.store != nil {

@@ -29,11 +29,12 @@ type losses struct {
 	// midway: the task began with an empty state in the middle of the panes topic, so the first message of a shard is
 	// not the shard's first.
 	midway bool
-	// ends are the last numbers of lives that a backup was restored of: messages beyond come of what it has undone.
+	// ends are the last message numbers in a restored backup, by shard and epoch: later messages were sent after the
+	// backup and are ignored.
 	ends []End
 }
 
-// End is the last message of a shard's life on the panes partition of a task that counts.
+// End is the last message that counts of a shard's epoch, on the panes partition of the task.
 type End struct {
 	Shard      int
 	Epoch, Seq uint64
@@ -52,7 +53,7 @@ func (p *progress) lives(t *Task, m *pipeline.PaneMessage) bool {
 	switch {
 	case t.losses.undone(m):
 		count := CountUndone
-		if p.epoch != 0 && p.epoch != m.Epoch { // the shard goes on in another life, so a process still has this one
+		if p.epoch != 0 && p.epoch != m.Epoch { // the shard goes on in another epoch, so a process still has this one
 			count = CountStale
 		}
 		t.counts.Add(count, 1)

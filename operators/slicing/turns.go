@@ -2,8 +2,8 @@ package slicing
 
 import "github.com/plumbline/plumbline/pipeline"
 
-// Turns is after how many panes it is a slice's turn again; 0 and 1 are every pane. There may be thousands of
-// slices, and what a pane of one costs hardly depends on its rows. So the rows of some panes are of one cell:
+// Turns is the number of panes from one turn of a slice to its next; 0 and 1 mean every pane. There may be thousands of
+// slices, and a pane of a slice costs about the same however few rows it has. So rows of several panes share one cell:
 //
 //	label pane       the first from the row's on that is the slice's turn
 //	prediction pane  the last of the row's span of so many panes, all spans from pane 0 on
@@ -11,10 +11,10 @@ import "github.com/plumbline/plumbline/pipeline"
 // Turns of slices differ, so that work does not come all at once. Spans do not: buckets of windows are whole spans.
 type Turns int64
 
-// TurnOf is what a slice "column=value" comes by.
+// TurnOf returns the hash that sets a slice's phase. slice is "column=value".
 func TurnOf(slice string) uint32 { return turnOf(2166136261, slice) }
 
-// TurnOfValue is TurnOf(column + "=" + value).
+// TurnOfValue returns TurnOf(column + "=" + value).
 func TurnOfValue(column, value string) uint32 {
 	return turnOf(turnOf(TurnOf(column), "="), value)
 }
@@ -27,7 +27,7 @@ func turnOf(h uint32, s string) uint32 {
 	return h
 }
 
-// Next is the first pane from p on at which it is a slice's turn.
+// Next returns the first pane from p on at which it is the slice's turn.
 func (n Turns) Next(p int64, turn uint32) int64 {
 	if n <= 1 {
 		return p
@@ -39,7 +39,7 @@ func (n Turns) Next(p int64, turn uint32) int64 {
 	return p + int64(n) - late
 }
 
-// Span is the last pane of the span that p is in.
+// Span returns the last pane of the span that p is in.
 func (n Turns) Span(p int64) int64 {
 	if n <= 1 {
 		return p

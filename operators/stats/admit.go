@@ -11,13 +11,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// If a label pane has more values of a column than there are slots, the values with the least hashes get the slots, and
-// the rest are pooled. The choice depends on the rows only, not on their order: the bound on hashes only falls, so a
-// value that has a slot in the end had it from its first row on, and its sums have all of its rows. Shards need not
-// talk to each other: the least hashes of all shards are among the least of each.
+// If a label pane has more values of a column than there are slots, the values with the lowest hashes get the slots,
+// and the rest are pooled. The choice depends on the rows only, not on their order: the bound on hashes only falls, so
+// a value that has a slot in the end had it from its first row on, and its sums have all of its rows. Shards need not
+// talk to each other: the lowest hashes of all shards are among the lowest of each.
 
-// paneValues are the values of a column that have slots in a label pane, the one with the greatest hash first in the
-// heap.
+// paneValues has the values of a column that have slots in a label pane. The heap has the one with the highest hash
+// first.
 type paneValues struct {
 	table *keyTable
 	has   map[int32][]int64 // prediction panes by key
@@ -54,7 +54,7 @@ func (p *paneValues) Pop() any {
 	return last
 }
 
-// open returns the cells that the rows of a model's label pane go into.
+// open returns the cells for rows of a model's label pane: open ones, or late ones if it has been emitted.
 func (s *Operator) open(model string, labelPane int64) map[cellKey]*acc.Set {
 	if labelPane < closedOf(s, model) {
 		return s.late
@@ -62,7 +62,7 @@ func (s *Operator) open(model string, labelPane int64) map[cellKey]*acc.Set {
 	return s.cells
 }
 
-// valuesOf returns the values of a label pane; where they have not been looked at yet, from its cells.
+// valuesOf returns the values of a label pane; at first it collects them from the pane's cells.
 func (s *Operator) valuesOf(c *sliceColumn, labelPane int64) *paneValues {
 	p := c.panes[labelPane]
 	if p != nil {
@@ -82,8 +82,8 @@ func (s *Operator) valuesOf(c *sliceColumn, labelPane int64) *paneValues {
 	return p
 }
 
-// admit returns the key under which a row of a column with many values counts in a label pane: its own where it has a
-// slot or takes one, else that of ~other, pooled. key is its own, -1 where it had none.
+// admit returns the key under which a row counts in a label pane, for a column with many values: the value's own key
+// if it has or gets a slot, else that of ~other (pooled). key is the value's key, -1 if it has none.
 func (s *Operator) admit(c *sliceColumn, value string, key int32, labelPane int64) (as int32, pooled bool, err error) {
 	if key < 0 {
 		if i, ok := s.keys.ix[sliceKey{c.model, c.column, value, c.classes}]; ok { // another label pane had a slot
@@ -111,14 +111,14 @@ func (s *Operator) admit(c *sliceColumn, value string, key int32, labelPane int6
 	return key, false, nil
 }
 
-// countPooled counts a prediction, or a labelled row, that has no slot.
+// countPooled counts a prediction or labelled row whose value has no slot.
 func (s *Operator) countPooled(pooled bool) {
 	if pooled {
 		s.counts.Add(pipeline.CountPooled, 1)
 	}
 }
 
-// evict pools the value with the greatest hash of a label pane.
+// evict pools the value with the highest hash in a label pane.
 func (s *Operator) evict(c *sliceColumn, p *paneValues, labelPane int64) error {
 	// The rows of the block at hand that are sorted by cell may be its own.
 	if err := s.addGroups(s.block); err != nil {
@@ -149,10 +149,10 @@ func (s *Operator) evict(c *sliceColumn, p *paneValues, labelPane int64) error {
 	return nil
 }
 
-// compactKeys is from how many keys on those without cells are forgotten.
+// compactKeys is the number of keys above which keys without cells are forgotten.
 const compactKeys = 4096
 
-// compact forgets the values of panes that have been emitted and, once they are many, the keys that no open cell has.
+// compact forgets the values of emitted panes and, once there are many keys, those without an open cell.
 func (s *Operator) compact() {
 	for _, c := range s.keys.byName {
 		closed := closedOf(s, c.model.Model)

@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// cell finds or makes the set of a cell; late if its label pane has been emitted.
+// cell returns the set of a cell, making it if needed; late says that its label pane has been emitted.
 func (s *Operator) cell(k cellKey, classes int) (set *acc.Set, late bool, err error) {
 	if s.last.set != nil && s.last.key == k {
 		return s.last.set, s.last.late, nil
@@ -47,15 +47,15 @@ func (s *Operator) cell(k cellKey, classes int) (set *acc.Set, late bool, err er
 	return set, late, nil
 }
 
-// maxPooled bounds the number of emptied sets kept for reuse, by K, and maxPooledBytes their memory. An emptied set
+// maxPooled bounds the emptied sets that are kept for reuse, by K, and maxPooledBytes their memory. An emptied set
 // keeps its memory, so without the bounds the pool would stay as large as the largest burst.
 const (
 	maxPooled      = 256
 	maxPooledBytes = 32 << 20
 )
 
-// Advance implements pipeline.Operator: it emits the cells of the label panes that end at or before wm, and
-// the late cells that have gathered.
+// Advance implements pipeline.Operator: it emits the cells of label panes that end at or before wm, and the late cells
+// gathered since the last call.
 func (s *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) error {
 	closed := pipeline.PaneIndex(wm, s.cfg.Pane)
 	if closed <= s.closed && s.clocks == nil {
@@ -73,7 +73,8 @@ func (s *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit)
 	return nil
 }
 
-// emit moves the cells of closed label panes from m to the outbox, in canonical order. Late ones are of no other.
+// emit moves cells of closed label panes from m to the outbox, in canonical order. With late, these are all cells of
+// m.
 func (s *Operator) emit(m map[cellKey]*acc.Set, late bool) error {
 	var ready []cellKey
 	for k := range m {
@@ -145,14 +146,14 @@ func (s *Operator) AppendState(dst []byte) ([]byte, error) {
 	return momentOf(s, func(set *acc.Set) *acc.Set { return set }).append(dst)
 }
 
-// maxFrozenBytes bounds the memory of copies of sets in a process, of which frozenBytes is in use: each shard copies
-// its own, and there may be many.
+// maxFrozenBytes bounds the memory of copied sets in a process; frozenBytes is in use. Each shard copies its own sets,
+// and there may be many shards.
 const maxFrozenBytes = 64 << 20
 
 var frozenBytes atomic.Int64
 
-// Freeze implements pipeline.Freezer. To encode full sets takes twice as long as to copy them, small ones several times
-// as long, and meanwhile no row passes.
+// Freeze implements pipeline.Freezer. Encoding takes twice as long as copying for full sets, several times as long for
+// small ones, and no row passes meanwhile.
 func (s *Operator) Freeze() func(dst []byte) ([]byte, error) {
 	n := int64(0)
 	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
@@ -171,7 +172,7 @@ func (s *Operator) Freeze() func(dst []byte) ([]byte, error) {
 	}
 }
 
-// moment is the state at one moment.
+// moment is the operator's state at one moment.
 type moment struct {
 	head  []byte
 	cells [2][]heldCell // open and late ones, in canonical order
@@ -183,7 +184,7 @@ type heldCell struct {
 	set *acc.Set
 }
 
-// momentOf returns the state as it is now, of what held returns for each set.
+// momentOf returns the present state, with what held returns for each set.
 func momentOf(s *Operator, held func(*acc.Set) *acc.Set) *moment {
 	out := &moment{head: s.keys.append(binenc.AppendVarint(binenc.AppendVarint(nil, s.cfg.Pane), s.closed)),
 		tail: sumconfig.Append(nil, s.cfg.Acc)}

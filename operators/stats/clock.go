@@ -2,7 +2,7 @@ package stats
 
 import "github.com/plumbline/plumbline/pipeline"
 
-// newest is the newest event time of successive rows of one model and input.
+// newest is the newest event time in a run of rows of one model and input.
 type newest struct {
 	model string
 	input pipeline.Input
@@ -10,7 +10,7 @@ type newest struct {
 	some  bool
 }
 
-// seen takes note of a row for its model's clock: of a prediction, or of a label that has met its prediction.
+// seen notes the event time of a row for its model's clock: a prediction, or a label that has joined.
 func seen(s *Operator, model string, x *countedRow) {
 	if s.clocks == nil || x.shadow {
 		return
@@ -26,7 +26,7 @@ func seen(s *Operator, model string, x *countedRow) {
 	observe(s, n)
 }
 
-// observe passes the newest row so far to the clock, and remembers the next one.
+// observe passes the run's newest time to the clock and starts the next run.
 func observe(s *Operator, next newest) {
 	if n := s.newest; n.some {
 		s.clocks.Observe(n.input, n.model, n.ts)
@@ -34,7 +34,7 @@ func observe(s *Operator, next newest) {
 	s.newest = next
 }
 
-// closedOf is a model's first label pane that has not been emitted.
+// closedOf returns a model's first label pane that has not been emitted.
 func closedOf(s *Operator, model string) int64 {
 	if s.clocks == nil {
 		return s.closed

@@ -44,10 +44,10 @@ type SampleConfig struct {
 	SliceRows int `yaml:"slice_rows" default:"512" min:"200" max:"10_000_000"`
 }
 
-// sampleSeed makes the sample differ from other uses of the ids' hashes; all processes must have the same.
+// sampleSeed separates the sample from other uses of the ids' hashes; all processes must have the same.
 const sampleSeed = 0x706c756d62
 
-// Accumulators are those of a cell; K is set by model.
+// Accumulators returns the configuration of a cell's sums; K is set by model.
 func (c Config) Accumulators(s SampleConfig) acc.Config {
 	return acc.Config{Bins: c.Bins, SoftBins: c.SoftBins, SoftTemperature: c.SoftTemperature,
 		SampleRows: s.RowsPerCell, SampleBytes: s.BytesPerCell, SampleSeed: sampleSeed}

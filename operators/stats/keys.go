@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/operators/slicing"
 )
 
-// sliceKey is one (model, version, slice). The slice's name is put together once, when the key is added, so
-// that counting a row makes no string.
+// sliceKey is one (model, version, slice). The slice's name is built once, when the key is added, so that counting a
+// row allocates no string.
 type sliceKey struct {
 	model         arrowio.ModelKey
 	column, value string // "" and "" = all rows; value slicing.Other = the pooled ones of the column
@@ -31,15 +31,15 @@ type columnKey struct {
 	classes int
 }
 
-// sliceColumn is the state of a column in a shard: how many values have keys, and the values of the open label panes.
+// sliceColumn is a shard's state of a column: how many values have keys, and the values in the open label panes.
 type sliceColumn struct {
 	columnKey
 	n     int
 	panes map[int64]*paneValues // made where there are more than slots keys
 }
 
-// keyTable numbers the keys of a shard. Keys of whole model versions and of ~other always find a place: without them
-// nothing would be counted at all. Other values find one as long as a label pane has slots for them (admit.go).
+// keyTable numbers the keys of a shard. Whole model versions and ~other always get a key: without them nothing would
+// be counted. Other values get one as long as a label pane has slots for them (admit.go).
 type keyTable struct {
 	slots   int // 0 = no bound
 	keys    []sliceKey
@@ -53,7 +53,7 @@ type keyTable struct {
 
 const places = 1 << 10
 
-// placeOf tells most values of a column apart by their last letters.
+// placeOf hashes the last letters of a value, which differ for most values of a column.
 func placeOf(value string) uint {
 	h := uint(len(value))
 	for i := max(0, len(value)-4); i < len(value); i++ {
@@ -66,8 +66,8 @@ func newKeyTable(limit int) keyTable {
 	return keyTable{slots: slicing.Slots(limit), ix: map[sliceKey]int32{}, byName: map[columnKey]*sliceColumn{}}
 }
 
-// index returns the number of a key. Where its column has more values than slots, full is the column, and the key is -1
-// if it has no number.
+// index returns the number of a key, adding it if there is room. If its column has more values than slots, full is the
+// column, and the number is -1 for a value without a key.
 func (t *keyTable) index(m arrowio.ModelKey, column, value string, classes int) (key int32, full *sliceColumn) {
 	k := sliceKey{m, column, value, classes}
 	recent := &t.recent[placeOf(value)]
@@ -91,12 +91,12 @@ func (t *keyTable) index(m arrowio.ModelKey, column, value string, classes int) 
 	return t.add(k), nil
 }
 
-// pools reports whether a key is not one of a value.
+// pools reports whether a key is for more than one value: a whole model version, or ~other.
 func pools(column, value string) bool {
 	return column == "" || value == slicing.Other
 }
 
-// add adds a key that is not there. Its text may share a message's memory, and is copied.
+// add adds a new key. Its text is copied, because it may share a message's memory.
 func (t *keyTable) add(k sliceKey) int32 {
 	k.column, k.value = strings.Clone(k.column), strings.Clone(k.value)
 	i := int32(len(t.keys))
@@ -115,7 +115,7 @@ func (t *keyTable) add(k sliceKey) int32 {
 	return i
 }
 
-// other is the key of a column's pooled values.
+// other returns the key of a column's pooled values.
 func (t *keyTable) other(c *sliceColumn) int32 {
 	i, _ := t.index(c.model, c.column, slicing.Other, c.classes)
 	return i

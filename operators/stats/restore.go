@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// storedCell is a cell of a state that has not been decoded, or, later, has.
+// storedCell is a cell of a restored state, before and after its set is decoded.
 type storedCell struct {
 	key  cellKey
 	body []byte
@@ -20,8 +20,8 @@ type storedCell struct {
 	err  error
 }
 
-// RestoreState implements pipeline.State. Nearly all of its time is that of decoding sets, which know nothing of each
-// other: as many goroutines as there are processors do it.
+// RestoreState implements pipeline.State. Nearly all of its time goes into decoding sets, which are independent: as
+// many goroutines as there are processors do it.
 func (s *Operator) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
 	if err := pipeline.CheckPaneLength(r.Varint(), s.cfg.Pane); err != nil {
@@ -51,8 +51,9 @@ func (s *Operator) RestoreState(src []byte) error {
 	return nil
 }
 
-// checkSums refuses a state of sums of another configuration, even if it has no cells: panes that the model tasks have
-// not read yet may have them, and a window cannot have both. A state of old does not say of which its sums are.
+// checkSums refuses a state whose sums have another configuration, even if it has no cells: panes that the model tasks
+// have not read yet may have such sums, and a window cannot hold both. A state of an early version does not say how
+// its sums were configured.
 func checkSums(r *binenc.Reader, is acc.Config) error {
 	if r.Len() == 0 {
 		return r.Err()
@@ -65,7 +66,7 @@ func checkSums(r *binenc.Reader, is acc.Config) error {
 	return sumconfig.Check(was, is)
 }
 
-// storedCells takes one of the two lists of cells apart.
+// storedCells parses one of the two lists of cells.
 func (s *Operator) storedCells(r *binenc.Reader) ([]storedCell, error) {
 	n := r.Count(4, 1<<30)
 	cells := make([]storedCell, 0, n)
@@ -83,7 +84,8 @@ func (s *Operator) storedCells(r *binenc.Reader) ([]storedCell, error) {
 	return cells, r.Err()
 }
 
-// decodeCells decodes every cell's set, and returns the error of the first that is damaged or of another configuration.
+// decodeCells decodes every cell's set, and returns the error of the first one that is damaged or configured
+// otherwise.
 func (s *Operator) decodeCells(cells []storedCell) error {
 	want, err := s.configs(cells)
 	if err != nil {
@@ -112,7 +114,7 @@ func (s *Operator) decodeCells(cells []storedCell) error {
 	return nil
 }
 
-// chunks cuts n into so many ranges of about one size, fewer where they would be smaller than least.
+// chunks divides n into so many ranges of about equal size, fewer if they would be smaller than least.
 func chunks(n, parts, least int) func(yield func([2]int) bool) {
 	parts = max(min(parts, n/least), 1)
 	return func(yield func([2]int) bool) {
@@ -124,7 +126,7 @@ func chunks(n, parts, least int) func(yield func([2]int) bool) {
 	}
 }
 
-// configs are the configurations that the cells' sets must have, by number of classes.
+// configs returns the configurations that the cells' sets must have, by number of classes.
 func (s *Operator) configs(cells []storedCell) (map[int]acc.Config, error) {
 	out := map[int]acc.Config{}
 	for i := range cells {

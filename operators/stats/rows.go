@@ -11,23 +11,23 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// scan is good rows of a batch one after the other, with what a row mostly has in common with the one before it: its
-// model version, its panes and its groups.
+// scan walks over the good rows of a batch. It keeps what a row mostly shares with the row before: model version,
+// panes and groups.
 type scan struct {
 	s     *Operator
 	b     *arrowio.Batch
-	block *acc.Block // of the rows from first on
+	block *acc.Block // scores of the rows from first on
 	first int
 
-	model           int32            // of the row at hand, in b.Models; -1 before the first
+	model           int32            // of the current row, as index in b.Models; -1 before the first
 	name            arrowio.ModelKey // of model
-	key             int32            // of all rows of name
+	key             int32            // of the whole model version
 	pane, labelPane paneOf           // found last
 	predict, label  int              // places of the groups found last
 	row             countedRow
 }
 
-// paneOf finds the pane of times, which are mostly in that of the time before.
+// paneOf finds the pane of times that are mostly in the same pane as the time before.
 type paneOf struct{ index, from, end int64 }
 
 func (p *paneOf) of(t, length int64) int64 {
@@ -39,7 +39,7 @@ func (p *paneOf) of(t, length int64) int64 {
 	return p.index
 }
 
-// countedRow is a row with what every key that it counts in needs.
+// countedRow has what every key needs of a row that it counts.
 type countedRow struct {
 	at              int32 // in the block
 	z               []float32
@@ -53,7 +53,7 @@ type countedRow struct {
 	shadow          bool // is in no count of rows
 }
 
-// rows prepares the good rows from from to end, which block has scored, and sorts them by cell.
+// rows prepares the good rows in [from, end), which block has scored, and sorts them by cell.
 func (c *scan) rows(b *arrowio.Batch, block *acc.Block, from, end int) error {
 	*c = scan{s: c.s, b: b, block: block, first: from, model: -1}
 	c.row = countedRow{probs: b.Probs, weight: 1, prediction: b.Kind == arrowio.Predictions, shadow: b.Shadow}
@@ -99,7 +99,7 @@ func (c *scan) countRow(i int) error {
 	return nil
 }
 
-// takeLabel fills the fields that only labelled rows have.
+// takeLabel fills in the fields that only labelled rows have.
 func (c *scan) takeLabel(i int) {
 	s, b, x := c.s, c.b, &c.row
 	x.label, x.id = b.Label[i], b.RowID(i)
@@ -113,7 +113,7 @@ func (c *scan) takeLabel(i int) {
 	s.labelled++
 }
 
-// countWhole puts row i into the groups of its model version's cells.
+// countWhole adds row i to the groups of the cells of its whole model version.
 func (c *scan) countWhole(i int) error {
 	s, b, x := c.s, c.b, &c.row
 	model := int32(0)
@@ -154,7 +154,7 @@ func (c *scan) countWhole(i int) error {
 	return s.addLabel(g, x)
 }
 
-// groupAt is groupOf a cell that is mostly that of the group at a place.
+// groupAt is groupOf with a guess: the cell is mostly that of the group at place.
 func (c *scan) groupAt(place *int, k cellKey, classes int) (*group, error) {
 	if i := *place; i < len(c.s.groups) && c.s.groups[i].key == k {
 		return &c.s.groups[i], nil
@@ -179,7 +179,7 @@ func (s *Operator) sample(g *group, x *countedRow) error {
 		Z: s.sampleScores(x.z, x.probs)})
 }
 
-// countSlice puts a row into the groups of the cells of a slice.
+// countSlice adds a row to the groups of the cells of a slice.
 func (s *Operator) countSlice(x *countedRow, m arrowio.ModelKey, column, value string) error {
 	own, full := s.keys.index(m, column, value, len(x.z))
 	turn := uint32(0)
@@ -235,7 +235,7 @@ func (s *Operator) countLate(late bool, m arrowio.ModelKey) {
 	}
 }
 
-// sampleScores writes the logits to scratch memory; the sample copies the rows that it keeps.
+// sampleScores converts scores to logits in scratch memory; the sample copies the rows that it keeps.
 func (s *Operator) sampleScores(z []float32, probs bool) []float32 {
 	if !probs {
 		return z

@@ -20,15 +20,15 @@ type Options struct {
 	Classes string        // whose rows are counted by predicted class: ClassesNone or "", ClassesModel, ClassesSlices
 }
 
-// Operator keeps one accumulator set per cell (key, label pane, prediction pane) and hands a label pane's cells to
-// the outbox when the watermark passes its end: once, never revised. Every prediction counts in the cell
-// (pane of ts, pane of ts) as seen; every labelled row in (pane of label ts, pane of ts) as labelled. Panes of slices
-// are what Turns makes of these.
+// Operator keeps one accumulator set per cell (key, label pane, prediction pane) and hands a label pane's cells to the
+// outbox when the watermark passes its end: once, never revised. Every prediction counts in the cell (pane of ts, pane
+// of ts) as seen, every labelled row in (pane of label ts, pane of ts) as labelled. For slices, Turns merges some of
+// these panes.
 type Operator struct {
 	cfg    Options
 	outbox *pipeline.Outbox
 	counts *pipeline.Counts
-	clocks *pipeline.Clocks // nil: closed is that of every model
+	clocks *pipeline.Clocks // nil: closed holds for every model
 	newest newest
 	keys   keyTable
 	cells  map[cellKey]*acc.Set
@@ -39,14 +39,14 @@ type Operator struct {
 	last   cachedCell
 
 	blocks map[int]*acc.Block // by K
-	block  *acc.Block         // at hand
+	block  *acc.Block         // the current one
 	scan   scan
-	groups []group         // of the block at hand
+	groups []group         // of the current block
 	byCell map[cellKey]int // index into groups
-	near   [1 << 10]int32  // by nearOf, the group found last
+	near   [1 << 10]int32  // by cellKey.near, the group found last
 
-	labelled int64                      // rows of the batch at hand
-	lateBy   map[arrowio.ModelKey]int64 // of these, those that are late
+	labelled int64                      // rows of the current batch
+	lateBy   map[arrowio.ModelKey]int64 // the late ones among them
 
 	buf         []byte // scratch of emit
 	pooledBytes int    // memory of the sets in pool
@@ -57,7 +57,7 @@ type cellKey struct {
 	labelPane, predictionPane int64
 }
 
-// near is a place in Operator.near: the cells of a key that come in turn have different ones.
+// near returns the index in Operator.near for a cell: consecutive cells of a key have different ones.
 func (k *cellKey) near() uint {
 	return uint(8*int64(k.key)+3*k.labelPane+k.predictionPane) & (1<<10 - 1)
 }
@@ -68,12 +68,12 @@ type cachedCell struct {
 	late bool
 }
 
-// group is a cell's rows of the block at hand.
+// group is the rows of the current block that belong to one cell.
 type group struct {
 	key  cellKey
 	set  *acc.Set
 	late bool
-	// Rows that count as predictions, as labelled rows, or as both.
+	// Rows to count as predictions, as labelled rows, or as both.
 	predict, labels, both []int32
 }
 
@@ -102,7 +102,7 @@ func (s *Operator) Stage() pipeline.Stage {
 	return pipeline.Stage{Name: "stats", Operator: s, Version: 2, Reopen: s.reopen}
 }
 
-// reopen opens label panes again that were emitted (pipeline.Stage). Their new rows are emitted in addition.
+// reopen reopens label panes that were emitted (pipeline.Stage). Their new rows are emitted in addition.
 func (s *Operator) reopen(wm pipeline.Time) {
 	at := int64(math.MinInt64)
 	if wm != pipeline.NoTime {
@@ -133,7 +133,8 @@ func (s *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Em
 	return emit(b)
 }
 
-// addBlock counts rows from to end: it scores them, prepares each, sorts them by cell, and adds them cell by cell.
+// addBlock counts the rows in [from, end): it scores them, prepares each, sorts them by cell, and adds them cell by
+// cell.
 func (s *Operator) addBlock(b *arrowio.Batch, from, end int) error {
 	block := s.blocks[b.K]
 	if block == nil {
@@ -175,7 +176,7 @@ func (s *Operator) addGroups(block *acc.Block) error {
 	return nil
 }
 
-// groupOf finds or makes the group of a cell, and its place in groups.
+// groupOf returns the group of a cell and its index in groups, making it if needed.
 func (s *Operator) groupOf(k cellKey, classes int) (g *group, at int, err error) {
 	near := &s.near[k.near()]
 	if i := int(*near); i < len(s.groups) && s.groups[i].key == k {
@@ -200,7 +201,7 @@ func (s *Operator) groupOf(k cellKey, classes int) (g *group, at int, err error)
 	return g, n, nil
 }
 
-// What Options.Classes may be: whose rows are counted by predicted class.
+// Values of Options.Classes: which rows are counted by predicted class.
 const (
 	ClassesNone   = "none" // as ""
 	ClassesModel  = "model"

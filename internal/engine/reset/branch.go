@@ -9,11 +9,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Branch lets the tasks of a backup that has been put in place go on beside what they published after it was made.
-// Shards read again what they had read since, but not all that they then decide is as it was: the idle timeout goes by
-// the clock, and a restart sends punctuations. Messages of theirs would have numbers that the panes topic has with
-// another content, and would be taken for repeats. So every shard begins another life, and for the model tasks the one
-// before ends where the backup has it.
+// Branch prepares the tasks of a restored backup to go on although they published more after it was made. Shards read
+// again what they had read since, but may decide otherwise: the idle timeout goes by the clock, and a restart sends
+// punctuations. Their new messages would have numbers that the panes topic has already, with other content, and would
+// be taken for repeats. So Branch starts another epoch of every shard, and notes in the model tasks' checkpoints that
+// the one before ends with the backup.
 func Branch(ctx context.Context, store pipeline.CheckpointStore, group string) error {
 	b := &branch{store: store, group: group}
 	for shard := 0; ; shard++ {
@@ -38,11 +38,11 @@ type branch struct {
 	store pipeline.CheckpointStore
 	group string
 	ends  [][]model.End // by panes partition
-	// silent are those of shards that have decided on nothing yet, on all partitions.
+	// silent has the ends, for all partitions, of shards that had sent nothing yet.
 	silent []model.End
 }
 
-// shard begins another life of a shard and notes where that before ends. false: there is no such shard.
+// shard starts another epoch of a shard and notes where the one before ends. false: there is no such shard.
 func (b *branch) shard(ctx context.Context, shard int) (there bool, err error) {
 	return b.amend(ctx, "shards", shard, func(st pipeline.Stored) (map[string]pipeline.Edit, error) {
 		data, err := st.Read()

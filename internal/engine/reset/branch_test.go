@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestBranch: every shard of a backup gets another life, one that has decided on nothing yet too, and the checkpoint of
-// every model task that there is says where those before end. What cannot be read falls back to the one before.
+// TestBranch: every shard of a backup gets another epoch, even one that has sent nothing yet, and the checkpoint of
+// every model task says where the epochs before end. A checkpoint that cannot be read falls back to the one before.
 func TestBranch(t *testing.T) {
 	store := &dirstore.Store{Dir: t.TempDir(), Keep: 2}
 	save := func(key string, number uint64, cp pipeline.Checkpoint, err error) {

@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Issue is one that lasts.
+// Issue is a lasting loss of input, shown on the page with its remedy.
 type Issue struct {
 	Kind  string    `json:"kind"` // refused | apart | pairs | waits
 	Title string    `json:"title"`
@@ -40,7 +40,7 @@ const (
 	leastSeen = 50               // labels that say something
 )
 
-// Watch are the troubles of a process.
+// Watch collects the issues of a process.
 type Watch struct {
 	Log   *slog.Logger
 	Keyed bool // producers have to send rows by their ids
@@ -50,7 +50,7 @@ type Watch struct {
 	joins []joins // of the last minute
 }
 
-// joins are counts of all shards.
+// joins has the join counts of all shards at one time.
 type joins struct {
 	at                          time.Time
 	predictions, labels, joined int64
@@ -96,7 +96,7 @@ func (w *Watch) Waits(r *pipeline.Record, err error) {
 	}
 }
 
-// trouble finds one, or begins it.
+// trouble returns the issue of a key, starting it if needed.
 func (w *Watch) trouble(key string, now time.Time) *Issue {
 	t := w.by[key]
 	if t == nil || now.Sub(t.Last) > lasts {
@@ -110,7 +110,7 @@ func (w *Watch) trouble(key string, now time.Time) *Issue {
 	return t
 }
 
-// mend is what to do about a reason.
+// mend returns the remedy for a reason.
 func mend(reason string) string {
 	switch reason {
 	case "not_arrow":
