@@ -70,7 +70,7 @@ const (
 
 // Counts of what became of labelled rows at the archive.
 const (
-	// came while no archive was configured; present only while one is
+	// Came while no archive was configured; present only while one is.
 	CountArchiveOff       = "archive_off"
 	CountArchived         = "archived"               // went into the archive
 	CountArchiveSkipped   = "archive_skipped"        // the archive does not take, by reason

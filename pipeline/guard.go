@@ -64,7 +64,7 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Caught, deferred, turns a panic into the error of the function.
+// Caught turns, if deferred, a panic into the error of the function.
 func Caught(err *error) {
 	if p := recover(); p != nil {
 		*err = &PanicError{Value: p, Stack: debug.Stack()}

@@ -287,7 +287,7 @@ type ModelClosed struct {
 	Closed int64
 }
 
-// Forgotten, in place of a pane, says that the shard has forgotten the model.
+// Forgotten says, in place of a pane, that the shard has forgotten the model.
 const Forgotten = math.MaxInt64
 
 // forgetClock is how long after the tolerance a silent model's clock is forgotten; maxClocks bounds their number.
