@@ -316,7 +316,7 @@ fuzz-messages:
 # The alerting rules and the tests of them; skips, saying so, where there is no promtool and no package of it.
 rules-test:
 	@deploy/prometheus/promtool.sh check rules deploy/prometheus/rules.yml || [[ $$? == 77 ]]
-	@deploy/prometheus/promtool.sh test rules deploy/prometheus/rules_test.yml || [[ $$? == 77 ]]
+	@deploy/prometheus/promtool.sh test rules deploy/prometheus/rules_test.yml deploy/prometheus/rules_hours_test.yml || [[ $$? == 77 ]]
 
 # Known vulnerabilities that the code reaches. VULNDB=file:///DIR is a copy of the database where its host cannot be reached;
 # without either it says so and passes.

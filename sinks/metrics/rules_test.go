@@ -176,8 +176,8 @@ func TestRulesNameWhatIsExported(t *testing.T) {
 func TestEveryAlertHasATestAndARunbook(t *testing.T) {
 	rules := read(t, "../../deploy/prometheus/rules.yml")
 	alerts := names(rules, `- alert: (\w+)`)
-	sameNames(t, "alerts that rules_test.yml sees fire", names(read(t, "../../deploy/prometheus/rules_test.yml"),
-		`(?m)alertname: (\w+)\n\s+exp_alerts:`), alerts)
+	tests := read(t, "../../deploy/prometheus/rules_test.yml") + read(t, "../../deploy/prometheus/rules_hours_test.yml")
+	sameNames(t, "alerts that promtool sees fire", names(tests, `(?m)alertname: (\w+)\n\s+exp_alerts:`), alerts)
 	sameNames(t, "alerts with a section in docs/operations.md", names(read(t, "../../docs/operations.md"),
 		`(?m)^### (Plumbline\w+)$`), alerts)
 	linked := map[string]bool{}

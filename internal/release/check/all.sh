@@ -71,7 +71,7 @@ step "Prometheus and Alertmanager"
 promtool check config --syntax-only deploy/prometheus/prometheus.yml
 # Processor time: what else runs on the machine does not count.
 log=$(mktemp)
-spent=$(TIMEFORMAT=%U; { time promtool test rules deploy/prometheus/rules_test.yml >"$log" 2>&1; } 2>&1) || { cat "$log"; exit 1; }
+spent=$(TIMEFORMAT=%U; { time promtool test rules deploy/prometheus/rules_test.yml deploy/prometheus/rules_hours_test.yml >"$log" 2>&1; } 2>&1) || { cat "$log"; exit 1; }
 rm "$log"
 echo "promtool test rules: $spent s of a processor"
 ((${spent%.*} <= 20)) || { echo "the most is 20"; exit 1; }
