@@ -154,6 +154,35 @@ func TestAlarmOfLateLabels(t *testing.T) {
 	near("the first row of the fit", cals[0].Evidence.FitFrom)
 }
 
+// TestAlarmAfterSilence: an error that is there from the first row after eight hours without rows is not dated
+// into them, nor before them.
+func TestAlarmAfterSilence(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	rows := episode(77, nil, 2500, 1)
+	from := len(rows)
+	rows = episode(78, rows, 2000, 2)
+	for i := range rows[from:] {
+		rows[from+i].TS += 8 * 3600 * second
+		rows[from+i].LabelTS += 8 * 3600 * second
+	}
+	w := newWorld(t, alarmSetup(testAlarm(stage.SignalRaw)), worldtest.Stream(t, rows, 2, 50),
+		1).run(worldtest.AnyOrder)
+	alerts := w.alerts()
+	if len(alerts) != 1 {
+		t.Fatalf("alerts %+v, want one that fires", alerts)
+	}
+	last, start := rows[from-1].TS, rows[from].TS
+	if at := alerts[0].Since.UnixNano(); at < start-10*second || at > start+40*second {
+		t.Errorf("the alert's start is %s, rows came again at %s", alerts[0].Since, pipeline.Format(start))
+	}
+	for _, b := range alerts[0].Evidence.Bins {
+		if at := b.Since.UnixNano(); !b.Since.IsZero() && at > last && at < start-10*second {
+			t.Errorf("bin (%g, %g] is off since %s, when no rows came", b.Lo, b.Hi, b.Since)
+		}
+	}
+}
+
 // paneSums sums rows by event time, directly from the rows: the plain reference of alarmPanes.
 func paneSums(t *testing.T, rows []batchtest.Row, length, bins int64,
 	at func(batchtest.Row) int64) map[int64]detect.Pane {

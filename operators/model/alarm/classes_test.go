@@ -90,7 +90,7 @@ func TestClassFault(t *testing.T) {
 
 func checkClassEvidence(t *testing.T, s *spec, a *keyAlarm, end int64) {
 	t.Helper()
-	e := (&Stage{env: &stage.Env{Pane: 10 * second}}).evidence(s, a, end, a.alert.Since)
+	e := (&Stage{env: &stage.Env{Pane: 10 * second}}).evidence(&stage.Key{}, s, a, end, a.alert.Since)
 	if !slices.Equal(e.Tests, []string{"class"}) || len(e.Classes) != 1 || e.Classes[0].Class != 3 ||
 		e.Classes[0].Gap > -.1 || e.Direction != "overconfident" || e.LogEClass < e.ThresholdClass {
 		t.Errorf("evidence %+v", e)

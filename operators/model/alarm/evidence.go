@@ -61,7 +61,7 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 		}
 		return out
 	}
-	e := t.evidence(spec, a, c.End, since)
+	e := t.evidence(k, spec, a, c.End, since)
 	e.Slices = slices
 	if a.slice {
 		e.FDR = spec.FDR
@@ -88,7 +88,7 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 }
 
 // evidence describes why an alarm fired.
-func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.AlertEvidence {
+func (t *Stage) evidence(k *stage.Key, spec *spec, a *keyAlarm, end, since int64) *record.AlertEvidence {
 	if a.fired.Accuracy {
 		return a.accuracyEvidence(spec, since)
 	}
@@ -135,17 +135,17 @@ func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.Aler
 			LogE:       b.LogE,
 		}
 		if b.LogE > 0 {
-			out.Since = record.At(min(b.Since, end-t.env.Pane) - a.delay)
+			out.Since = record.At(k.Resumed(min(b.Since, end-t.env.Pane)-a.delay, t.env.Pane))
 		}
 		e.Bins = append(e.Bins, out)
 	}
 	e.Direction = direction(net, all)
-	t.classEvidence(a, end, e)
+	t.classEvidence(k, a, end, e)
 	return e
 }
 
 // classEvidence adds what the test by class says. Where it alone fired, the direction is that of its classes.
-func (t *Stage) classEvidence(a *keyAlarm, end int64, e *record.AlertEvidence) {
+func (t *Stage) classEvidence(key *stage.Key, a *keyAlarm, end int64, e *record.AlertEvidence) {
 	f := a.fired.Classes
 	if f == nil {
 		return
@@ -170,7 +170,7 @@ func (t *Stage) classEvidence(a *keyAlarm, end int64, e *record.AlertEvidence) {
 			Accuracy:   b.Recent.Accuracy,
 			Gap:        b.Recent.Gap,
 			LogE:       b.LogE,
-			Since:      record.At(min(b.Since, end-t.env.Pane) - a.delay),
+			Since:      record.At(key.Resumed(min(b.Since, end-t.env.Pane)-a.delay, t.env.Pane)),
 		})
 	}
 	if len(e.Tests) == 1 {

@@ -142,7 +142,7 @@ func (t *Stage) date(a *keyAlarm, k *stage.Key) {
 	} else {
 		a.seen += min(labels, a.delay) - a.delay
 	}
-	a.alert.Since -= a.delay
+	a.alert.Since = k.Resumed(a.alert.Since-a.delay, t.env.Pane)
 	a.alert.OverFrom = a.seen
 }
 

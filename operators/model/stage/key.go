@@ -3,6 +3,7 @@ package stage
 import (
 	"crypto/sha256"
 	"hash/fnv"
+	"math"
 	"slices"
 	"strconv"
 
@@ -90,6 +91,21 @@ func (k *Key) LabelDelay(since int64) int64 {
 	}
 	slices.Sort(delays)
 	return max(0, delays[len(delays)/20])
+}
+
+// Resumed is the start of the pane of the first sampled prediction from an event time on, or that time where there is
+// none: what began while nothing came, began with the next row.
+func (k *Key) Resumed(since, pane int64) int64 {
+	first := int64(math.MaxInt64)
+	for i := range k.Sample {
+		if ts := k.Sample[i].TS; ts >= since {
+			first = min(first, ts)
+		}
+	}
+	if first == math.MaxInt64 {
+		return since
+	}
+	return max(since, first-first%pane)
 }
 
 // apart returns a copy of rows that shares no memory with others.
