@@ -2,6 +2,7 @@ package kafkaio
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -21,18 +22,27 @@ const (
 	topicPatience = 10 * time.Second
 )
 
-// refusedFor lists the brokers' errors that are about a record, with the reason that metrics and status give.
+// tooLarge is the only reason for which an output is lost, see lost.
+const tooLarge = "too_large"
+
+// refusedFor lists the brokers' errors that are about a record, with the reason that metrics and status give, and what
+// a person can do where the record itself is good.
 var refusedFor = []struct {
-	err    error
-	reason string
+	err          error
+	reason, mend string
 }{
-	{kafka.MessageSizeTooLarge, "too_large"},
-	{kafka.RecordListTooLarge, "too_large"},
-	{kafka.InvalidMessageSize, "too_large"},
-	{kafka.InvalidTimestamp, "timestamp"},
-	{kafka.InvalidRecord, "invalid"},
-	{kafka.PolicyViolation, "policy"},
+	{kafka.MessageSizeTooLarge, tooLarge, largerTopic},
+	{kafka.RecordListTooLarge, tooLarge, largerTopic},
+	{kafka.InvalidMessageSize, tooLarge, largerTopic},
+	{kafka.InvalidTimestamp, "timestamp", "set the clock of this machine or of the broker, or the topic's " +
+		"message.timestamp.type to LogAppendTime"},
+	{kafka.InvalidRecord, "invalid", "records without a key need a topic whose cleanup.policy is delete and which " +
+		"demands no schema: plumbline doctor names the command that mends it"},
+	{kafka.PolicyViolation, "policy", "a policy of the brokers forbids what this topic is sent"},
 }
+
+const largerTopic = "the topic's max.message.bytes must be above kafka.message_max_bytes: plumbline doctor says by " +
+	"how much"
 
 // ofRecord reports whether an error is about one record of the request: the others may be written without it.
 func ofRecord(err error) bool {
@@ -44,17 +54,35 @@ func ofRecord(err error) bool {
 	return false
 }
 
-// lost reports whether a record that was refused alone is given up. A record within the configured size is not given
-// up: then the topic's limit is too low, which a person must fix, and numbers would be wrong without the record. Dead
-// letters are evidence only.
+// lost reports whether a record that was refused alone is given up: one above the configured size, which no setting of
+// the topic makes good. All else is a fault of the topic or of a clock, which a person must mend, and numbers would be
+// wrong without the record: a compacted topic refuses every record without a key, as are the panes' punctuations, the
+// calibrated stream and split inputs. Dead letters are evidence only.
 func (s *Sink) lost(l lane, r *kafka.Record, err error) bool {
 	switch {
 	case !ofRecord(err):
 		return false
-	case l.stream == pipeline.StreamDeadLetter, errors.Is(err, kafka.InvalidRecord):
+	case l.stream == pipeline.StreamDeadLetter:
 		return true
 	}
-	return reasonOf(err) == "too_large" && bytesOf([]kafka.Record{*r}) > s.maxBytes
+	return reasonOf(err) == tooLarge && bytesOf([]kafka.Record{*r}) > s.maxBytes
+}
+
+// separable reports whether a refused request is tried again in parts, since some of it may be given up or is good
+// alone. Else its good records would be written again with each attempt of the task, until somebody mends the topic.
+func separable(l lane, err error) bool {
+	return ofRecord(err) && (l.stream == pipeline.StreamDeadLetter || reasonOf(err) == tooLarge)
+}
+
+// unwritten is the error of records that are not given up; it becomes the cause in the task's status.
+func unwritten(l lane, n int, err error) error {
+	err = fmt.Errorf("produce %d records to %s partition %d: %w", n, l.topic, l.partition, err)
+	for _, r := range refusedFor {
+		if errors.Is(err, r.err) {
+			return fmt.Errorf("%w (%s)", err, r.mend)
+		}
+	}
+	return err
 }
 
 // undate sets the time of records to now.
@@ -131,7 +159,8 @@ func (s *Sink) drop(l lane, n, bytes int, err error, refused *refusals) {
 	}
 	refused.By[pipeline.Refusal{Stream: l.stream, Reason: reasonOf(err)}] += int64(n)
 	s.log.Error("the broker refuses messages for good: they are dropped, and counted", "output", l.stream,
-		"messages", n, "topic", l.topic, "partition", l.partition, "bytes", bytes, faultlog.Err(err))
+		"reason", reasonOf(err), "messages", n, "topic", l.topic, "partition", l.partition, "bytes", bytes,
+		"kafka.message_max_bytes", s.maxBytes, faultlog.Err(err))
 }
 
 func bytesOf(rs []kafka.Record) (n int) {

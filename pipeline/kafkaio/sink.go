@@ -139,14 +139,14 @@ func (s *Sink) produce(ctx context.Context, l lane, rs []kafka.Record, refused *
 		case s.hopeless(l, err), len(rs) == 1 && s.lost(l, &rs[0], err), ofRecord(err) && refused.many(l.stream):
 			s.drop(l, len(rs), bytesOf(rs), err, refused)
 			return nil
-		case ofRecord(err) && len(rs) > 1:
+		case separable(l, err) && len(rs) > 1:
 			half := len(rs) / 2
 			if err := s.produce(ctx, l, rs[:half], refused); err != nil {
 				return err
 			}
 			return s.produce(ctx, l, rs[half:], refused)
 		case ofRecord(err), permanent(err):
-			return fmt.Errorf("produce %d records to %s partition %d: %w", len(rs), l.topic, l.partition, err)
+			return unwritten(l, len(rs), err)
 		}
 		s.log.Warn("produce, trying again", "topic", l.topic, "partition", l.partition, faultlog.Err(err))
 		sleep(ctx, backoff)
