@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,8 @@ func runTopicsCreate(cmd *cobra.Command) error {
 		}
 	} else {
 		for _, s := range statuses {
-			printf(cmd, "%-8s %s: %d partitions, cleanup %s\n", s.Status, s.Topic, s.Partitions, s.Cleanup)
+			printf(cmd, "%-8s %s: %d partitions, cleanup %s\n", s.Status, s.Topic, s.Partitions,
+				cmp.Or(s.Cleanup, "not known"))
 		}
 	}
 	log, err := newLogger(cmd)
@@ -54,13 +56,7 @@ func runTopicsCreate(cmd *cobra.Command) error {
 				"configured", s.Wanted)
 		}
 	}
-	small, err := kafkaclient.SmallTopics(cmd.Context(), client, cfg)
-	if err != nil {
-		log.Warn("whether the topics take messages of kafka.message_max_bytes is not known", "err", err)
-	}
-	for _, s := range small {
-		log.Warn(s.String())
-	}
+	kafkaclient.WarnOfTopics(cmd.Context(), client, cfg, log)
 	if cfg.Splits() {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/doctor"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 )
@@ -117,5 +118,114 @@ func TestSmallTopics(t *testing.T) {
 	if code != exitDone || strings.Count(errs, "max.message.bytes") != 1 ||
 		!strings.Contains(errs, "topic plumbline.snapshots takes at most 1048588 bytes") {
 		t.Errorf("%d %s", code, errs)
+	}
+}
+
+// unfit makes topics of a deployment with settings that do harm, and some with settings that are different and do not.
+func unfit(t *testing.T, brokers []string) {
+	t.Helper()
+	req := &kafka.CreateTopicsRequest{Addr: kafka.TCP(brokers...)}
+	for name, settings := range map[string][]string{
+		"plumbline.logits":      {"cleanup.policy", "compact"},
+		"plumbline.panes":       {"cleanup.policy", "compact,delete"},
+		"plumbline.snapshots":   {"cleanup.policy", "compact"},
+		"plumbline.calibrators": {"cleanup.policy", "delete"},
+		"plumbline.checkpoints": {"cleanup.policy", "compact,delete"},
+		"plumbline.decisions":   {"retention.ms", "604800000"},
+		"plumbline.alerts":      {"cleanup.policy", "compact"},
+		"plumbline.heads":       {"cleanup.policy", "delete"},                       // not used
+		"plumbline.labels":      {"retention.ms", "604800000"},                      // as usual
+		"plumbline.finetune":    {"cleanup.policy", "delete", "retention.ms", "-1"}, // harmless
+	} {
+		topic := kafka.TopicConfig{Topic: name, NumPartitions: 4, ReplicationFactor: 1,
+			ConfigEntries: []kafka.ConfigEntry{{ConfigName: "max.message.bytes", ConfigValue: "8454144"}}}
+		for i := 0; i < len(settings); i += 2 {
+			topic.ConfigEntries = append(topic.ConfigEntries,
+				kafka.ConfigEntry{ConfigName: settings[i], ConfigValue: settings[i+1]})
+		}
+		req.Topics = append(req.Topics, topic)
+	}
+	resp, err := (&kafka.Client{}).CreateTopics(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range resp.Errors {
+		if err != nil {
+			t.Fatal(name, err)
+		}
+	}
+}
+
+// mends are the settings that mend what unfit makes.
+var mends = map[string]string{
+	"plumbline.logits":      "cleanup.policy=delete",
+	"plumbline.panes":       "cleanup.policy=delete",
+	"plumbline.snapshots":   "cleanup.policy=delete",
+	"plumbline.calibrators": "cleanup.policy=compact",
+	"plumbline.checkpoints": "cleanup.policy=compact",
+	"plumbline.decisions":   "retention.ms=-1,retention.bytes=-1",
+}
+
+// TestUnfitTopics: of topics that exist the real settings are shown, and those that do harm are named with the command
+// that mends them, by topics create, by doctor and at the start.
+func TestUnfitTopics(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	unfit(t, brokers)
+	file := brokerConfig(t, brokers, "checkpoints: {store: topic, dir: "+t.TempDir()+"}\n")
+	code, out, errs := runCommand(t, "topics", "create", "-c", file)
+	if code != exitDone {
+		t.Fatalf("%d %s %s", code, out, errs)
+	}
+	for topic, policy := range map[string]string{"logits": "compact", "panes": "compact,delete", "labels": "delete",
+		"calibrators": "delete", "alerts": "compact", "deadletter": "delete", "heads": "delete"} {
+		line := "plumbline." + topic + ": 4 partitions, cleanup " + policy + "\n"
+		if !strings.Contains(out, line) {
+			t.Errorf("no %q in\n%s", line, out)
+		}
+	}
+	if n := strings.Count(errs, "level=WARN"); n != len(mends) {
+		t.Errorf("%d warnings, want %d:\n%s", n, len(mends), errs)
+	}
+	code, found, _ := runCommand(t, "doctor", "--json", "-c", file)
+	var report doctor.Report
+	if err := json.Unmarshal([]byte(found), &report); err != nil || code != exitFailed {
+		t.Fatalf("%d %v %s", code, err, found)
+	}
+	said := 0
+	for topic, settings := range mends {
+		mend := "kafka-configs.sh --bootstrap-server " + brokers[0] + " --alter --entity-type topics --entity-name " +
+			topic + " --add-config " + settings
+		if !strings.Contains(errs, mend+`"`) {
+			t.Errorf("topics create does not say %q:\n%s", mend, errs)
+		}
+		state := doctor.Bad
+		if topic == "plumbline.decisions" {
+			state = doctor.Warn
+		}
+		for _, f := range report.Findings {
+			if f.Do == mend && f.State == state && strings.Contains(f.Found, "topic "+topic+" has ") {
+				said++
+			}
+		}
+	}
+	if said != len(mends) {
+		t.Errorf("doctor names %d of %d topics:\n%s", said, len(mends), found)
+	}
+}
+
+// TestTopicSettingsMayBeHidden: a user who may not look at the settings of topics is told so, and nothing fails.
+func TestTopicSettingsMayBeHidden(t *testing.T) {
+	file := guarded(t, "topic plumbline* Read,Write,Describe,Create", "topic plumbline.panes DescribeConfigs",
+		"group plumbline* Read")
+	code, out, errs := runCommand(t, "topics", "create", "-c", file)
+	if code != exitDone || !strings.Contains(out, "plumbline.logits: 2 partitions, cleanup not known") ||
+		!strings.Contains(out, "plumbline.panes: 2 partitions, cleanup delete") ||
+		!strings.Contains(errs, "settings of topic plumbline.logits") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	f := examine(t, file)["topics"]
+	if f.State != doctor.Unknown || !strings.Contains(f.Do, "DescribeConfigs") ||
+		!strings.Contains(f.Found, "plumbline.logits") || strings.Contains(f.Found, "plumbline.panes") {
+		t.Errorf("doctor: %+v", f)
 	}
 }

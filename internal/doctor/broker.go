@@ -112,17 +112,23 @@ func (d *doctor) checkTopics() {
 	}
 }
 
-// limits compares the longest message that topics take, where they are all there.
-func (d *doctor) limits(ctx context.Context) {
-	if len(d.topics) < len(uses(d.Config)) {
-		return
-	}
+// settings looks whether topics delete or refuse what is needed.
+func (d *doctor) settings(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	small, err := kafkaclient.SmallTopics(ctx, d.client, d.Config)
+	unfit, err := kafkaclient.UnfitTopics(ctx, d.client, d.Config)
 	if err != nil {
-		d.say("topics", Unknown, "", "%v", err)
+		d.say("topics", Unknown, "allow DescribeConfigs on them (docs/operations.md, Security)",
+			"whether they keep what they must, and take messages of kafka.message_max_bytes: %v", err)
 	}
+	for _, u := range unfit {
+		state := Bad
+		if u.Slow {
+			state = Warn
+		}
+		d.say("topics", state, u.Mend(d.Config), "%s", u)
+	}
+	small, _ := kafkaclient.SmallTopics(ctx, d.client, d.Config) // the same error
 	for _, s := range small {
 		d.say("topics", Warn, "", "%s", s)
 	}

@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	d := &doctor{Options: o, client: client, dialer: dialer}
 	if d.brokers(ctx) {
 		d.checkTopics()
-		d.limits(ctx)
+		d.settings(ctx)
 		d.permissions()
 		d.checkGroups(ctx)
 		d.inputs(ctx)

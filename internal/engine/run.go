@@ -87,7 +87,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	}
 	r.topics = topics
 	r.confirmed.ask = func(ctx context.Context) error { return unchanged(ctx, r) }
-	askLimits(ctx, r)
+	r.smallTopics = kafkaclient.WarnOfTopics(ctx, r.Client, rt.Config, rt.Log)
 	if r.ingest, err = accept.New(ctx, &rt.Config, r.Client, r.book); err != nil {
 		return err
 	}
@@ -119,18 +119,6 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 		return err
 	}
 	return rt.WaitFor(ctx, g)
-}
-
-// askLimits notes and logs the topics whose limits are below the configured message size. If a broker does not show
-// this user its configuration, the start goes on.
-func askLimits(ctx context.Context, r *KafkaRun) {
-	var err error
-	if r.smallTopics, err = kafkaclient.SmallTopics(ctx, r.Client, r.Config); err != nil {
-		r.Log.Warn("whether the topics take messages of kafka.message_max_bytes is not known", "err", err)
-	}
-	for _, s := range r.smallTopics {
-		r.Log.Warn(s.String())
-	}
 }
 
 // runStages joins the groups of the stages. Shards wait until the heads that they run have been read.

@@ -22,7 +22,7 @@ type TopicStatus struct {
 	Status     string `json:"status"` // created | exists
 	Partitions int    `json:"partitions"`
 	Wanted     int    `json:"wanted_partitions"`
-	Cleanup    string `json:"cleanup_policy"` // of a topic that exists: what it would have been made with
+	Cleanup    string `json:"cleanup_policy"` // "" where the brokers do not show it to this user
 }
 
 // CheckCopartitioned holds the invariant of the join: a prediction and its label have one partition number.
@@ -164,6 +164,7 @@ func tryCreate(ctx context.Context, client *kafka.Client, topics []kafka.TopicCo
 		return nil, fmt.Errorf("create topics: %w", err)
 	}
 	var statuses []TopicStatus
+	var exist []string
 	var errs []error
 	for _, t := range topics {
 		s := TopicStatus{Topic: t.Topic, Status: "created", Partitions: t.NumPartitions, Wanted: t.NumPartitions,
@@ -176,11 +177,18 @@ func tryCreate(ctx context.Context, client *kafka.Client, topics []kafka.TopicCo
 				t.NumPartitions, t.ReplicationFactor, err))
 		case !made[t.Topic]:
 			s.Status = "exists"
+			exist = append(exist, t.Topic)
 			if s.Partitions, err = Partitions(ctx, client, t.Topic); err != nil {
 				errs = append(errs, err)
 			}
 		}
 		statuses = append(statuses, s)
+	}
+	has, _ := settings(ctx, client, exist, cleanup) // UnfitTopics says why one is not shown
+	for i := range statuses {
+		if s := &statuses[i]; s.Status == "exists" {
+			s.Cleanup = has[s.Topic][cleanup]
+		}
 	}
 	return statuses, errors.Join(errs...)
 }

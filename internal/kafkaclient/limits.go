@@ -25,45 +25,31 @@ func (s SmallTopic) String() string {
 		s.Wants, s.Wants+BatchOverhead)
 }
 
-// SmallTopics asks the brokers for the limits of the topics of cfg that are written to.
+const messageBytes = "max.message.bytes"
+
+// SmallTopics asks the brokers for the limits of the topics of cfg that are written to. The error names those whose
+// settings the brokers do not show to this user.
 func SmallTopics(ctx context.Context, client *kafka.Client, cfg config.Config) ([]SmallTopic, error) {
-	t := &cfg.Topics
-	read := map[string]bool{
-		t.Logits:     true,
-		t.Labels:     true,
-		t.Calibrated: !cfg.Calibrated.Enabled,
-		t.Finetune:   !cfg.Trigger.Enabled,
-		t.Heads:      !cfg.Trigger.Enabled && !cfg.Heads.Shadow,
-	}
+	t, read := &cfg.Topics, unused(&cfg)
+	read[t.Logits], read[t.Labels], read[t.Finetune] = true, true, !cfg.Trigger.Enabled
 	for _, topic := range cfg.InputTopics() {
 		read[topic] = true
 	}
 	if cfg.Checkpoints.Store != pipeline.StoreTopic {
 		read[cfg.Topics.Checkpoints] = true
 	}
-	req := &kafka.DescribeConfigsRequest{}
+	var written []string
 	for _, t := range topicConfigs(cfg) {
 		if !read[t.Topic] {
-			req.Resources = append(req.Resources, kafka.DescribeConfigRequestResource{
-				ResourceType: kafka.ResourceTypeTopic, ResourceName: t.Topic,
-				ConfigNames: []string{"max.message.bytes"}})
+			written = append(written, t.Topic)
 		}
 	}
-	resp, err := client.DescribeConfigs(ctx, req)
-	if err != nil {
-		return nil, fmt.Errorf("limits of the topics: %w", err)
-	}
+	has, err := settings(ctx, client, written, messageBytes)
 	var small []SmallTopic
-	for _, r := range resp.Resources {
-		if r.Error != nil {
-			return nil, fmt.Errorf("limits of topic %s: %w", r.ResourceName, r.Error)
-		}
-		for _, e := range r.ConfigEntries {
-			n, err := strconv.Atoi(e.ConfigValue)
-			if e.ConfigName == "max.message.bytes" && err == nil && n < cfg.Kafka.MessageMax {
-				small = append(small, SmallTopic{r.ResourceName, n, cfg.Kafka.MessageMax})
-			}
+	for _, topic := range written {
+		if n, err := strconv.Atoi(has[topic][messageBytes]); err == nil && n < cfg.Kafka.MessageMax {
+			small = append(small, SmallTopic{topic, n, cfg.Kafka.MessageMax})
 		}
 	}
-	return small, nil
+	return small, err
 }
