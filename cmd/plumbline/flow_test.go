@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -204,6 +206,55 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	if code, _, stderr := runCommand(t, "pause", "--url", base); code != exitFailed || stderr == "" {
 		t.Errorf("pause of a process that has gone: %d %s", code, stderr)
+	}
+}
+
+// TestStopIsLogged: the last line of a clean stop says why, how long it took and whether the last checkpoints are
+// there. A task that takes no checkpoint is named.
+func TestStopIsLogged(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	for _, c := range []struct {
+		name, want string
+		broken     bool
+	}{
+		{"clean", `tasks=4 last_checkpoints=written`, false},
+		{"no checkpoint", `tasks=4 last_checkpoints="missing of [shard 0 shard 1]: `, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			brokers := kafkatest.Start(t)
+			_, cfg := repartitionConfig(t, brokers, 2, true)
+			var log syncBuffer
+			rt := engine.New(cfg, slog.New(slog.NewTextHandler(&log, nil)))
+			ctx, cancel := context.WithCancelCause(context.Background())
+			done := make(chan error, 1)
+			go func() { done <- rt.Run(ctx, engine.Stages{Shards: true, Models: true, Repartition: true}) }()
+			drained(t, rt)
+			rows := batchtest.Rows(3, batchtest.Options{N: 200, Sharpness: 2, Regions: 2})
+			if dir := filepath.Join(cfg.Checkpoints.Dir, cfg.Group, "shards"); c.broken {
+				if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sendRows(t, brokers, 2, rows, rows[len(rows)-1].TS, func(_ int, r *batchtest.Row) int {
+				return pipeline.PartitionOf([]byte(r.ID), 2)
+			})
+			eventually.True(t, "taken, or failing", func() bool {
+				st := rt.Status()
+				return c.broken && len(st.Failing) == 2 || st.Counts["predictions"] == int64(len(rows))
+			})
+			cancel(errors.New("terminated signal received"))
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+			last := lines[len(lines)-1]
+			if !strings.Contains(last, `msg=stopped because="terminated signal received" took=`) ||
+				!strings.Contains(last, c.want) {
+				t.Errorf("the last line is\n%s\nwant %s", last, c.want)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +19,9 @@ func TestHangUpStops(t *testing.T) {
 	}
 	select {
 	case <-ctx.Done():
+		if why := context.Cause(ctx).Error(); !strings.HasPrefix(why, "hangup") { // the log says it
+			t.Errorf("it ends because of %q", why)
+		}
 	case <-time.After(20 * time.Second):
 		t.Error("SIGHUP ends nothing")
 	}

@@ -58,9 +58,8 @@ type KafkaRun struct {
 
 // Run serves until ctx is done or until an error that retrying cannot fix. It checks the topics and opens the store,
 // then joins the groups; each task restores its state before it reads.
-func (rt *Engine) Run(ctx context.Context, which Stages) error {
+func (rt *Engine) Run(ctx context.Context, which Stages) (err error) {
 	r := &KafkaRun{Engine: rt, turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))}
-	var err error
 	if r.Client, r.Dialer, err = kafkaclient.New(rt.Config.Kafka); err != nil {
 		return err
 	}
@@ -100,6 +99,8 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 		return kafkaio.AtEnd(ctx, r.Client, marks)
 	}
 	r.begun.Store(true)
+	ctx, stopped := logsStop(ctx, rt)
+	defer func() { stopped(err) }()
 	g, ctx := errgroup.WithContext(ctx)
 	r.following.Store(true)
 	if err := rt.ServeHTTP(ctx, g); err != nil {
@@ -119,6 +120,32 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 		return err
 	}
 	return rt.WaitFor(ctx, g)
+}
+
+// logsStop returns a context that is done when ctx is, and what logs how a run has ended for that. Errors are for the
+// caller.
+func logsStop(ctx context.Context, rt *Engine) (context.Context, func(error)) {
+	var told time.Time
+	run, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	forget := context.AfterFunc(ctx, func() {
+		told = time.Now() // before any task knows
+		end(context.Cause(ctx))
+	})
+	return run, func(err error) {
+		if forget() || err != nil {
+			end(nil)
+			return
+		}
+		<-run.Done()
+		tasks, without := rt.attempts.Ended(told)
+		say, checkpoints := rt.Log.Info, "written"
+		if len(without) > 0 {
+			say, checkpoints = rt.Log.Warn, fmt.Sprintf("missing of %v: what came after the ones before is read again",
+				without)
+		}
+		say("stopped", "because", context.Cause(ctx).Error(), "took", time.Since(told).Round(time.Millisecond), "tasks",
+			tasks, "last_checkpoints", checkpoints)
+	}
 }
 
 // runStages joins the groups of the stages. Shards wait until the heads that they run have been read.

@@ -101,6 +101,8 @@ type state struct {
 	fault    string // the one that was logged, see faultOf
 	unlogged int
 	issue    Issue // as of the last guard that had no file
+	ended    time.Time
+	unsaved  bool // when it ended
 }
 
 // New returns the tasks of a process, none yet.
@@ -125,11 +127,13 @@ func (t *Tasks) Run(ctx context.Context, id ID, work func(ctx context.Context, g
 		}()
 		if err == nil || ctx.Err() != nil {
 			g.close()
+			t.ended(id, err)
 			return err
 		}
 		g.failed(err)
 		select {
 		case <-ctx.Done():
+			t.ended(id, err)
 			return nil
 		case <-time.After(t.failed(id, err)):
 		}
@@ -143,6 +147,34 @@ func (t *Tasks) forget(id ID) {
 	if s := t.tasks[id]; s != nil {
 		s.failure = nil
 	}
+}
+
+// ended notes whether a task that ends has a checkpoint with all that it took. One that could not begin, or has to wait
+// for a person, took nothing.
+func (t *Tasks) ended(id ID, err error) {
+	took := err != nil && !errors.Is(err, context.Canceled) && !errors.As(err, &lasting{})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.of(id)
+	s.ended, s.unsaved = time.Now(), took || errors.Is(err, pipeline.ErrUnsaved)
+}
+
+// Ended returns how many tasks have ended since a time, and those of them that have no last checkpoint.
+func (t *Tasks) Ended(since time.Time) (n int, unsaved []ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, s := range t.tasks {
+		if s.ended.IsZero() || s.ended.Before(since) {
+			continue
+		}
+		if n++; s.unsaved {
+			unsaved = append(unsaved, id)
+		}
+	}
+	slices.SortFunc(unsaved, func(a, b ID) int {
+		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Partition, b.Partition))
+	})
+	return n, unsaved
 }
 
 // of is the state of a task; t.mu is held.

@@ -251,3 +251,35 @@ func TestNeighboursGoOn(t *testing.T) {
 		}
 	})
 }
+
+// TestEnded: a task that ends without its last checkpoint is named, and only since it ended; one that could not begin,
+// or waits for a person, took nothing.
+func TestEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := New(Config{Log: quiet})
+		end := func(p int, err error) {
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				time.Sleep(time.Second)
+				cancel()
+			}()
+			_ = tasks.Run(ctx, ID{"shard", p}, func(context.Context, *Guard) error {
+				if errors.Is(err, context.Canceled) {
+					<-ctx.Done()
+				}
+				return err
+			})
+			time.Sleep(time.Second)
+		}
+		end(9, errors.New("a disk")) // before
+		since := time.Now()
+		end(0, nil)
+		end(1, fmt.Errorf("save: %w: %w", pipeline.ErrUnsaved, context.Canceled))
+		end(2, fmt.Errorf("restore: %w", context.Canceled))
+		end(3, errors.New("a disk"))
+		end(4, Lasting(pipeline.ErrUnusable))
+		if n, unsaved := tasks.Ended(since); n != 5 || fmt.Sprint(unsaved) != "[shard 1 shard 3]" {
+			t.Errorf("%d have ended, without a checkpoint %v", n, unsaved)
+		}
+	})
+}
