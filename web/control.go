@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -46,7 +47,8 @@ func (a *api) resume(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// control checks a request that changes something.
+// control checks a request that changes something. One that takes a reason needs it: the history and the status show it
+// to those who wonder.
 func (a *api) control(w http.ResponseWriter, r *http.Request, known ...string) (*params, bool) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -66,6 +68,9 @@ func (a *api) control(w http.ResponseWriter, r *http.Request, known ...string) (
 		if v := p.text(name); len(v) > maxReason || !utf8.ValidString(v) {
 			p.fail("%s: must be at most %d bytes of UTF-8", name, maxReason)
 		}
+	}
+	if slices.Contains(known, "why") {
+		p.required("why")
 	}
 	if p.err != nil {
 		a.fail(w, http.StatusBadRequest, p.err.Error())

@@ -40,8 +40,11 @@ func TestControl(t *testing.T) {
 		}
 	}
 	f(on, "POST", "/api/v1/pause?by=ann&why=disk", 200, `"ok":true`, "pause ann: disk")
-	f(on, "POST", "/api/v1/pause", 200, `"ok":true`, "pause 192.0.2.1: ")
-	f(on, "POST", "/api/v1/pause?by=eve", 200, `"ok":true`, "pause eve: ", "Authorization", "Basic Ym9iOnNlY3JldA==")
+	f(on, "POST", "/api/v1/pause?why=disk", 200, `"ok":true`, "pause 192.0.2.1: disk")
+	f(on, "POST", "/api/v1/pause?by=eve&why=x", 200, `"ok":true`, "pause eve: x", "Authorization",
+		"Basic Ym9iOnNlY3JldA==")
+	f(on, "POST", "/api/v1/pause?by=ann", 400, `parameter \"why\" is required`, "")
+	f(on, "POST", "/api/v1/pause?why=+", 400, `parameter \"why\" is required`, "")
 	f(on, "POST", "/api/v1/resume", 200, `"ok":true`, "resume")
 	f(on, "GET", "/api/v1/pause", 405, "POST", "")
 	f(on, "POST", "/api/v1/status", 405, "GET or HEAD", "")

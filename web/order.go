@@ -46,13 +46,13 @@ func orderOf(p *params, r *http.Request) Order {
 		Model:   r.PathValue("model"),
 		Version: p.text("version"),
 		By:      p.text("by"),
-		Why:     p.required("why"),
+		Why:     p.text("why"),
 	}
 	o.Revision, o.Classes = p.whole("revision"), p.whole("classes")
 	return o
 }
 
-// order takes one order under the same conditions as a pause, and wants to know why.
+// order takes one order under the same conditions as a pause.
 func (a *api) order(w http.ResponseWriter, r *http.Request) {
 	p, ok := a.control(w, r, "version", "revision", "classes", "by", "why")
 	if !ok {

@@ -55,10 +55,10 @@ func (p *params) fail(format string, args ...any) {
 // text returns the parameter, or "" where it is absent.
 func (p *params) text(name string) string { return p.q.Get(name) }
 
-// required is text, but an error where it is absent or empty.
+// required is text, but an error where it is absent or blank.
 func (p *params) required(name string) string {
 	v := p.q.Get(name)
-	if v == "" {
+	if strings.TrimSpace(v) == "" {
 		p.fail("parameter %q is required", name)
 	}
 	return v

@@ -204,7 +204,7 @@ func TestPauseAndResume(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := runCommand(t, "pause", "--url", base); code != exitFailed || stderr == "" {
+	if code, _, stderr := runCommand(t, "pause", "--why", "x", "--url", base); code != exitFailed || stderr == "" {
 		t.Errorf("pause of a process that has gone: %d %s", code, stderr)
 	}
 }

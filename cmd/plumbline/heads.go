@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os/user"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -71,6 +72,9 @@ func newOrderCommand(action, short, kind string) *cobra.Command {
 		Short: short,
 		Args:  cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(why) == "" {
+				return cli.Usagef("--why: must say why")
+			}
 			return runOrder(cmd, record.Order{Schema: 1, Kind: kind, ID: args[0], Action: action,
 				By: cmp.Or(by, userName()), Why: why})
 		},

@@ -149,7 +149,7 @@ func TestCalibratorsRefuses(t *testing.T) {
 			`--url "127.0.0.1:8080": must be http://host:port or https://host:port`},
 		"resume --url ftp://host": {exitUsage,
 			`--url "ftp://host": must be http`},
-		"pause --user ann --url " + srv.URL: {exitUsage,
+		"pause --why x --user ann --url " + srv.URL: {exitUsage,
 			`--user "ann", --password-file "": both or neither`},
 		"calibrators list m --password-file x --url " +
 			srv.URL: {exitUsage, `--user "", --password-file "x": both or neither`},
@@ -272,6 +272,28 @@ func wantRefused(t *testing.T, got []record.Order, want ...string) {
 		}
 		if o.At.IsZero() {
 			t.Errorf("refused order %+v has no time", o)
+		}
+	}
+}
+
+// TestOrdersSayWhy: no order is taken from the command line without a reason.
+func TestOrdersSayWhy(t *testing.T) {
+	const url = "http://127.0.0.1:1"
+	for _, args := range [][]string{
+		{"pause", "--url", url},
+		{"heads", "pin", "m/1+head1"}, {"heads", "rollback", "m/1+head1"},
+		{"heads", "auto", "m/1+head1"},
+		{"trainer", "cancel", "m/1+head1"},
+		{"calibrators", "pin", "m", "--url", url}, {"calibrators", "unpin", "m", "--url", url},
+		{"calibrators", "rollback", "m", "--url", url}, {"calibrators", "publish", "x.json", "m", "--url", url},
+		{"models", "set-classes", "m", "1", "3", "--url", url},
+		{"scale", "--partitions", "9"}, {"state", "reset", "--task", "shards/3"},
+	} {
+		for _, why := range [][]string{nil, {"--why", " "}} {
+			code, _, stderr := runCommand(t, append(args, why...)...)
+			if code != exitUsage || !strings.Contains(stderr, "--why: must say why") {
+				t.Errorf("%q %q: exit code %d, %s", args, why, code, stderr)
+			}
 		}
 	}
 }

@@ -47,6 +47,9 @@ func newPauseCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&f.wait, "wait", 0,
 		"wait this long until all that was read is in checkpoints")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if strings.TrimSpace(why) == "" {
+			return cli.Usagef("--why: must say why")
+		}
 		return f.each(cmd, "pause", url.Values{"by": {by}, "why": {why}})
 	}
 	return cmd

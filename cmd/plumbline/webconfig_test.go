@@ -135,7 +135,7 @@ func TestOrdersNeedAPerson(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, port, _ := net.SplitHostPort(rt.Listener.Addr().String())
-			req, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:"+port+"/api/v1/pause?by=ann", nil)
+			req, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:"+port+"/api/v1/pause?by=ann&why=x", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
