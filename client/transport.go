@@ -16,7 +16,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 // transport takes rows until ctx is done. It calls done for each part of them, with nil where it has arrived, and
@@ -114,7 +114,7 @@ func (t *toKafka) send(ctx context.Context, c *call, done func(int, error), trou
 	}
 	places := make([][]int, t.partitions[kind])
 	for i, id := range c.IDs {
-		p := pipeline.PartitionOf([]byte(id), len(places))
+		p := murmur.PartitionOf([]byte(id), len(places))
 		places[p] = append(places[p], i)
 	}
 	for p, rows := range places {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/pipeline/tracing"
 )
@@ -38,7 +39,7 @@ func NewOutbox(shard, of int, paneLength int64, partitions int) *Outbox {
 
 // Increment adds the cells of one label pane of one model, split into messages of a bounded size.
 func (o *Outbox) Increment(model string, labelPane int64, late bool, cells []Cell) {
-	p := PartitionOf([]byte(model), len(o.seq))
+	p := murmur.PartitionOf([]byte(model), len(o.seq))
 	defer o.trace.Enter(tracing.Pane{Model: model, Index: labelPane})()
 	for len(cells) > 0 {
 		n, size := 0, 0
@@ -64,12 +65,12 @@ func (o *Outbox) Punctuate(u Punctuation) {
 	o.idle = u.Idle
 	by := make([][]ModelClosed, len(o.seq))
 	for _, m := range u.Apart {
-		p := PartitionOf([]byte(m.Model), len(o.seq))
+		p := murmur.PartitionOf([]byte(m.Model), len(o.seq))
 		by[p] = append(by[p], m)
 	}
 	told := map[int]bool{}
 	for _, m := range u.Of {
-		told[PartitionOf([]byte(m), len(o.seq))] = true
+		told[murmur.PartitionOf([]byte(m), len(o.seq))] = true
 	}
 	var loss *record.Loss
 	if u.Of == nil { // for all partitions

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/pipeline/murmur"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -111,7 +112,7 @@ func TestOutbox(t *testing.T) {
 	o.Increment("m", 4, false, sent)
 	o.Punctuate(Punctuation{Closed: 5})
 	o.Increment("m", 4, true, sent[:1])
-	home := int32(PartitionOf([]byte("m"), partitions))
+	home := int32(murmur.PartitionOf([]byte("m"), partitions))
 	by := decodePending(t, o)
 	var cells []Cell
 	for p := range int32(partitions) {

@@ -25,6 +25,7 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 // grow gives a topic partitions.
@@ -139,7 +140,7 @@ func TestPauseAndResume(t *testing.T) {
 		rows[200+i].TS += 60 * batchtest.Second
 		rows[200+i].LabelTS += 60 * batchtest.Second
 	}
-	byID := func(_ int, r *batchtest.Row) int { return pipeline.PartitionOf([]byte(r.ID), 2) }
+	byID := func(_ int, r *batchtest.Row) int { return murmur.PartitionOf([]byte(r.ID), 2) }
 	sendRows(t, brokers, 2, rows[:200], rows[199].TS, byID)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 // repartitionConfig is a configuration in which nothing depends on the wall clock, for labels that come up to 20 s
@@ -87,7 +88,7 @@ func TestRepartition(t *testing.T) {
 	keyed := kafkatest.Start(t)
 	_, cfg := repartitionConfig(t, keyed, partitions, true)
 	sendRows(t, keyed, partitions, rows, until,
-		func(_ int, r *batchtest.Row) int { return pipeline.PartitionOf([]byte(r.ID), partitions) })
+		func(_ int, r *batchtest.Row) int { return murmur.PartitionOf([]byte(r.ID), partitions) })
 	rt, stop := start(t, cfg, all)
 	want := drainedAt(t, rt, until)
 	stop()

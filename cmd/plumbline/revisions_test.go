@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/registry"
 	"github.com/plumbline/plumbline/web"
@@ -175,7 +176,7 @@ func TestScanTopics(t *testing.T) {
 	var ms []kafka.Message
 	for i := range 40 {
 		key := fmt.Sprint("m", i%5)
-		ms = append(ms, kafka.Message{Topic: "decided", Partition: pipeline.PartitionOf([]byte(key), 3),
+		ms = append(ms, kafka.Message{Topic: "decided", Partition: murmur.PartitionOf([]byte(key), 3),
 			Key: []byte(key), Value: fmt.Append(nil, key, " ", i)})
 	}
 	kafkatest.Write(t, brokers, ms...)

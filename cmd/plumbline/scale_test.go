@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/testsize"
-	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 // TestScale has a deployment get more shards twice, between parts of a stream, with rows that wait, and compares the
@@ -65,7 +65,7 @@ func runScaled(t *testing.T, keyed bool, rows []batchtest.Row, numbers []string)
 			t.Error(err)
 		}
 	}()
-	place := func(_ int, r *batchtest.Row) int { return pipeline.PartitionOf([]byte(r.ID), partitions) }
+	place := func(_ int, r *batchtest.Row) int { return murmur.PartitionOf([]byte(r.ID), partitions) }
 	third := len(rows) / 3
 	var st *engine.ProcessStatus
 	for part := range 3 {

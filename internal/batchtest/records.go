@@ -6,13 +6,14 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 // Split returns the rows of each shard, by the partition of their ids.
 func Split(rows []Row, shards int) [][]Row {
 	out := make([][]Row, shards)
 	for _, r := range rows {
-		p := pipeline.PartitionOf([]byte(r.ID), shards)
+		p := murmur.PartitionOf([]byte(r.ID), shards)
 		out[p] = append(out[p], r)
 	}
 	return out

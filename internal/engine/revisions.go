@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -29,7 +30,7 @@ func (r *KafkaRun) ScanTopics(ctx context.Context, topic, key string, take func(
 	if err != nil {
 		return err
 	}
-	return kafkaio.ReadPartition(ctx, r.tailSpec(), topic, pipeline.PartitionOf([]byte(key), n),
+	return kafkaio.ReadPartition(ctx, r.tailSpec(), topic, murmur.PartitionOf([]byte(key), n),
 		func(rec *pipeline.Record) {
 			if string(rec.Key) == key {
 				take(rec.Value)

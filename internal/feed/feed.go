@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 // Feed is the message sequence of one or more sources. One goroutine calls it.
@@ -169,7 +169,7 @@ func (f *Feed) sendRow() error {
 	if err := f.advance(f.rowTime); err != nil {
 		return err
 	}
-	partition := int32(pipeline.PartitionOf([]byte(f.rowID), f.opts.Partitions))
+	partition := int32(murmur.PartitionOf([]byte(f.rowID), f.opts.Partitions))
 	if !f.opts.NoLabels && !f.opts.InlineLabels && f.row.Label >= 0 {
 		after := f.row.LabelAfter
 		if after == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 const (
@@ -121,7 +121,7 @@ func unpack(t *testing.T, messages []Message, partitions int) []sent {
 			t.Errorf("message %d: key %q, want its first id %q", i, m.Key, got[0].id)
 		}
 		for _, r := range got {
-			if want := int32(pipeline.PartitionOf([]byte(r.id), partitions)); r.partition != want {
+			if want := int32(murmur.PartitionOf([]byte(r.id), partitions)); r.partition != want {
 				t.Errorf("message %d: id %s on partition %d, want %d", i, r.id, r.partition, want)
 			}
 		}

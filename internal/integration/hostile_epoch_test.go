@@ -24,6 +24,7 @@ import (
 	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -113,7 +114,7 @@ func newEpochWorld(t *testing.T, store string) *epochWorld {
 }
 
 // home is the panes partition of the model.
-func (w *epochWorld) home() int { return pipeline.PartitionOf([]byte("net"), partitions) }
+func (w *epochWorld) home() int { return murmur.PartitionOf([]byte("net"), partitions) }
 
 func (w *epochWorld) remove(dir string) {
 	if err := os.RemoveAll(filepath.Join(filepath.Dir(w.s.file), "state", w.s.prefix, dir)); err != nil {
@@ -227,12 +228,12 @@ func (w *epochWorld) waiting(labels bool, but int) {
 	}
 	for i := range epochWaiting {
 		id := fmt.Sprintf("wait-%d", i)
-		c := &by[pipeline.PartitionOf([]byte(id), partitions)]
+		c := &by[murmur.PartitionOf([]byte(id), partitions)]
 		c.Model, c.Version, c.K = "net", "1", 10
 		c.IDs, c.TS = append(c.IDs, id), append(c.TS, at.UnixNano())
 		row := len(w.rows.Label) - 1 - i
 		c.Logits = append(c.Logits, w.rows.Scores[row*10:row*10+10]...)
-		p := pipeline.PartitionOf([]byte(id), partitions)
+		p := murmur.PartitionOf([]byte(id), partitions)
 		classes[p] = append(classes[p], w.rows.Label[row])
 	}
 	var msgs []kafka.Message

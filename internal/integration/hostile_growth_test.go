@@ -27,6 +27,7 @@ import (
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 func init() {
@@ -117,7 +118,7 @@ func (g *growthStream) messages(rows []int, labels bool) (out []kafka.Message) {
 	by := map[place][]int{}
 	for _, i := range rows {
 		p := place{producer: i % 3}
-		p.partition = pipeline.PartitionOf(fmt.Appendf(nil, "r%d", i), g.knows[p.producer])
+		p.partition = murmur.PartitionOf(fmt.Appendf(nil, "r%d", i), g.knows[p.producer])
 		by[p] = append(by[p], i)
 	}
 	for p, rows := range by {

@@ -21,6 +21,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine"
 	opmodel "github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 	published "github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -46,7 +47,7 @@ func newWiring(t testing.TB, yaml string, shards, partitions int) *wiring {
 
 // partitionOf is where a key goes on a topic of so many partitions.
 func partitionOf(key string, partitions int) int {
-	return pipeline.PartitionOf([]byte(key), partitions)
+	return murmur.PartitionOf([]byte(key), partitions)
 }
 
 // inputs is 1 where labels travel with the predictions.

@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 // grown is the deployment of a test that gets more shards while it runs. Topics hold what producers send, who learn of
@@ -84,8 +85,8 @@ func (g *grown) send(rows []batchtest.Row, from, to int64, partitions func(produ
 			if ts < from || ts >= to {
 				continue
 			}
-			producer := pipeline.PartitionOf([]byte("producer of "+rows[i].ID), 3)
-			p := pipeline.PartitionOf([]byte(rows[i].ID), partitions(producer, ts))
+			producer := murmur.PartitionOf([]byte("producer of "+rows[i].ID), 3)
+			p := murmur.PartitionOf([]byte(rows[i].ID), partitions(producer, ts))
 			parts[p] = append(parts[p], rows[i])
 		}
 		for p, part := range parts {

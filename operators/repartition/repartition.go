@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 // Names of the counts of the repartition stage. Rows that go in and out are the same number at any moment between two
@@ -145,7 +146,7 @@ func (p *Converter) splitFor(r *pipeline.Record, keyed bool, targets int, filter
 			if taken(id) {
 				return -1
 			}
-			if id != nil && pipeline.PartitionOf(id, int(p.cfg.Of)) == int(r.Partition) {
+			if id != nil && murmur.PartitionOf(id, int(p.cfg.Of)) == int(r.Partition) {
 				p.byID++
 			}
 			return place(r, id, keyed, targets)
@@ -165,7 +166,7 @@ func place(r *pipeline.Record, id []byte, keyed bool, targets int) int {
 	case id == nil:
 		return int((int64(r.Partition) + r.Offset) % int64(targets))
 	case keyed:
-		return pipeline.PartitionOf(id, targets)
+		return murmur.PartitionOf(id, targets)
 	}
 	return pipeline.OwnerOf(arrowio.HashIDBytes(id), targets)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/inputs"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 func newConverter(in pipeline.Input, targets int, max int) (*repartition.Converter, *pipeline.Counts) {
@@ -28,7 +29,7 @@ func TestRepartitionPlacesRows(t *testing.T) {
 		id := fmt.Sprint("id-", i)
 		c.IDs, c.Logits, c.Features = append(c.IDs, id), append(c.Logits, float32(i), 1), append(c.Features, float32(i))
 		c.Slices[0].Values = append(c.Slices[0].Values, fmt.Sprint("r", i%3))
-		want[arrowio.HashID(id)] = pipeline.PartitionOf([]byte(id), targets)
+		want[arrowio.HashID(id)] = murmur.PartitionOf([]byte(id), targets)
 	}
 	value, err := arrowio.EncodePredictions(c)
 	if err != nil {

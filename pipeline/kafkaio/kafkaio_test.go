@@ -23,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 // patience bounds every wait on the in-process broker.
@@ -289,10 +290,10 @@ func TestSinkPlacesAndKeepsOrder(t *testing.T) {
 		t.Errorf("%d messages, want 12", len(got))
 	}
 	alerts := kafkatest.ReadAll(t, brokers, "alerts")
-	if len(alerts) != 1 || alerts[0].Partition != pipeline.PartitionOf(key, 4) ||
+	if len(alerts) != 1 || alerts[0].Partition != murmur.PartitionOf(key, 4) ||
 		string(alerts[0].Key) != string(key) || len(alerts[0].Headers) != 1 ||
 		string(alerts[0].Headers[0].Value) != "b" {
-		t.Errorf("alerts %+v, want one in partition %d", alerts, pipeline.PartitionOf(key, 4))
+		t.Errorf("alerts %+v, want one in partition %d", alerts, murmur.PartitionOf(key, 4))
 	}
 	if _, err := NewSink(context.Background(), client, map[pipeline.Stream]string{pipeline.StreamPanes: "absent"},
 		1<<16, quiet); err == nil || !strings.Contains(err.Error(), "absent") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 // Sink writes messages to topics with acks from all in-sync replicas. A stream without a topic is dropped.
@@ -103,7 +104,7 @@ func (s *Sink) place(topic string, m *pipeline.Message) int {
 	if m.Partition >= 0 {
 		return int(m.Partition) % n
 	}
-	return pipeline.PartitionOf(m.Key, n)
+	return murmur.PartitionOf(m.Key, n)
 }
 
 func record(m *pipeline.Message) kafka.Record {

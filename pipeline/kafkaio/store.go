@@ -16,6 +16,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
 // Store keeps checkpoints in a compacted topic, for processes that share no directory. A checkpoint is a run of
@@ -185,7 +186,7 @@ func (s *Store) place(key string) int {
 	if s.partitions == 1 {
 		return 0
 	}
-	return 1 + pipeline.PartitionOf([]byte(key), s.partitions-1)
+	return 1 + murmur.PartitionOf([]byte(key), s.partitions-1)
 }
 
 // Load implements pipeline.CheckpointStore.

@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 	"github.com/plumbline/plumbline/pipeline/tracing"
 	"github.com/plumbline/plumbline/web/ingest"
 )
@@ -84,5 +85,5 @@ func (w *writer) Put(ctx context.Context, kind arrowio.Kind, messages [][]byte) 
 func (w *writer) parts(m []byte, kind arrowio.Kind, of int) ([]arrowio.Part, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.split.Split(m, arrowio.Origin{}, kind, of, func(id []byte) int { return pipeline.PartitionOf(id, of) })
+	return w.split.Split(m, arrowio.Origin{}, kind, of, func(id []byte) int { return murmur.PartitionOf(id, of) })
 }

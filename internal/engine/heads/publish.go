@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
 )
@@ -76,7 +77,7 @@ func Publisher(ctx context.Context, client *kafka.Client, cfg config.Config,
 	return func(ctx context.Context, id, key string, value []byte) error {
 		//nolint:gosec // a topic's partitions
 		err := sink.Write(ctx, []pipeline.Message{{Stream: pipeline.StreamHeads,
-			Partition: int32(pipeline.PartitionOf([]byte(id), n)), Key: []byte(key), Value: value}})
+			Partition: int32(murmur.PartitionOf([]byte(id), n)), Key: []byte(key), Value: value}})
 		if errors.Is(err, kafka.MessageSizeTooLarge) || errors.Is(err, kafka.InvalidMessageSize) {
 			err = fmt.Errorf("%w: %w", service.ErrTooLarge, err)
 		}

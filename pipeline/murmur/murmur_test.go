@@ -1,4 +1,4 @@
-package pipeline
+package murmur
 
 import (
 	"math/rand/v2"

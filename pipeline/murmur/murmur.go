@@ -1,4 +1,5 @@
-package pipeline
+// Package murmur places a record by its key. It is a leaf, because programs that import the client link it.
+package murmur
 
 import "encoding/binary"
 
