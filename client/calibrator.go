@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/backoff"
 )
 
 // FollowOptions of a calibrator.
@@ -126,19 +127,15 @@ type fetcher struct {
 }
 
 func (f *fetcher) follow(ctx context.Context, address string, timeout time.Duration) {
-	const first = time.Second / 2
-	for pause := first; ctx.Err() == nil; {
+	for pause := backoff.New(time.Second/2, 30*time.Second); ctx.Err() == nil; {
 		began := time.Now()
 		wait := time.Duration(0)
 		if !f.fetch(ctx, address, timeout) {
-			wait, pause = pause, min(2*pause, 30*time.Second)
-		} else if pause = first; time.Since(began) < 200*time.Millisecond { // it answers at once: too many wait there
+			wait = pause.Next()
+		} else if pause.Reset(); time.Since(began) < 200*time.Millisecond { // it answers at once: too many wait there
 			wait = 5 * time.Second
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		backoff.Sleep(ctx, wait)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/backoff"
 	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
@@ -56,7 +57,7 @@ type permanent struct{ error }
 
 // deliver sends a part as a whole, or in halves where it is too large, and tries again what may pass.
 func deliver(ctx context.Context, c *call, once func(*call) error, done func(int, error), trouble func(string)) {
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+	for pause := backoff.New(100*time.Millisecond, 5*time.Second); ; pause.Wait(ctx) {
 		err := once(c)
 		var forGood permanent
 		switch {
@@ -70,10 +71,6 @@ func deliver(ctx context.Context, c *call, once func(*call) error, done func(int
 			return
 		}
 		trouble(err.Error())
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
 	}
 }
 
@@ -107,10 +104,7 @@ func (t *toKafka) send(ctx context.Context, c *call, done func(int, error), trou
 			done(c.n, err)
 			return
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second / 2):
-		}
+		backoff.Sleep(ctx, time.Second/2)
 	}
 	places := make([][]int, t.partitions[kind])
 	for i, id := range c.IDs {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio/archivefile"
+	"github.com/plumbline/plumbline/internal/backoff"
 	"github.com/plumbline/plumbline/internal/workdir"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -105,11 +106,9 @@ func (a *Operator) cut(ctx context.Context, o *openFile) error {
 // retry writes until it succeeds or ctx is done.
 func (a *Operator) retry(ctx context.Context, data []byte, err error) (archivefile.Segment, error) {
 	a.log.Error("rows cannot be archived, the shard waits", "policy", "archive.when_full: wait", "err", err)
-	for wait := a.cfg.retry; ; wait = min(2*wait, retryMost) {
-		select {
-		case <-ctx.Done():
+	for again := backoff.New(a.cfg.retry, retryMost); ; {
+		if again.Wait(ctx); ctx.Err() != nil {
 			return archivefile.Segment{}, errStopped
-		case <-time.After(wait):
 		}
 		if s, err := a.work.write(data); err == nil {
 			a.log.Info("rows can be archived again")

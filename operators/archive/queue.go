@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/plumbline/plumbline/arrowio/archivefile"
+	"github.com/plumbline/plumbline/internal/backoff"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -131,7 +131,7 @@ func (s *publishQueue) next() *queuedFile {
 }
 
 func (s *publishQueue) run() {
-	for wait := s.cfg.retry; ; {
+	for again := backoff.New(s.cfg.retry, retryMost); ; {
 		s.mu.Lock()
 		f := s.next()
 		if f == nil || s.ctx.Err() != nil {
@@ -142,7 +142,7 @@ func (s *publishQueue) run() {
 		s.mu.Unlock()
 		err := s.publish(f)
 		if err == nil {
-			wait = s.cfg.retry
+			again.Reset()
 			s.mu.Lock()
 			f.published = true
 			close(s.changed)
@@ -150,15 +150,12 @@ func (s *publishQueue) run() {
 			s.mu.Unlock()
 			continue
 		}
+		wait := again.Next()
 		if s.ctx.Err() == nil {
 			s.log.Error("archive file cannot be written, it is tried again", "file", f.file.Name(), "model",
 				f.file.Model, "version", f.file.Version, "in", wait, "err", err)
 		}
-		select {
-		case <-s.ctx.Done():
-		case <-time.After(wait):
-		}
-		wait = min(2*wait, retryMost)
+		backoff.Sleep(s.ctx, wait)
 	}
 }
 

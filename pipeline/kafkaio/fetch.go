@@ -17,10 +17,8 @@ import (
 
 // Limits of one fetch.
 const (
-	fetchWait    = 500 * time.Millisecond
-	fetchQueue   = 2 // parts of responses read ahead
-	retryBackoff = 500 * time.Millisecond
-	maxBackoff   = 10 * time.Second
+	fetchWait  = 500 * time.Millisecond
+	fetchQueue = 2 // parts of responses read ahead
 )
 
 // fetcher reads one partition ahead of its consumer, by a bounded number of parts of responses.
@@ -57,7 +55,7 @@ func sinceStart(t time.Time) int64 { return int64(t.Sub(start)) }
 func (f *fetcher) run(ctx context.Context) {
 	defer close(f.out)
 	defer pipeline.Caught(&f.err) // the task's error, not the end of the process
-	backoff, asked := retryBackoff, time.Time{}
+	pause, asked := retries(), time.Time{}
 	for {
 		if f.until >= 0 && f.next >= f.until {
 			f.err = io.EOF
@@ -84,11 +82,11 @@ func (f *fetcher) run(ctx context.Context) {
 			}
 			f.log.Warn("fetch, trying again", "topic", f.topic, "partition", f.partition, "offset", f.next,
 				faultlog.Err(err))
-			sleep(ctx, backoff)
-			backoff = min(2*backoff, maxBackoff)
+			pause.Wait(ctx)
 			continue
 		}
-		backoff, asked = retryBackoff, time.Time{}
+		pause.Reset()
+		asked = time.Time{}
 	}
 }
 
@@ -242,10 +240,3 @@ func Partitions(ctx context.Context, c *kafka.Client, topic string) (int, error)
 }
 
 func (f *fetcher) position() int64 { return f.done.Load() }
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/backoff"
 	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -150,7 +151,7 @@ func (g *Group) run(ctx, gctx context.Context, w worker) {
 	default: // the end of ctx or of the generation, whatever it came upon
 		return
 	}
-	sleep(wctx, joinBackoff)
+	backoff.Sleep(wctx, joinBackoff)
 }
 
 // live keeps the membership of a generation until busy says that its workers have ended. It ends the generation when
@@ -200,7 +201,7 @@ func (g *Group) next(ctx context.Context, cg *kafka.ConsumerGroup) *kafka.Genera
 		if g.Outside != nil {
 			g.Outside(err)
 		}
-		sleep(ctx, joinBackoff)
+		backoff.Sleep(ctx, joinBackoff)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/internal/backoff"
 )
 
 // member is this process's membership of a group, written to a file that is locked while the process lives. When a
@@ -182,7 +184,7 @@ func awaitJoin(ctx context.Context, c *kafka.Client, group string) {
 		if err == nil && len(res.Groups) == 1 && res.Groups[0].Error == nil && res.Groups[0].GroupState != "Stable" {
 			return
 		}
-		sleep(ctx, joinPoll)
+		backoff.Sleep(ctx, joinPoll)
 	}
 }
 

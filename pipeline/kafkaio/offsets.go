@@ -11,8 +11,7 @@ import (
 // Committed returns the offset that a group has committed for a partition, -1 where it has none. It tries again until
 // ctx is done: a coordinator that moves answers with errors for a while.
 func Committed(ctx context.Context, c *kafka.Client, group, topic string, partition int) (int64, error) {
-	backoff := retryBackoff
-	for {
+	for pause := retries(); ; pause.Wait(ctx) {
 		offset, err := committedOnce(ctx, c, group, topic, partition)
 		if err == nil {
 			return offset, nil
@@ -20,8 +19,6 @@ func Committed(ctx context.Context, c *kafka.Client, group, topic string, partit
 		if ctx.Err() != nil || permanent(err) || errors.Is(err, kafka.GroupAuthorizationFailed) {
 			return 0, fmt.Errorf("offset of group %s in %s partition %d: %w", group, topic, partition, err)
 		}
-		sleep(ctx, backoff)
-		backoff = min(2*backoff, maxBackoff)
 	}
 }
 

@@ -3,9 +3,15 @@ package kafkaio
 import (
 	"errors"
 	"io"
+	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/internal/backoff"
 )
+
+// retries are the pauses between attempts at a broker.
+func retries() *backoff.Backoff { return backoff.New(500*time.Millisecond, 10*time.Second) }
 
 // permanent reports whether trying again cannot help.
 func permanent(err error) bool {

@@ -124,7 +124,7 @@ func record(m *pipeline.Message) kafka.Record {
 // produce writes records to one partition. If the broker refuses one of them for its content, the others are written
 // without it.
 func (s *Sink) produce(ctx context.Context, l lane, rs []kafka.Record, refused *refusals) error {
-	backoff := retryBackoff
+	pause := retries()
 	for dated := true; ; {
 		err := s.try(ctx, l.topicPartition, rs)
 		switch {
@@ -150,8 +150,7 @@ func (s *Sink) produce(ctx context.Context, l lane, rs []kafka.Record, refused *
 			return unwritten(l, len(rs), err)
 		}
 		s.log.Warn("produce, trying again", "topic", l.topic, "partition", l.partition, faultlog.Err(err))
-		sleep(ctx, backoff)
-		backoff = min(2*backoff, maxBackoff)
+		pause.Wait(ctx)
 	}
 }
 

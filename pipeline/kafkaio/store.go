@@ -354,8 +354,7 @@ func (s *Store) prune(ctx context.Context, known *claims) {
 
 // write produces one record, retrying until ctx is done, and returns its offset; a nil value is a tombstone.
 func (s *Store) write(ctx context.Context, partition int, key string, value []byte) (int64, error) {
-	backoff := retryBackoff
-	for {
+	for pause := retries(); ; pause.Wait(ctx) {
 		r := kafka.Record{Key: kafka.NewBytes([]byte(key))}
 		if value != nil {
 			r.Value = kafka.NewBytes(value)
@@ -376,15 +375,12 @@ func (s *Store) write(ctx context.Context, partition int, key string, value []by
 			return 0, fmt.Errorf("write to %s partition %d: %w", s.topic, partition, err)
 		}
 		s.log.Warn("produce, trying again", "topic", s.topic, "partition", partition, faultlog.Err(err))
-		sleep(ctx, backoff)
-		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
 // fetch reads one response, retrying until ctx is done, and returns the offset after it; -1 if nothing was read.
 func (s *Store) fetch(ctx context.Context, at span, yield func(*pipeline.Record) error) (after int64, err error) {
-	backoff := retryBackoff
-	for {
+	for pause := retries(); ; pause.Wait(ctx) {
 		res, err := fetchCommitted(ctx, s.client, at, nil)
 		if err == nil {
 			return res.Each(at.offset, at.limits(), func(r *pipeline.Record, _ int) error {
@@ -404,7 +400,5 @@ func (s *Store) fetch(ctx context.Context, at span, yield func(*pipeline.Record)
 		}
 		s.log.Warn("fetch, trying again",
 			"topic", at.topic, "partition", at.partition, "offset", at.offset, faultlog.Err(err))
-		sleep(ctx, backoff)
-		backoff = min(2*backoff, maxBackoff)
 	}
 }

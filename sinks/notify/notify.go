@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/internal/backoff"
 	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -280,7 +281,7 @@ func (n *Notifier) work(ctx context.Context, w *Webhook, o *Outcomes, jobs <-cha
 
 // resend sends one Alertmanager the state: at once when it changes, every Resend, and sooner after a failure.
 func (n *Notifier) resend(ctx context.Context, base string, kick <-chan struct{}, o *Outcomes) error {
-	pause, again := n.cfg.Resend, firstPause
+	pause, again := n.cfg.Resend, backoff.New(firstPause, lastPause)
 	var taken time.Time // when the state was that it took last
 	for {
 		t := time.NewTimer(pause)
@@ -301,9 +302,10 @@ func (n *Notifier) resend(ctx context.Context, base string, kick <-chan struct{}
 		}
 		if now := time.Now(); n.sendState(ctx, base, o, now, taken) {
 			taken = now
-			pause, again = n.cfg.Resend, firstPause
+			pause = n.cfg.Resend
+			again.Reset()
 		} else {
-			pause, again = min(again, n.cfg.Resend), min(2*again, lastPause)
+			pause = min(again.Next(), n.cfg.Resend)
 		}
 	}
 }

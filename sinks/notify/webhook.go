@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/backoff"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -132,7 +133,7 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) (taken bool, err err
 		c.Log.Error("alert cannot be sent", "webhook", host(w.URL), "err", err)
 		return false, nil
 	}
-	begin, pause := time.Now(), firstPause
+	begin, again := time.Now(), backoff.New(firstPause, lastPause)
 	for {
 		at := time.Now()
 		h := http.Header{"Webhook-Id": {id}, "Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}}
@@ -147,6 +148,7 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) (taken bool, err err
 			return false, ctx.Err()
 		}
 		var s *statusError
+		pause := again.Next()
 		if errors.As(err, &s) && s.final() || time.Since(begin)+pause > d.patience {
 			c.Log.Error("webhook given up",
 				"webhook", host(w.URL), "id", id, "rule", a.Rule, "state", a.State, "err", err)
@@ -154,10 +156,9 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) (taken bool, err err
 		}
 		d.failed.Add(1)
 		c.Log.Warn("webhook failed, trying again", "webhook", host(w.URL), "id", id, "in", pause, "err", err)
-		if err := sleep(ctx, pause); err != nil {
-			return false, err
+		if backoff.Sleep(ctx, pause); ctx.Err() != nil {
+			return false, ctx.Err()
 		}
-		pause = min(2*pause, lastPause)
 	}
 }
 
@@ -183,14 +184,3 @@ const (
 	firstPause = time.Second
 	lastPause  = time.Minute
 )
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/plumbline/plumbline/internal/backoff"
 	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline/tracing"
 )
@@ -196,10 +197,7 @@ func (e *Exporter) send(ctx context.Context, spans []tracing.Span) {
 			return
 		}
 		e.log.Warn("spans do not reach the collector, trying again", "url", e.url, faultlog.Err(err))
-		select {
-		case <-time.After(e.pause):
-		case <-ctx.Done():
-		}
+		backoff.Sleep(ctx, e.pause)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/backoff"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -22,8 +23,8 @@ const (
 	batchBytes   = 4 << 20
 	batchWait    = 200 * time.Millisecond // a record waits no longer for others
 	batchSkipped = 4096                   // records without an entry before their position is written
-	backoffFirst = 500 * time.Millisecond
-	backoffMost  = 30 * time.Second
+	firstPause   = 500 * time.Millisecond
+	longestPause = 30 * time.Second
 	reportEvery  = time.Minute // while the database does not answer
 	pruneEvery   = time.Minute
 )
@@ -64,7 +65,7 @@ type part struct {
 
 // NewFiller returns a filler.
 func NewFiller(s *Store, log *slog.Logger) *Filler {
-	return &Filler{store: s, log: log, first: backoffFirst, pause: pause, parts: map[Place]*part{},
+	return &Filler{store: s, log: log, first: firstPause, pause: backoff.Sleep, parts: map[Place]*part{},
 		touched: map[string]bool{}, down: map[Place]error{}}
 }
 
@@ -72,14 +73,14 @@ func NewFiller(s *Store, log *slog.Logger) *Filler {
 // offset, 0 being the start of the log.
 func (f *Filler) Follow(ctx context.Context, p Place, open func(next int64) Source, decode Decode) {
 	f.set(p, part{})
-	for backoff := f.first; ctx.Err() == nil; {
+	for again := backoff.New(f.first, longestPause); ctx.Err() == nil; {
 		next, err := f.store.Position(ctx, p)
 		if err == nil {
 			src := open(next)
 			f.set(p, part{src, next})
 			var went bool
 			if went, err = f.copy(ctx, p, src, next, decode); went {
-				backoff = f.first // what fails now is not what failed before
+				again.Reset() // what fails now is not what failed before
 			}
 			f.set(p, part{})
 			_ = src.Close()
@@ -95,7 +96,7 @@ func (f *Filler) Follow(ctx context.Context, p Place, open func(next int64) Sour
 		case errors.Is(err, ErrMoved):
 			f.log.Info("history: the database is not where it was, filling it again", "topic", p.Topic, "partition",
 				p.Partition, "err", err)
-			backoff = f.first
+			again.Reset()
 			continue
 		case errors.Is(err, kafka.OffsetOutOfRange):
 			f.log.Error("history: the log does not have the next record any more "+
@@ -104,8 +105,7 @@ func (f *Filler) Follow(ctx context.Context, p Place, open func(next int64) Sour
 			err = f.store.Rewind(ctx, p, next)
 		}
 		f.report(p, err)
-		f.pause(ctx, backoff)
-		backoff = min(2*backoff, backoffMost)
+		f.pause(ctx, again.Next())
 	}
 }
 
@@ -184,7 +184,7 @@ func (f *Filler) read(b *batch, r *pipeline.Record, decode Decode) {
 
 // write puts a batch into the store, however often that takes.
 func (f *Filler) write(ctx context.Context, p Place, b *batch) error {
-	for backoff := f.first; ; backoff = min(2*backoff, backoffMost) {
+	for again := backoff.New(f.first, longestPause); ; again.Wait(ctx) {
 		added, err := f.store.Put(ctx, p, b.from, b.upTo, b.entries)
 		f.report(p, err)
 		if err == nil {
@@ -198,7 +198,6 @@ func (f *Filler) write(ctx context.Context, p Place, b *batch) error {
 		if errors.Is(err, ErrMoved) {
 			return err
 		}
-		pause(ctx, backoff)
 	}
 }
 
@@ -240,15 +239,6 @@ func (f *Filler) report(p Place, err error) {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
 // Prune removes what is beyond the bounds of Config until ctx is done: of all models at the start, then once a minute
 // of those that got entries.
 func (f *Filler) Prune(ctx context.Context) {
@@ -260,7 +250,7 @@ func (f *Filler) Prune(ctx context.Context) {
 			f.Failures.Add(1)
 			f.log.Warn("history: prune, trying again", "err", err)
 		}
-		pause(ctx, pruneEvery)
+		backoff.Sleep(ctx, pruneEvery)
 		if err == nil {
 			f.mu.Lock()
 			models = slices.AppendSeq([]string{}, maps.Keys(f.touched))
