@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/internal/embedded/seglog"
+	"github.com/plumbline/plumbline/internal/filelock"
 )
 
 // Options of a server.
@@ -64,9 +63,6 @@ type place struct {
 	partition int32
 }
 
-// ErrInUse means that another process has the directory.
-var ErrInUse = errors.New("is in use by another process")
-
 // Start opens what the directory holds and serves it until Close.
 func Start(o Options) (*Server, error) {
 	if o.segmentBytes == 0 {
@@ -89,7 +85,7 @@ func (s *Server) openAll() (err error) {
 	if err := durable.MakeDir(filepath.Join(s.Dir, "log")); err != nil {
 		return err
 	}
-	if s.lock, err = lockFile(filepath.Join(s.Dir, "lock")); err != nil {
+	if s.lock, err = filelock.Open(filepath.Join(s.Dir, "lock")); err != nil {
 		return fmt.Errorf("%s %w", s.Dir, err)
 	}
 	if s.outer, err = net.Listen("tcp", s.Listen); err != nil {
@@ -125,18 +121,6 @@ func (s *Server) Close() {
 	if s.lock != nil {
 		_ = s.lock.Close()
 	}
-}
-
-// lockFile locks a file for this process until it is closed.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(ErrInUse, f.Close())
-	}
-	return f, nil
 }
 
 func (s *Server) metaDir() string { return filepath.Join(s.Dir, "topics") }

@@ -1,12 +1,14 @@
 package trainerd
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/filelock"
 	"github.com/plumbline/plumbline/trainer/backend/cuda"
 	"github.com/plumbline/plumbline/trainer/service"
 )
@@ -35,14 +37,14 @@ func lockDevice(t service.Config, dir string, log *slog.Logger) (free func(), er
 
 func lockDeviceFile(device int, dir string, log *slog.Logger) (free func(), err error) {
 	file := filepath.Join(dir, fmt.Sprintf("plumbline-device-%d.lock", device))
-	release, held, err := service.Lock(file)
-	if err != nil {
+	f, err := filelock.Open(file)
+	switch {
+	case errors.Is(err, filelock.ErrHeld):
+		return nil, fmt.Errorf("trainer.device %d: another trainer of this machine has it (%s is held); "+
+			"give each device one trainer", device, file)
+	case err != nil:
 		log.Warn("whether another trainer has the device is not known", "device", device, "err", err)
 		return func() {}, nil
 	}
-	if held {
-		return nil, fmt.Errorf("trainer.device %d: another trainer of this machine has it (%s is held); "+
-			"give each device one trainer", device, file)
-	}
-	return release, nil
+	return func() { _ = f.Close() }, nil
 }

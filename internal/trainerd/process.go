@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/engine/heads"
+	"github.com/plumbline/plumbline/internal/filelock"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
@@ -139,15 +140,15 @@ func Lock(t service.Config) (unlock func(), err error) {
 		return nil, fmt.Errorf("trainer.dir: %w", err)
 	}
 	file := filepath.Join(t.Dir, "trainer-"+trainerName(t)+".lock")
-	release, held, err := service.Lock(file)
-	if err != nil {
-		return nil, fmt.Errorf("trainer.dir: %w", err)
-	}
-	if held {
+	f, err := filelock.Open(file)
+	switch {
+	case errors.Is(err, filelock.ErrHeld):
 		return nil, fmt.Errorf("%s is held: a trainer %q runs on this directory already (set trainer.name)", file,
 			trainerName(t))
+	case err != nil:
+		return nil, fmt.Errorf("trainer.dir: %w", err)
 	}
-	return release, nil
+	return func() { _ = f.Close() }, nil
 }
 
 // serve serves metrics and health where an address is given.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/plumbline/plumbline/internal/filelock"
 )
 
 // lockSuffix ends the name of the file beside a work directory whose lock says that its process lives.
@@ -26,30 +28,15 @@ func New(base, prefix string) (*Dir, error) {
 		return nil, fmt.Errorf("work directory: %w", err)
 	}
 	removeDead(base, prefix)
-	for {
-		lock, err := os.CreateTemp(base, prefix+"-*"+lockSuffix)
-		if err != nil {
-			return nil, fmt.Errorf("work directory: %w", err)
-		}
-		// Another process may take the new file for a dead one's until it is locked.
-		if tryLock(lock) && sameFile(lock) {
-			w := &Dir{path: strings.TrimSuffix(lock.Name(), lockSuffix), lock: lock}
-			if err := os.Mkdir(w.path, 0o700); err != nil {
-				return nil, fmt.Errorf("work directory: %w", err)
-			}
-			return w, nil
-		}
-		_ = lock.Close()
-	}
-}
-
-func sameFile(f *os.File) bool {
-	a, err := f.Stat()
+	lock, err := filelock.Create(base, prefix+"-*"+lockSuffix)
 	if err != nil {
-		return false
+		return nil, fmt.Errorf("work directory: %w", err)
 	}
-	b, err := os.Stat(f.Name())
-	return err == nil && os.SameFile(a, b)
+	w := &Dir{path: strings.TrimSuffix(lock.Name(), lockSuffix), lock: lock}
+	if err := os.Mkdir(w.path, 0o700); err != nil {
+		return nil, fmt.Errorf("work directory: %w", err)
+	}
+	return w, nil
 }
 
 // removeDead removes the directories that nobody has locked. What cannot be removed is left for the next one.
@@ -59,14 +46,12 @@ func removeDead(base, prefix string) {
 		return
 	}
 	for _, name := range locks {
-		f, err := os.OpenFile(name, os.O_RDWR, 0)
-		if err != nil {
+		f := filelock.Take(name)
+		if f == nil {
 			continue
 		}
-		if tryLock(f) {
-			if os.RemoveAll(strings.TrimSuffix(name, lockSuffix)) == nil {
-				_ = os.Remove(name)
-			}
+		if os.RemoveAll(strings.TrimSuffix(name, lockSuffix)) == nil {
+			_ = os.Remove(name)
 		}
 		_ = f.Close()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/backoff"
+	"github.com/plumbline/plumbline/internal/filelock"
 )
 
 // member is this process's membership of a group, written to a file that is locked while the process lives. When a
@@ -77,48 +78,31 @@ func openMember(dir, group string) (*member, error) {
 			m.take(filepath.Join(dir, name), strings.HasPrefix(name, own))
 		}
 	}
-	for m.file == nil {
-		f, err := os.CreateTemp(dir, own+"*"+memberSuffix)
-		if err != nil {
-			m.close()
-			return nil, err
-		}
-		// Until it is locked another process may take the new file for a dead one's and remove it.
-		if tryLock(f) && stillNamed(f) {
-			m.file = f
-		} else {
-			_ = f.Close()
-		}
+	if m.file, err = filelock.Create(dir, own+"*"+memberSuffix); err != nil {
+		m.close()
+		return nil, err
 	}
 	return m, nil
 }
 
 // take locks the file of a process that has ended; a file that names no member is removed.
 func (m *member) take(name string, own bool) {
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
+	st, err := os.Stat(name)
+	if err != nil || !own && time.Since(st.ModTime()) <= memberForget {
 		return
 	}
-	st, err := f.Stat()
-	if err == nil && (own || time.Since(st.ModTime()) > memberForget) && tryLock(f) && stillNamed(f) {
-		buf := make([]byte, memberMax)
-		n, _ := f.ReadAt(buf, 0)
-		if own && n > 0 {
-			m.stale = append(m.stale, staleMember{string(buf[:n]), f})
-			return
-		}
-		_ = os.Remove(name)
+	f := filelock.Take(name)
+	if f == nil {
+		return
 	}
+	buf := make([]byte, memberMax)
+	n, _ := f.ReadAt(buf, 0)
+	if own && n > 0 {
+		m.stale = append(m.stale, staleMember{string(buf[:n]), f})
+		return
+	}
+	_ = os.Remove(name)
 	_ = f.Close()
-}
-
-func stillNamed(f *os.File) bool {
-	a, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	b, err := os.Stat(f.Name())
-	return err == nil && os.SameFile(a, b)
 }
 
 // remember writes the id that this process has in the group.
