@@ -111,8 +111,8 @@ type reporter interface {
 
 // New returns an engine without tasks; Run, or a Replay, adds them.
 func New(cfg config.Config, log *slog.Logger) *Engine {
-	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), classes: validate.NewOrdered(),
-		fits:    refit.NewPool(cfg.Refit.Workers),
+	rt := &Engine{Config: cfg, Log: log, fits: refit.NewPool(cfg.Refit.Workers),
+		published: apply.NewPublished(forgetAfter(&cfg)), classes: validate.NewOrdered(),
 		History: history.New(history.Config{}), WatchEvery: metadataInterval,
 		running: running{tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}}
 	rt.attempts = attempts.New(attempts.Config{SkipAfter: cfg.Checkpoints.SkipAfter,

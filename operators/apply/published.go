@@ -21,6 +21,8 @@ type Published struct {
 	tops     map[arrowio.ModelKey][]*topped  // the newest keptRevisions, by time, the newest first
 	last     map[string]string               // model → the version that was published last
 	changed  chan struct{}                   // closed and replaced by every publication
+	late     pipeline.Time                   // how late rows come; 0 = any
+	added    int                             // publications since forget looked at all
 }
 
 // Serving is a calibrator with the rows that it serves.
@@ -44,9 +46,9 @@ type Top struct {
 	Correction calibrator.TopCorrection
 }
 
-// NewPublished returns an empty table.
-func NewPublished() *Published {
-	return &Published{by: map[arrowio.ModelKey][]*Serving{}, canaries: map[arrowio.ModelKey]*Serving{},
+// NewPublished returns an empty table. It forgets calibrators that only rows later than late would ask for; 0 = none.
+func NewPublished(late pipeline.Time) *Published {
+	return &Published{late: late, by: map[arrowio.ModelKey][]*Serving{}, canaries: map[arrowio.ModelKey]*Serving{},
 		tops: map[arrowio.ModelKey][]*topped{}, last: map[string]string{}, changed: make(chan struct{})}
 }
 
@@ -91,9 +93,12 @@ func (p *Published) Put(m arrowio.ModelKey, pub Publication) error {
 		list[i] = f
 	} else {
 		list = slices.Insert(list, i, f)
-		p.last[m.Model] = m.Version
+		if i == 0 { // an older one may have been forgotten, and come again
+			p.last[m.Model] = m.Version
+		}
 	}
 	p.by[m] = list[:min(len(list), keptRevisions)]
+	defer p.forget()
 	return p.correctAgain(m)
 }
 
@@ -117,6 +122,7 @@ func (p *Published) Correct(m arrowio.ModelKey, top Top) error {
 		list = slices.Insert(list, i, &topped{Top: top})
 	}
 	p.tops[m] = list[:min(len(list), keptRevisions)]
+	defer p.forget()
 	return p.correctAgain(m)
 }
 
@@ -174,6 +180,56 @@ func (p *Published) corrected(m arrowio.ModelKey, f *Serving, ts pipeline.Time, 
 // keptRevisions is how many calibrators of a model version rows may still ask for: late ones those that were in force
 // at their event time. A process that starts has the newest only, as the topic is compacted.
 const keptRevisions = 64
+
+// forget drops what no row asks for whose event time is at most late before the newest publication of its model. So a
+// version that is out of service is left with its newest calibrator, which it needs if it comes back. A process that
+// starts has no more of any version: the topic is compacted.
+func (p *Published) forget() {
+	if p.added++; p.late == 0 || p.added < keptRevisions+len(p.by) { // so that a publication pays for one list only
+		return
+	}
+	p.added = 0
+	before := map[string]pipeline.Time{} // model → the earliest event time of rows
+	for m, list := range p.by {
+		before[m.Model] = max(before[m.Model], list[0].From-p.late)
+	}
+	for m, list := range p.tops {
+		if len(list) > 0 {
+			before[m.Model] = max(before[m.Model], list[0].From-p.late)
+		}
+	}
+	for m, list := range p.by {
+		var kept []*Serving
+		for i, f := range list {
+			if !replaced(f, list[:i], before[m.Model]) {
+				kept = append(kept, f)
+			}
+		}
+		p.by[m] = kept
+	}
+	for m, list := range p.tops {
+		later := map[int]bool{} // revisions with a later correction for all rows
+		p.tops[m] = slices.DeleteFunc(slices.Clone(list), func(t *topped) bool {
+			gone := later[t.Revision] || t.serving != nil && p.revision(m, t.Revision) == nil
+			later[t.Revision] = later[t.Revision] || t.From <= before[m.Model]
+			return gone
+		})
+	}
+	for m, f := range p.canaries {
+		if f.Until != 0 && f.Until <= before[m.Model] {
+			delete(p.canaries, m)
+		}
+	}
+}
+
+// replaced reports whether all rows from an event time on that f could serve have one of newer ones.
+func replaced(f *Serving, newer []*Serving, from pipeline.Time) bool {
+	k := calibrator.ClassesOf(f.Calibrator)
+	return slices.ContainsFunc(newer, func(x *Serving) bool {
+		n := calibrator.ClassesOf(x.Calibrator)
+		return x.From <= from && (n == 0 || n == k)
+	})
+}
 
 // endCanary ends a canary at an event time. It stays in force for earlier rows, which may still come.
 func (p *Published) endCanary(m arrowio.ModelKey, until pipeline.Time) {

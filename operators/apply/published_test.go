@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -20,7 +21,7 @@ func TestPublishedIsBounded(t *testing.T) {
 	const n = 500
 	m := arrowio.ModelKey{Model: "m", Version: "v"}
 	rng := rand.New(rand.NewPCG(1, 1))
-	p := NewPublished()
+	p := NewPublished(0)
 	order := make([]int, n)
 	for i := range order {
 		order[i] = i + 1
@@ -55,8 +56,78 @@ func TestPublishedIsBounded(t *testing.T) {
 	}
 }
 
+// TestPublishedForgets: what is forgotten changes the answer for no row within the bound, and a version that is out of
+// service is left with one calibrator and its correction.
+func TestPublishedForgets(t *testing.T) {
+	const late = 20 * second
+	encoded := [][]byte{batchtest.Temperature(t, 2), batchtest.Temperature(t, 3),
+		[]byte(`{"version":1,"method":"vector","params":{"w":[1,2],"b":[0,0]}}`),
+		[]byte(`{"version":1,"method":"vector","params":{"w":[1,2,3],"b":[0,0,0]}}`)}
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		p, all := NewPublished(late), NewPublished(0)
+		both := func(do func(p *Published) error) {
+			t.Helper()
+			for _, p := range []*Published{p, all} {
+				if err := do(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		versions := []arrowio.ModelKey{{Model: "m", Version: "old"}, {Model: "m", Version: "new"}}
+		newest, revision := int64(0), map[arrowio.ModelKey]int{}
+		for i := range 200 {
+			m := versions[1]
+			if i < 60 && rng.IntN(2) == 0 {
+				m = versions[0]
+			}
+			from := int64(i+100)*second - rng.Int64N(3*second)
+			newest = max(newest, from)
+			p.added += keptRevisions // all are looked at with each publication
+			switch rng.IntN(5) {
+			case 0, 1:
+				revision[m]++
+				pub := Publication{Revision: revision[m], From: from, Encoded: encoded[rng.IntN(len(encoded))]}
+				both(func(p *Published) error { return p.Put(m, pub) })
+			case 2:
+				pub := Publication{Canary: true, From: from, Share: .5, Encoded: encoded[0]}
+				both(func(p *Published) error { return p.Put(m, pub) })
+				pub = Publication{Canary: true, From: from + second}
+				both(func(p *Published) error { return p.Put(m, pub) })
+			default:
+				top := Top{Revision: max(0, revision[m]-rng.IntN(3)), From: from,
+					Correction: calibrator.TopCorrection{Slope: 1, Intercept: rng.Float64()}}
+				both(func(p *Published) error { return p.Correct(m, top) })
+			}
+			for range 20 {
+				m, at, k := versions[rng.IntN(2)], newest-rng.Int64N(late), 2+rng.IntN(2)
+				id := arrowio.HashID(fmt.Sprint(rng.Uint64()))
+				got, want := p.At(m, at, k, id), all.At(m, at, k, id)
+				if (got == nil) != (want == nil) || got != nil && !reflect.DeepEqual(*got, *want) {
+					t.Fatalf("seed %d, after %d: a row of %s at %d s has %+v, want %+v", seed, i, m.Version, at/second,
+						got, want)
+				}
+			}
+			for _, m := range versions {
+				got, _, _ := p.Newest(m)
+				if want, _, _ := all.Newest(m); !reflect.DeepEqual(got, want) {
+					t.Fatalf("seed %d, after %d: the latest of %s is %+v, want %+v", seed, i, m.Version, got, want)
+				}
+			}
+		}
+		old := versions[0]
+		if was := len(all.by[old]); was < 5 || len(p.by[old]) > 3 || len(p.by[old]) >= was || p.canaries[old] != nil {
+			t.Errorf("seed %d: the old version has %d calibrators of %d, canary %+v", seed, len(p.by[old]), was,
+				p.canaries[old])
+		}
+		if n := len(p.tops[old]); n > len(p.by[old])+1 {
+			t.Errorf("seed %d: the old version has %d corrections of %d calibrators", seed, n, len(p.by[old]))
+		}
+	}
+}
+
 func TestPublishedByEventTime(t *testing.T) {
-	p := NewPublished()
+	p := NewPublished(0)
 	m := arrowio.ModelKey{Model: "m", Version: "v"}
 	put := func(revision int, from int64, temperature float64) {
 		t.Helper()
@@ -109,7 +180,7 @@ func TestTopCorrections(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
-		p := NewPublished()
+		p := NewPublished(0)
 		for _, i := range rng.Perm(len(steps)) {
 			steps[i](p)
 			if rng.IntN(3) == 0 {
@@ -150,7 +221,7 @@ func TestTopCorrections(t *testing.T) {
 			t.Errorf("a new revision has %+v", l.Top)
 		}
 	}
-	p := NewPublished()
+	p := NewPublished(0)
 	correct(p, 0, 50, 1)
 	if l, _, ok := p.Newest(m); !ok || l.Revision != 0 || l.Top == nil || l.Calibrator == nil {
 		t.Errorf("on top of the identity: %+v, %v", l, ok)

@@ -165,7 +165,7 @@ func TestCanary(t *testing.T) {
 	w.Slow = .5
 	w.run(worldtest.AnyOrder)
 	var stages []string
-	published := apply.NewPublished()
+	published := apply.NewPublished(0)
 	m := arrowio.ModelKey{Model: "m", Version: "v1"}
 	var first [2]record.Calibrator // canary, full
 	for _, c := range worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators) {

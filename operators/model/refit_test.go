@@ -73,7 +73,7 @@ func TestApplyWritesTheCalibratedStream(t *testing.T) {
 	rows := batchtest.Rows(43, batchtest.Options{N: 100})
 	s := defaultSetup()
 	plain := newWorld(t, s, worldtest.Stream(t, rows, 1, 25), 1).run(worldtest.AnyOrder)
-	s.apply = apply.NewPublished()
+	s.apply = apply.NewPublished(0)
 	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 25), 1).run(worldtest.AnyOrder)
 	if g, want := w.Hash(), plain.Hash(); g != want {
 		t.Errorf("hash %s, without the calibrated stream %s", g, want)
