@@ -6,6 +6,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/history"
+	"github.com/plumbline/plumbline/web/reply"
 )
 
 // Default values of the parameter limit.
@@ -91,7 +92,7 @@ func (a *api) snapshots(w http.ResponseWriter, r *http.Request) {
 	limit, detail := p.limit(defaultSnapshots), p.oneOf("detail", "full", "none")
 	k, code, err := a.key(p)
 	if err != nil {
-		a.fail(w, code, err.Error())
+		reply.Error(w, code, err.Error())
 		return
 	}
 	list, _ := a.History.Snapshots(k, limit)
@@ -112,7 +113,7 @@ func (a *api) latest(w http.ResponseWriter, r *http.Request) {
 	at, past := p.time("at")
 	k, code, err := a.key(p)
 	if err != nil {
-		a.fail(w, code, err.Error())
+		reply.Error(w, code, err.Error())
 		return
 	}
 	s, ok := a.History.Latest(k)
@@ -120,7 +121,7 @@ func (a *api) latest(w http.ResponseWriter, r *http.Request) {
 		s, ok = a.History.AsOf(k, at)
 	}
 	if !ok {
-		a.fail(w, http.StatusNotFound, fmt.Sprintf("no snapshot at or before %q is kept", p.text("at")))
+		reply.Error(w, http.StatusNotFound, fmt.Sprintf("no snapshot at or before %q is kept", p.text("at")))
 		return
 	}
 	a.reply(w, s)
@@ -131,7 +132,7 @@ func (a *api) calibrators(w http.ResponseWriter, r *http.Request) {
 	p := parse(r.URL.RawQuery, "model", "version", "limit")
 	limit := p.limit(defaultDecisions)
 	if p.err != nil {
-		a.fail(w, http.StatusBadRequest, p.err.Error())
+		reply.Error(w, http.StatusBadRequest, p.err.Error())
 		return
 	}
 	a.reply(w, map[string]any{"calibrators": a.History.Calibrators(p.text("model"), p.text("version"), limit)})
@@ -142,7 +143,7 @@ func (a *api) alerts(w http.ResponseWriter, r *http.Request) {
 	p := parse(r.URL.RawQuery, "model", "version", "limit")
 	limit := p.limit(defaultDecisions)
 	if p.err != nil {
-		a.fail(w, http.StatusBadRequest, p.err.Error())
+		reply.Error(w, http.StatusBadRequest, p.err.Error())
 		return
 	}
 	model, version := p.text("model"), p.text("version")
@@ -154,7 +155,7 @@ func (a *api) alerts(w http.ResponseWriter, r *http.Request) {
 
 func (a *api) status(w http.ResponseWriter, r *http.Request) {
 	if p := parse(r.URL.RawQuery); p.err != nil {
-		a.fail(w, http.StatusBadRequest, p.err.Error())
+		reply.Error(w, http.StatusBadRequest, p.err.Error())
 		return
 	}
 	a.reply(w, a.statusValue())

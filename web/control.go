@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/plumbline/plumbline/web/reply"
 )
 
 // Control is what POST requests may do to the process.
@@ -50,17 +52,15 @@ func (a *api) resume(w http.ResponseWriter, r *http.Request) {
 // control checks a request that changes something. One that takes a reason needs it: the history and the status show it
 // to those who wonder.
 func (a *api) control(w http.ResponseWriter, r *http.Request, known ...string) (*params, bool) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		a.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: POST")
+	if !reply.Allows(w, r, http.MethodPost) {
 		return nil, false
 	}
 	if a.Control == nil {
-		a.fail(w, http.StatusForbidden, "control over HTTP is off: set http.control: true")
+		reply.Error(w, http.StatusForbidden, "control over HTTP is off: set http.control: true")
 		return nil, false
 	}
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
-		a.fail(w, http.StatusForbidden, err.Error())
+		reply.Error(w, http.StatusForbidden, err.Error())
 		return nil, false
 	}
 	p := parse(r.URL.RawQuery, known...)
@@ -73,7 +73,7 @@ func (a *api) control(w http.ResponseWriter, r *http.Request, known ...string) (
 		p.required("why")
 	}
 	if p.err != nil {
-		a.fail(w, http.StatusBadRequest, p.err.Error())
+		reply.Error(w, http.StatusBadRequest, p.err.Error())
 		return nil, false
 	}
 	return p, true

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/plumbline/plumbline/web/reply"
 )
 
 // KnownHosts refuses requests whose Host header is a name that this server does not have: a page of another site can
@@ -19,11 +20,8 @@ import (
 func KnownHosts(next http.Handler, names ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if host := hostOf(r.Host); !knownHost(host, names) {
-			body, _ := json.Marshal(map[string]string{"error": fmt.Sprintf(
-				"the name %q is not known here: add it to http.hosts, or use an address", host)})
-			w.Header().Set("Content-Type", "application/json; charset=utf-8")
-			w.WriteHeader(http.StatusMisdirectedRequest)
-			_, _ = w.Write(append(body, '\n'))
+			reply.Error(w, http.StatusMisdirectedRequest, fmt.Sprintf(
+				"the name %q is not known here: add it to http.hosts, or use an address", host))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -65,7 +63,7 @@ func (a *api) inTurn(turns *semaphore.Weighted, next http.HandlerFunc) http.Hand
 		defer cancel()
 		if turns.Acquire(ctx, 1) != nil {
 			w.Header().Set("Retry-After", "1")
-			a.fail(w, http.StatusServiceUnavailable, "too many requests at a time: ask again")
+			reply.Error(w, http.StatusServiceUnavailable, "too many requests at a time: ask again")
 			return
 		}
 		defer turns.Release(1)
@@ -79,7 +77,7 @@ func (a *api) person(w http.ResponseWriter, r *http.Request, claimed string) (by
 	if a.Who != nil {
 		name, err := a.Who(r)
 		if err != nil {
-			a.fail(w, http.StatusForbidden, err.Error())
+			reply.Error(w, http.StatusForbidden, err.Error())
 			return "", false
 		}
 		if name != "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/history"
+	"github.com/plumbline/plumbline/web/reply"
 )
 
 // eventWriteTimeout is how long a client may take to accept one write of an event stream.
@@ -22,7 +23,7 @@ const eventWriteTimeout = 20 * time.Second
 func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	p := parse(r.URL.RawQuery, "model", "version", "slice", "window", "after")
 	if p.err != nil {
-		a.fail(w, http.StatusBadRequest, p.err.Error())
+		reply.Error(w, http.StatusBadRequest, p.err.Error())
 		return
 	}
 	id := r.Header.Get("Last-Event-ID")
@@ -31,7 +32,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	}
 	epoch, seq, err := parseEventID(id)
 	if err != nil {
-		a.fail(w, http.StatusBadRequest, err.Error())
+		reply.Error(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	h := w.Header()
@@ -44,7 +45,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	sub, err := a.History.Subscribe(epoch, seq)
 	if err != nil {
 		h.Set("Retry-After", "10")
-		a.fail(w, http.StatusServiceUnavailable, err.Error())
+		reply.Error(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	defer sub.Close()

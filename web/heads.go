@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+
+	"github.com/plumbline/plumbline/web/reply"
 )
 
 // HeadOrder is what a person wants of a head, or of the job that trains it.
@@ -32,7 +34,7 @@ func isHeadOrder(path string) bool { return strings.HasPrefix(path, headsPath+"/
 // heads answers GET /api/v1/heads.
 func (a *api) heads(w http.ResponseWriter, _ *http.Request) {
 	if a.Heads == nil {
-		a.fail(w, http.StatusNotFound, "this process follows no heads: set heads.shadow or trigger.enabled")
+		reply.Error(w, http.StatusNotFound, "this process follows no heads: set heads.shadow or trigger.enabled")
 		return
 	}
 	a.reply(w, a.Heads.Heads())
@@ -51,13 +53,13 @@ func (a *api) headOrder(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case p.err != nil:
-		a.fail(w, http.StatusBadRequest, p.err.Error())
+		reply.Error(w, http.StatusBadRequest, p.err.Error())
 		return
 	case !known:
-		a.fail(w, http.StatusNotFound, "no such action: "+o.Action+"; there are "+strings.Join(headActions, ", "))
+		reply.Error(w, http.StatusNotFound, "no such action: "+o.Action+"; there are "+strings.Join(headActions, ", "))
 		return
 	case a.Heads == nil:
-		a.fail(w, http.StatusNotFound, "this process follows no heads: set heads.shadow or trigger.enabled")
+		reply.Error(w, http.StatusNotFound, "this process follows no heads: set heads.shadow or trigger.enabled")
 		return
 	}
 	if o.By, ok = a.person(w, r, o.By); !ok {
@@ -67,10 +69,10 @@ func (a *api) headOrder(w http.ResponseWriter, r *http.Request) {
 	answer, err := a.Heads.HeadOrder(r.Context(), o)
 	switch {
 	case errors.Is(err, ErrOrder):
-		a.fail(w, http.StatusConflict, err.Error())
+		reply.Error(w, http.StatusConflict, err.Error())
 	case err != nil:
 		a.Log.Error("head order", "err", err)
-		a.fail(w, http.StatusInternalServerError, err.Error())
+		reply.Error(w, http.StatusInternalServerError, err.Error())
 	default:
 		a.reply(w, answer)
 	}

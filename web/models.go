@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/history"
+	"github.com/plumbline/plumbline/web/reply"
 )
 
 // listed is a model version with what is known of it.
@@ -59,7 +60,7 @@ func (a *api) models(w http.ResponseWriter, r *http.Request) {
 	p := parse(r.URL.RawQuery, "search", "model", "limit")
 	limit := p.limit(defaultVersions)
 	if p.err != nil {
-		a.fail(w, http.StatusBadRequest, p.err.Error())
+		reply.Error(w, http.StatusBadRequest, p.err.Error())
 		return
 	}
 	all := a.versions()

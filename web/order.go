@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/plumbline/plumbline/web/reply"
 )
 
 // Order is what a person wants of a model version's calibrator.
@@ -60,14 +62,14 @@ func (a *api) order(w http.ResponseWriter, r *http.Request) {
 	}
 	o := orderOf(p, r)
 	if p.err != nil {
-		a.fail(w, http.StatusBadRequest, p.err.Error())
+		reply.Error(w, http.StatusBadRequest, p.err.Error())
 		return
 	}
 	if o.By, ok = a.person(w, r, o.By); !ok {
 		return
 	}
 	if a.Orders == nil {
-		a.fail(w, http.StatusNotFound, "this process writes no panes topic: orders go to one that does")
+		reply.Error(w, http.StatusNotFound, "this process writes no panes topic: orders go to one that does")
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCalibrator))
@@ -77,7 +79,7 @@ func (a *api) order(w http.ResponseWriter, r *http.Request) {
 		if errors.As(err, &large) {
 			code, why = http.StatusRequestEntityTooLarge, fmt.Sprintf("body of more than %d bytes", large.Limit)
 		}
-		a.fail(w, code, why)
+		reply.Error(w, code, why)
 		return
 	}
 	o.Calibrator = body
@@ -86,10 +88,10 @@ func (a *api) order(w http.ResponseWriter, r *http.Request) {
 	answer, err := a.Orders.Order(r.Context(), o)
 	switch {
 	case errors.Is(err, ErrOrder):
-		a.fail(w, http.StatusConflict, err.Error())
+		reply.Error(w, http.StatusConflict, err.Error())
 	case err != nil:
 		a.Log.Error("order", "err", err)
-		a.fail(w, http.StatusInternalServerError, err.Error())
+		reply.Error(w, http.StatusInternalServerError, err.Error())
 	default:
 		a.reply(w, answer)
 	}

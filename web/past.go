@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/web/reply"
 )
 
 // PastQuery asks for what was decided about a model.
@@ -62,29 +63,27 @@ func pastQuery(r *http.Request) (PastQuery, error) {
 
 // past answers GET /api/v1/models/MODEL/history.
 func (a *api) past(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		a.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: GET or HEAD")
+	if !reply.Allows(w, r, http.MethodGet, http.MethodHead) {
 		return
 	}
 	if a.Past == nil {
-		a.fail(w, http.StatusNotFound, "this process keeps no history: history.store is off")
+		reply.Error(w, http.StatusNotFound, "this process keeps no history: history.store is off")
 		return
 	}
 	q, err := pastQuery(r)
 	if err != nil {
-		a.fail(w, http.StatusBadRequest, err.Error())
+		reply.Error(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	w.Header().Set(eventIDHeader, eventID(a.History.Position())) // before the database is read
 	answer, err := a.Past.Past(r.Context(), q)
 	switch {
 	case errors.Is(err, ErrQuery):
-		a.fail(w, http.StatusBadRequest, err.Error())
+		reply.Error(w, http.StatusBadRequest, err.Error())
 	case err != nil:
 		a.Log.Error("history", "model", q.Model, "err", err)
 		w.Header().Set("Retry-After", "10")
-		a.fail(w, http.StatusServiceUnavailable, "the database of the history does not answer; the log says why")
+		reply.Error(w, http.StatusServiceUnavailable, "the database of the history does not answer; the log says why")
 	default:
 		a.reply(w, answer)
 	}

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/history"
+	"github.com/plumbline/plumbline/web/reply"
 )
 
 // Deps is what the handler needs. Only History is required.
@@ -98,7 +98,7 @@ func newHandler(d Deps, heartbeat time.Duration) http.Handler {
 	pages := newAssets()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if !pages.serve(w, r) {
-			a.fail(w, http.StatusNotFound, "no such path: "+r.URL.Path)
+			reply.Error(w, http.StatusNotFound, "no such path: "+r.URL.Path)
 		}
 	})
 	return a.guard(mux)
@@ -117,11 +117,11 @@ const ingestPrefix = "/api/v1/ingest/"
 // ingest lets those send rows who may give orders.
 func (a *api) ingest(w http.ResponseWriter, r *http.Request) {
 	if a.Ingest == nil {
-		a.fail(w, http.StatusForbidden, "this process takes no rows over HTTP: set http.ingest: true where run is")
+		reply.Error(w, http.StatusForbidden, "this process takes no rows over HTTP: set http.ingest: true where run is")
 		return
 	}
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
-		a.fail(w, http.StatusForbidden, err.Error())
+		reply.Error(w, http.StatusForbidden, err.Error())
 		return
 	}
 	if _, ok := a.person(w, r, ""); ok {
@@ -142,16 +142,15 @@ func (a *api) guard(next http.Handler) http.Handler {
 		own := isControl(r.URL.Path) || isOrder(r.URL.Path) || strings.HasPrefix(r.URL.Path, ingestPrefix) ||
 			a.Calibrate != nil &&
 				strings.HasPrefix(r.URL.Path, calibratePrefix)
-		if r.Method != http.MethodGet && r.Method != http.MethodHead && !own {
-			h.Set("Allow", "GET, HEAD")
-			a.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: GET or HEAD")
+		if !own && !reply.Allows(w, r, http.MethodGet, http.MethodHead) {
 			return
 		}
 		// OpenTelemetry's collector compresses by default; the handler bounds what it inflates.
 		inflates := strings.HasPrefix(r.URL.Path, ingestPrefix+"otlp/")
 		if c := r.Header.Get("Content-Encoding"); !inflates && c != "" && !strings.EqualFold(c, "identity") {
 			h.Set("Accept-Encoding", "identity")
-			a.fail(w, http.StatusUnsupportedMediaType, "a body in "+strconv.Quote(c)+" is not read: send it as it is")
+			reply.Error(w, http.StatusUnsupportedMediaType,
+				"a body in "+strconv.Quote(c)+" is not read: send it as it is")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -204,7 +203,7 @@ func (a *api) healthy(w http.ResponseWriter, _ *http.Request) {
 func (a *api) ready(w http.ResponseWriter, _ *http.Request) {
 	if a.Ready != nil {
 		if err := a.Ready(); err != nil {
-			a.fail(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
+			reply.Error(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
 			return
 		}
 	}
@@ -212,32 +211,9 @@ func (a *api) ready(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("plumbline is ready\n"))
 }
 
-// reply sends v as JSON. Encoding comes first, so that a value that JSON cannot hold (NaN) is an error, not half a
-// reply.
+// reply sends v as JSON.
 func (a *api) reply(w http.ResponseWriter, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
+	if err := reply.JSON(w, http.StatusOK, v); err != nil {
 		a.Log.Error("encode reply", "err", err)
-		a.fail(w, http.StatusInternalServerError, "encode reply: "+err.Error())
-		return
-	}
-	a.send(w, http.StatusOK, body)
-}
-
-// fail sends {"error": msg}.
-func (a *api) fail(w http.ResponseWriter, code int, msg string) {
-	body, err := json.Marshal(map[string]string{"error": msg})
-	if err != nil {
-		panic("web: a string does not encode: " + err.Error())
-	}
-	a.send(w, code, body)
-}
-
-func (a *api) send(w http.ResponseWriter, code int, body []byte) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(code)
-	if _, err := w.Write(append(body, '\n')); err != nil {
-		a.Log.Debug("write reply", "err", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/web/budget"
+	"github.com/plumbline/plumbline/web/reply"
 )
 
 // InForce is the calibrator in force of a model version.
@@ -85,7 +86,7 @@ func New(source Source, log *slog.Logger) *Handler {
 	h.mux.HandleFunc(Prefix+"{model}/calibrator", h.calibrator)
 	h.mux.HandleFunc(Prefix+"{model}/calibrate", h.calibrate)
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		h.fail(w, http.StatusNotFound, "no such path: "+r.URL.Path)
+		reply.Error(w, http.StatusNotFound, "no such path: "+r.URL.Path)
 	})
 	return h
 }
@@ -97,13 +98,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.Serv
 func (h *Handler) find(w http.ResponseWriter, r *http.Request) (InForce, <-chan struct{}, bool) {
 	if err := h.source.Ready(); err != nil {
 		w.Header().Set("Retry-After", "1")
-		h.fail(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
+		reply.Error(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
 		return InForce{}, nil, false
 	}
 	model, version := r.PathValue("model"), r.URL.Query().Get("version")
 	f, changed, ok := h.source.Latest(model, version)
 	if !ok {
-		h.fail(w, http.StatusNotFound, fmt.Sprintf("no model %q, version %q", model, version))
+		reply.Error(w, http.StatusNotFound, fmt.Sprintf("no model %q, version %q", model, version))
 	}
 	return f, changed, ok
 }
@@ -144,12 +145,12 @@ func (f *InForce) serving() (calibrator.Calibrator, error) {
 }
 
 func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
-	if !h.method(w, r, http.MethodGet, http.MethodHead) || !h.known(w, r, "version", "wait") {
+	if !reply.Allows(w, r, http.MethodGet, http.MethodHead) || !h.known(w, r, "version", "wait") {
 		return
 	}
 	wait, err := waitOf(r)
 	if err != nil {
-		h.fail(w, http.StatusBadRequest, err.Error())
+		reply.Error(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	f, changed, ok := h.find(w, r)
@@ -170,7 +171,7 @@ func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := calibrator.Encode(f.Calibrator)
 	if err != nil {
-		h.fail(w, http.StatusInternalServerError, err.Error())
+		reply.Error(w, http.StatusInternalServerError, err.Error())
 		return
 	}
 	out := record{Model: f.Model, Version: f.Version, Revision: f.Revision, Calibrator: body}
@@ -180,7 +181,7 @@ func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
 	if f.corrected() {
 		out.Top = &top{*f.Top, f.TopFrom.UTC().Format(time.RFC3339Nano)}
 	}
-	h.reply(w, out)
+	_ = reply.JSON(w, http.StatusOK, out) // all of it has an encoding
 }
 
 // await is a long poll: until another calibrator is in force, the time is up, or the client or this process goes (then
@@ -213,7 +214,7 @@ func (h *Handler) await(w http.ResponseWriter, r *http.Request, f InForce, chang
 		case <-r.Context().Done():
 			// A process that stops has clients still: without an answer they would get an empty one that says 200.
 			w.Header().Set("Retry-After", "1")
-			h.fail(w, http.StatusServiceUnavailable, "this process stops: ask again")
+			reply.Error(w, http.StatusServiceUnavailable, "this process stops: ask again")
 			return f, false
 		}
 	}
@@ -243,18 +244,6 @@ func matches(header, tag string) bool {
 	return false
 }
 
-// method refuses the others; it reports whether it has not.
-func (h *Handler) method(w http.ResponseWriter, r *http.Request, allowed ...string) bool {
-	for _, m := range allowed {
-		if r.Method == m {
-			return true
-		}
-	}
-	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	h.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: "+strings.Join(allowed, " or "))
-	return false
-}
-
 // known refuses parameters that are not known, or repeated.
 func (h *Handler) known(w http.ResponseWriter, r *http.Request, names ...string) bool {
 	for name, v := range r.URL.Query() {
@@ -263,36 +252,10 @@ func (h *Handler) known(w http.ResponseWriter, r *http.Request, names ...string)
 			ok = ok || n == name
 		}
 		if !ok || len(v) != 1 {
-			h.fail(w, http.StatusBadRequest, fmt.Sprintf("parameter %q, %d times; allowed, each once: %s", name, len(v),
-				strings.Join(names, ", ")))
+			reply.Error(w, http.StatusBadRequest, fmt.Sprintf("parameter %q, %d times; allowed, each once: %s", name,
+				len(v), strings.Join(names, ", ")))
 			return false
 		}
 	}
 	return true
-}
-
-func (h *Handler) reply(w http.ResponseWriter, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		h.fail(w, http.StatusInternalServerError, "encode reply: "+err.Error())
-		return
-	}
-	h.send(w, http.StatusOK, "application/json; charset=utf-8", append(body, '\n'))
-}
-
-func (h *Handler) fail(w http.ResponseWriter, code int, msg string) {
-	body, err := json.Marshal(map[string]string{"error": msg})
-	if err != nil {
-		panic("calibrate: a string does not encode: " + err.Error())
-	}
-	w.Header().Set("Cache-Control", "no-store")
-	h.send(w, code, "application/json; charset=utf-8", append(body, '\n'))
-}
-
-func (h *Handler) send(w http.ResponseWriter, code int, kind string, body []byte) {
-	w.Header().Set("Content-Type", kind)
-	w.WriteHeader(code)
-	if _, err := w.Write(body); err != nil {
-		h.log.Debug("write reply", "err", err)
-	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/web/budget"
+	"github.com/plumbline/plumbline/web/reply"
 )
 
 // Content types of calibrate requests and answers.
@@ -43,12 +44,12 @@ type answer struct {
 }
 
 func (h *Handler) calibrate(w http.ResponseWriter, r *http.Request) {
-	if !h.method(w, r, http.MethodPost) || !h.known(w, r, "version") {
+	if !reply.Allows(w, r, http.MethodPost) || !h.known(w, r, "version") {
 		return
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != typeJSON && kind != typeArrow {
-		h.fail(w, http.StatusUnsupportedMediaType,
+		reply.Error(w, http.StatusUnsupportedMediaType,
 			fmt.Sprintf("content type %q: must be %s or %s", r.Header.Get("Content-Type"), typeJSON, typeArrow))
 		return
 	}
@@ -80,7 +81,7 @@ func (h *Handler) calibrate(w http.ResponseWriter, r *http.Request) {
 	}
 	out, err := f.json(body)
 	if err != nil {
-		h.fail(w, http.StatusBadRequest, err.Error())
+		reply.Error(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	h.writeRows(w, out)
@@ -92,11 +93,11 @@ func (h *Handler) refuse(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, budget.ErrBusy):
 		w.Header().Set("Retry-After", "1")
-		h.fail(w, http.StatusServiceUnavailable, err.Error())
+		reply.Error(w, http.StatusServiceUnavailable, err.Error())
 	case errors.As(err, &large):
-		h.fail(w, http.StatusRequestEntityTooLarge, large.Error())
+		reply.Error(w, http.StatusRequestEntityTooLarge, large.Error())
 	default:
-		h.fail(w, http.StatusBadRequest, "body: "+err.Error())
+		reply.Error(w, http.StatusBadRequest, "body: "+err.Error())
 	}
 }
 
@@ -106,13 +107,13 @@ func (h *Handler) writeRows(w http.ResponseWriter, out *answer) {
 	out.Probabilities = [][]float64{}
 	frame, err := json.Marshal(out)
 	if err != nil {
-		h.fail(w, http.StatusInternalServerError, "encode reply: "+err.Error())
+		reply.Error(w, http.StatusInternalServerError, "encode reply: "+err.Error())
 		return
 	}
 	const mark = `"probabilities":[`
 	at := bytes.LastIndex(frame, []byte(mark)) + len(mark)
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Type", reply.Type)
 	b := bufio.NewWriterSize(w, 64<<10)
 	_, _ = b.Write(frame[:at])
 	for i, row := range list {
@@ -287,7 +288,7 @@ func (h *Handler) arrow(w http.ResponseWriter, f *InForce, body []byte) {
 	defer h.decoders.Put(d)
 	batches, err := d.Decode(body, arrowio.Origin{}, arrowio.Predictions)
 	if err != nil {
-		h.fail(w, http.StatusBadRequest, err.Error())
+		reply.Error(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	defer func() {
@@ -296,22 +297,22 @@ func (h *Handler) arrow(w http.ResponseWriter, f *InForce, body []byte) {
 		}
 	}()
 	if len(batches) != 1 {
-		h.fail(w, http.StatusBadRequest, fmt.Sprintf("%d record batches with rows, allowed is 1", len(batches)))
+		reply.Error(w, http.StatusBadRequest, fmt.Sprintf("%d record batches with rows, allowed is 1", len(batches)))
 		return
 	}
 	b := batches[0]
 	want := arrowio.ModelKey{Model: f.Model, Version: f.Version}
 	for _, m := range b.Models {
 		if m != want {
-			h.fail(w, http.StatusBadRequest, fmt.Sprintf("rows of model %q, version %q; allowed are %q, %q", m.Model,
-				m.Version, want.Model, want.Version))
+			reply.Error(w, http.StatusBadRequest, fmt.Sprintf("rows of model %q, version %q; allowed are %q, %q",
+				m.Model, m.Version, want.Model, want.Version))
 			return
 		}
 	}
 	probs := make([]float32, len(b.Scores))
 	canary, err := apply(f, probs, scores[float32]{z: b.Scores, k: b.K, probabilities: b.Probs, ids: b.IDs})
 	if err != nil {
-		h.fail(w, http.StatusBadRequest, err.Error())
+		reply.Error(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	revisions := strconv.Itoa(f.Revision)
@@ -320,9 +321,9 @@ func (h *Handler) arrow(w http.ResponseWriter, f *InForce, body []byte) {
 	}
 	out, err := arrowio.EncodeCalibrated(b, probs, false, revisions)
 	if err != nil {
-		h.fail(w, http.StatusInternalServerError, err.Error())
+		reply.Error(w, http.StatusInternalServerError, err.Error())
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	h.send(w, http.StatusOK, typeArrow, out)
+	reply.Send(w, http.StatusOK, typeArrow, out)
 }

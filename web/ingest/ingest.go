@@ -3,7 +3,6 @@ package ingest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/inputs"
 	"github.com/plumbline/plumbline/pipeline/tracing"
 	"github.com/plumbline/plumbline/web/budget"
+	"github.com/plumbline/plumbline/web/reply"
 )
 
 // Writer makes messages durable.
@@ -83,7 +83,7 @@ func New(w Writer, o Options) *Handler {
 		h.mux.HandleFunc(Prefix+kind.path, func(w http.ResponseWriter, r *http.Request) { h.takeOTLP(w, r, kind) })
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, "no such path: "+r.URL.Path)
+		reply.Error(w, http.StatusNotFound, "no such path: "+r.URL.Path)
 	})
 	return h
 }
@@ -108,30 +108,28 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) take(w http.ResponseWriter, r *http.Request, kind arrowio.Kind) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: POST")
+	if !reply.Allows(w, r, http.MethodPost) {
 		return
 	}
 	if kind == arrowio.Labels && h.NoLabels {
-		fail(w, http.StatusBadRequest, "topics.labels is empty: labels come with their predictions here")
+		reply.Error(w, http.StatusBadRequest, "topics.labels is empty: labels come with their predictions here")
 		return
 	}
 	version, err := versionOf(r)
 	if err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
+		reply.Error(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	inArrow, err := isArrow(r)
 	if err != nil {
-		fail(w, http.StatusUnsupportedMediaType, err.Error())
+		reply.Error(w, http.StatusUnsupportedMediaType, err.Error())
 		return
 	}
 	if n := r.ContentLength; n > int64(h.MaxBody) {
 		// Clients that send all before they read would see a broken connection in place of the answer.
 		_, _ = io.CopyN(io.Discard, r.Body, min(n, mostDrained))
 		code, msg := refusal(w, budget.TooLarge(h.MaxBody))
-		fail(w, code, msg)
+		reply.Error(w, code, msg)
 		return
 	}
 	body, free, err := h.budget.Read(r.Context(),
@@ -142,7 +140,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, kind arrowio.Kind
 	}
 	if err != nil {
 		code, msg := refusal(w, err)
-		fail(w, code, msg)
+		reply.Error(w, code, msg)
 		return
 	}
 	h.write(w, r, request{kind: kind, model: r.PathValue("model"), version: version, arrow: inArrow, body: body})
@@ -196,16 +194,16 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, q request) {
 	messages, answer, err := rd.read(&q)
 	h.pools[q.kind].Put(rd)
 	if err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
+		reply.Error(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	if err := h.put(ctx, w, q.kind, messages); err != nil {
-		fail(w, http.StatusServiceUnavailable, err.Error())
+		reply.Error(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	reply(w, http.StatusOK, answer)
+	_ = reply.JSON(w, http.StatusOK, answer)
 }
 
 // put writes messages; the answer to an error is 503.
@@ -301,20 +299,4 @@ func isArrow(r *http.Request) (bool, error) {
 	}
 	return false, fmt.Errorf("Content-Type %.80q: must be application/json, application/x-ndjson or "+
 		"application/vnd.apache.arrow.stream", r.Header.Get("Content-Type"))
-}
-
-// fail sends {"error": msg}.
-func fail(w http.ResponseWriter, code int, msg string) {
-	reply(w, code, map[string]string{"error": msg})
-}
-
-func reply(w http.ResponseWriter, code int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		panic("ingest: an answer does not encode: " + err.Error())
-	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(code)
-	_, _ = w.Write(append(body, '\n'))
 }

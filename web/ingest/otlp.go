@@ -20,6 +20,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline/inputs"
 	"github.com/plumbline/plumbline/web/budget"
+	"github.com/plumbline/plumbline/web/reply"
 )
 
 // telemetrySize is how many times its bytes an export takes while it is read.
@@ -64,8 +65,8 @@ func (h *Handler) takeOTLP(w http.ResponseWriter, r *http.Request, kind otlpKind
 		return
 	}
 	if !a.inJSON && t != "application/x-protobuf" {
-		fail(w, http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type %.80q: must be application/x-protobuf or "+
-			"application/json", r.Header.Get("Content-Type")))
+		reply.Error(w, http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type %.80q: must be "+
+			"application/x-protobuf or application/json", r.Header.Get("Content-Type")))
 		return
 	}
 	body, free, err := h.readOTLP(r)
@@ -340,7 +341,7 @@ func (a *otlpAnswer) done(total *telemetryAnswer) {
 				"errorMessage":  why,
 			}
 		}
-		reply(a.w, http.StatusOK, out)
+		_ = reply.JSON(a.w, http.StatusOK, out)
 		return
 	}
 	var b []byte
@@ -355,7 +356,7 @@ func (a *otlpAnswer) done(total *telemetryAnswer) {
 // fail answers with google.rpc.Status: code = 1, message = 2.
 func (a *otlpAnswer) fail(code int, msg string) {
 	if a.inJSON {
-		reply(a.w, code, map[string]any{"code": code, "message": msg})
+		_ = reply.JSON(a.w, code, map[string]any{"code": code, "message": msg})
 		return
 	}
 	b := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(code))
@@ -363,10 +364,8 @@ func (a *otlpAnswer) fail(code int, msg string) {
 }
 
 func (a *otlpAnswer) send(code int, body []byte) {
-	a.w.Header().Set("Content-Type", "application/x-protobuf")
 	a.w.Header().Set("Cache-Control", "no-store")
-	a.w.WriteHeader(code)
-	_, _ = a.w.Write(body)
+	reply.Send(a.w, code, "application/x-protobuf", body)
 }
 
 // whole, nanos and double are numbers that OTLP in JSON may write as text.
