@@ -239,7 +239,7 @@ func TestStopIsLogged(t *testing.T) {
 				}
 			}
 			sendRows(t, brokers, 2, rows, rows[len(rows)-1].TS, func(_ int, r *batchtest.Row) int {
-				return pipeline.PartitionOf([]byte(r.ID), 2)
+				return murmur.PartitionOf([]byte(r.ID), 2)
 			})
 			eventually.True(t, "taken, or failing", func() bool {
 				st := rt.Status()

@@ -49,7 +49,7 @@ func (t *trail) rows() float64 {
 //
 // and so has every bin that the diagnosis named when it fired: |gap| and sqrt(v_j) are at most the bin's ε. A bin with
 // less than ε/2 of the rows cannot matter to the ECE, and would keep a healed alarm for long; for it, sqrt(v_j) may be
-// 2ε. A handful of rows there shows nothing. In change mode gaps are measured from the reference curve. Of every class
+// 2ε. A handful of rows there shows nothing, and none only where 7 were to be expected. In change mode gaps are measured from the reference curve. Of every class
 // that the test by class named, |gap| + 1.645 sqrt(v) is at most the ε of classes; or, for a class that stays near ε,
 // |gap| - sqrt(v) is, with sqrt(v) at most ε/4.
 //
@@ -119,6 +119,9 @@ func (a *keyAlarm) inside(p detect.Pane) bool {
 	for j, b := range p {
 		n := b.N()
 		if n == 0 {
+			if a.bins>>j&1 == 1 && !a.emptied(j, total) {
+				return false
+			}
 			continue
 		}
 		beta := 0.0
@@ -146,6 +149,22 @@ func (a *keyAlarm) binInside(j int, gap, se, share float64) bool {
 	}
 	return gap <= tolerance && (se <= tolerance || share < head.Epsilon/2 && se <= 2*tolerance)
 }
+
+// emptied reports whether a bin that the diagnosis named has lost its rows: n rows without one of it, where there would
+// be as many as were expected by its share of about 10,000 rows before, come by chance once in a thousand times.
+func (a *keyAlarm) emptied(j int, n float64) bool {
+	all := 0.0
+	bins := a.tests.Diagnosis.Current().Bins
+	for i := range bins {
+		if bins[i].Long.N > 0 {
+			all += bins[i].Long.N
+		}
+	}
+	return !(bins[j].Long.N > 0) || bins[j].Long.N*n >= all*goneFrom
+}
+
+// goneFrom is the number of expected rows from which none is no chance: e⁻⁷ is .0009.
+const goneFrom = 7
 
 func (t *trail) append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(t.blocks)))

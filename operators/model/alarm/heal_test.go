@@ -148,3 +148,47 @@ func TestFaultOfFewRowsStays(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultOfRareRowsStays: where one row in 400 to 800 is of a bin in which nearly all are wrong, stretches without any
+// are no reason to resolve the alert.
+func TestFaultOfRareRowsStays(t *testing.T) {
+	testsize.Slow(t)
+	c := setting.Default[Config]()
+	s := New(&stage.Env{Pane: 10 * second}, &c).cfg
+	for _, rate := range []float64{.25, .5} {
+		for seed := range uint64(2) {
+			a, r := newKeyAlarm(s, stage.SignalRaw, false, 0), rand.New(rand.NewPCG(seed, 7))
+			fired, resolved := 0, 0
+			for pane := range int64(2000) {
+				p := make(detect.Pane, s.Bins)
+				for range 200 {
+					addRow(p, 14, r.Float64() < 14.5/15)
+				}
+				for range 8 {
+					if r.Float64() < rate/8 {
+						addRow(p, 7, r.Float64() < .05)
+					}
+				}
+				switch a.step(t, s, alarmPane{id: (pane + 1) * 10 * second, sums: p}) {
+				case stage.Firing:
+					fired++
+				case stage.Resolved:
+					resolved++
+				}
+			}
+			if fired != 1 || resolved != 0 {
+				t.Errorf("one row in %g, seed %d: fires %d times, is resolved %d times", 200/rate, seed, fired, resolved)
+			}
+		}
+	}
+}
+
+// addRow adds a row in the middle of a bin.
+func addRow(p detect.Pane, bin int, right bool) {
+	c := (float64(bin) + .5) / float64(len(p))
+	if right {
+		p[bin].N1, p[bin].C1 = p[bin].N1+1, p[bin].C1+c
+	} else {
+		p[bin].N0, p[bin].C0 = p[bin].N0+1, p[bin].C0+c
+	}
+}

@@ -61,10 +61,13 @@ func (a *account) holds() string {
 // stepAccount counts a pane's rows and reports whether the identity took force.
 func stepAccount(s *State, in *stage.Pane) (returned bool, err error) {
 	a, cfg := &s.account, &s.stage.cfg
-	if cfg.RollbackPanes <= 0 || s.pin != nil {
+	if s.pin != nil {
 		return false, nil
 	}
 	a.pass(in.Rows)
+	if cfg.RollbackPanes <= 0 { // now: a rest of before ends all the same
+		return false, nil
+	}
 	x, err := lostBy(&s.publisher, in.Rows)
 	if err != nil {
 		return false, err

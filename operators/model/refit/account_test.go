@@ -199,3 +199,26 @@ func TestRestAfterReturn(t *testing.T) {
 		t.Errorf("the next one took force after %d rows, want %d", rest, 2*x.stage.cfg.FreshRows)
 	}
 }
+
+// TestRestEndsWithoutRollback: a rest that was begun before rollbacks were switched off ends after its rows.
+func TestRestEndsWithoutRollback(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig()
+	cfg.RollbackPanes = 0
+	x := newFixture(t, cfg, 4)
+	x.account.rest = 600
+	rows := sample(batchtest.Rows(201, batchtest.Options{N: 5000, Sharpness: 3}))
+	for i := 0; i < len(rows); i += 50 {
+		for j := i; j < i+50; j++ {
+			rows[j].TS = batchtest.Start + int64(j)*second
+		}
+		x.key.Keep(slices.Clone(rows[i:i+50]), sampleRows)
+		x.must(x.Step(&stage.Pane{End: rows[i+49].TS + 1, Rows: rows[i : i+50], Labelled: 50}))
+		if took := x.version.InForceRevision() > 0; took && i < 550 {
+			t.Fatalf("a calibrator took force after %d rows of a rest of 600", i+50)
+		}
+	}
+	if x.account.rest > 0 || x.version.InForceRevision() == 0 {
+		t.Errorf("%d rows to rest, revision %d, after %d rows", x.account.rest, x.version.InForceRevision(), len(rows))
+	}
+}
