@@ -81,10 +81,13 @@ func (h *Handler) takeOTLP(w http.ResponseWriter, r *http.Request, kind otlpKind
 	}
 	defer done()
 	x := &export{}
-	if a.inJSON {
-		err = json.Unmarshal(body, x)
-	} else {
+	switch {
+	case !a.inJSON:
 		err = x.protobuf(body, kind.spans)
+	case hollow(body):
+		err = errMessages
+	default:
+		err = json.Unmarshal(body, x)
 	}
 	if err != nil {
 		a.fail(http.StatusBadRequest, err.Error())

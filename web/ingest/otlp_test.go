@@ -203,3 +203,32 @@ func FuzzOTLP(f *testing.F) {
 		}
 	})
 }
+
+// TestHollowExports: bodies of empty messages are refused before each takes a hundred bytes.
+func TestHollowExports(t *testing.T) {
+	const size = 1 << 20
+	fill := func(head, item, tail string) []byte {
+		return []byte(head + strings.TrimSuffix(strings.Repeat(item+",", size/(len(item)+1)), ",") + tail)
+	}
+	values := `{"resourceLogs":[{"resource":{"attributes":[{"key":"a","value":{"arrayValue":{"values":[`
+	for name, c := range map[string]struct {
+		body []byte
+		kind string
+		code int
+	}{
+		"resources":             {fill(`{"resourceLogs":[`, `{}`, `]}`), "json", 400},
+		"resources of nothing":  {fill(`{"resourceLogs":[`, `null`, `]}`), "json", 400},
+		"values":                {fill(values, `{}`, `]}}}]}}]}`), "json", 400},
+		"values with content":   {fill(values, `{"doubleValue":1}`, `]}}}]}}]}`), "json", 200},
+		"commas in a text":      {fill(`{"resourceLogs":[{"schemaUrl":"\"`, ``, `"}]}`), "json", 200},
+		"protobuf":              {bytes.Repeat(message(1), size/2), "x-protobuf", 400},
+		"protobuf, scopes":      {message(1, bytes.Repeat(message(2), size/2)), "x-protobuf", 400},
+		"protobuf with content": {bytes.Repeat(message(1, attr(6, "plumbline.id", nil)), size/24), "x-protobuf", 200},
+	} {
+		h := New(&written{}, Options{MaxBody: 8 << 20, Log: slog.New(slog.DiscardHandler)})
+		w := postOTLP(h, "otlp/v1/logs", "application/"+c.kind, "", c.body)
+		if w.Code != c.code || c.code == 400 && !strings.Contains(w.Body.String(), "more than a message for every") {
+			t.Errorf("%s: %d %.200q, want %d", name, w.Code, w.Body, c.code)
+		}
+	}
+}

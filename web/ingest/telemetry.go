@@ -94,14 +94,47 @@ func (x *export) each(spans bool, columns func(attributes) (attributes, error),
 	return nil
 }
 
+// messageBytes is how many bytes of an export there must be for each of its messages, but for the first fewMessages. An
+// empty message is two bytes and becomes a hundred or more; those with content have ten, in JSON twenty.
+const (
+	messageBytes = 8
+	fewMessages  = 1000
+)
+
+var errMessages = fmt.Errorf("more than a message for every %d bytes: they are empty", messageBytes)
+
+func mostMessages(size int) int { return size/messageBytes + fewMessages }
+
+// hollow reports whether a body in JSON has more values than it has content for.
+func hollow(body []byte) bool {
+	values, inText := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case c == ',' && !inText:
+			values++
+		}
+	}
+	return values > mostMessages(len(body))
+}
+
 // field is one of a message in Protobuf: its bytes, or its number.
 type field struct {
 	number protowire.Number
 	v      []byte
 	n      uint64
+	left   *int // messages that may still come
 }
 
-func fields(b []byte, each func(f field) error) error {
+// fields reads the fields of a message, which is one itself.
+func fields(message field, each func(f field) error) error {
+	if *message.left--; *message.left < 0 {
+		return errMessages
+	}
+	b := message.v
 	size := len(b)
 	for len(b) > 0 {
 		number, kind, head := protowire.ConsumeTag(b)
@@ -109,7 +142,7 @@ func fields(b []byte, each func(f field) error) error {
 			return fmt.Errorf("%d bytes before the end of a message in Protobuf: %w", len(b),
 				protowire.ParseError(head))
 		}
-		f, length := field{number: number}, 0
+		f, length := field{number: number, left: message.left}, 0
 		switch b = b[head:]; kind {
 		case protowire.BytesType:
 			f.v, length = protowire.ConsumeBytes(b)
@@ -135,19 +168,20 @@ func fields(b []byte, each func(f field) error) error {
 // protobuf reads an export: resource_logs or resource_spans = 1, of which resource = 1 (attributes = 1) and scope_logs
 // or scope_spans = 2, of which log_records or spans = 2.
 func (x *export) protobuf(b []byte, spans bool) error {
-	return fields(b, func(f field) error {
+	left := mostMessages(len(b))
+	return fields(field{v: b, left: &left}, func(f field) error {
 		if f.number != 1 {
 			return nil
 		}
 		r := resource{}
-		err := fields(f.v, func(f field) error {
+		err := fields(f, func(f field) error {
 			switch f.number {
 			case 1:
-				return fields(f.v, func(f field) error {
+				return fields(f, func(f field) error {
 					return r.Resource.Attributes.add(f, 1)
 				})
 			case 2:
-				records, err := telemetryOf(f.v, spans)
+				records, err := telemetryOf(f, spans)
 				r.ScopeLogs = append(r.ScopeLogs, scope{LogRecords: records, Spans: records})
 				return err
 			}
@@ -160,8 +194,8 @@ func (x *export) protobuf(b []byte, spans bool) error {
 	})
 }
 
-func telemetryOf(b []byte, spans bool) (out []telemetry, err error) {
-	return out, fields(b, func(f field) error {
+func telemetryOf(message field, spans bool) (out []telemetry, err error) {
+	return out, fields(message, func(f field) error {
 		if f.number != 2 {
 			return nil
 		}
@@ -170,7 +204,7 @@ func telemetryOf(b []byte, spans bool) (out []telemetry, err error) {
 		if spans {
 			read = t.span
 		}
-		err := fields(f.v, read)
+		err := fields(f, read)
 		out = append(out, t)
 		return err
 	})
@@ -210,12 +244,12 @@ func (as *attributes) add(f field, number protowire.Number) error {
 		return nil
 	}
 	var a attribute
-	err := fields(f.v, func(f field) error {
+	err := fields(f, func(f field) error {
 		switch f.number {
 		case 1:
 			a.Key = string(f.v)
 		case 2:
-			return a.Value.read(f.v, true)
+			return a.Value.read(f, true)
 		}
 		return nil
 	})
@@ -224,8 +258,8 @@ func (as *attributes) add(f field, number protowire.Number) error {
 }
 
 // read reads AnyValue: string = 1, bool = 2, int = 3, double = 4, array = 5 (values = 1). Arrays have no arrays.
-func (v *anyValue) read(b []byte, arrays bool) error {
-	return fields(b, func(f field) error {
+func (v *anyValue) read(message field, arrays bool) error {
+	return fields(message, func(f field) error {
 		switch f.number {
 		case 1:
 			s := string(f.v)
@@ -244,12 +278,12 @@ func (v *anyValue) read(b []byte, arrays bool) error {
 				return nil
 			}
 			v.ArrayValue = &arrayValue{}
-			return fields(f.v, func(f field) error {
+			return fields(f, func(f field) error {
 				if f.number != 1 {
 					return nil
 				}
 				var item anyValue
-				err := item.read(f.v, false)
+				err := item.read(f, false)
 				v.ArrayValue.Values = append(v.ArrayValue.Values, item)
 				return err
 			})

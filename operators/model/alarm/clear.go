@@ -49,9 +49,9 @@ func (t *trail) rows() float64 {
 //
 // and so has every bin that the diagnosis named when it fired: |gap| and sqrt(v_j) are at most the bin's ε. A bin with
 // less than ε/2 of the rows cannot matter to the ECE, and would keep a healed alarm for long; for it, sqrt(v_j) may be
-// 2ε. A handful of rows there shows nothing, and none only where 7 were to be expected. In change mode gaps are measured from the reference curve. Of every class
-// that the test by class named, |gap| + 1.645 sqrt(v) is at most the ε of classes; or, for a class that stays near ε,
-// |gap| - sqrt(v) is, with sqrt(v) at most ε/4.
+// 2ε. A handful of rows there shows nothing, and none only where 7 were to be expected. In change mode gaps are
+// measured from the reference curve. Of every class that the test by class named, |gap| + 1.645 sqrt(v) is at most the
+// ε of classes; or, for a class that stays near ε, |gap| - sqrt(v) is, with sqrt(v) at most ε/4.
 //
 // Second, QuietRows have come without another alarm, and the tests are less than half way to one. An error of twice the
 // tolerance would have been found again.

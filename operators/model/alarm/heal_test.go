@@ -149,8 +149,8 @@ func TestFaultOfFewRowsStays(t *testing.T) {
 	}
 }
 
-// TestFaultOfRareRowsStays: where one row in 400 to 800 is of a bin in which nearly all are wrong, stretches without any
-// are no reason to resolve the alert.
+// TestFaultOfRareRowsStays: where one row in 400 to 800 is of a bin in which nearly all are wrong, stretches without
+// any are no reason to resolve the alert.
 func TestFaultOfRareRowsStays(t *testing.T) {
 	testsize.Slow(t)
 	c := setting.Default[Config]()
@@ -177,7 +177,8 @@ func TestFaultOfRareRowsStays(t *testing.T) {
 				}
 			}
 			if fired != 1 || resolved != 0 {
-				t.Errorf("one row in %g, seed %d: fires %d times, is resolved %d times", 200/rate, seed, fired, resolved)
+				t.Errorf("one row in %g, seed %d: fires %d times, is resolved %d times", 200/rate, seed, fired,
+					resolved)
 			}
 		}
 	}
