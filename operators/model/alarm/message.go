@@ -45,7 +45,7 @@ func message(a *record.Alert, bins []metric.Bin) string {
 			rowsOf(a))
 	}
 	text += fmt.Sprintf(". A model inside the tolerance (%s) shows this %s", tolerance(e), e.ByChance)
-	return text + worst(e.Bins) + worstClasses(e.Classes)
+	return text + worst(ofRows(e.Bins, bins)) + worstClasses(e.Classes)
 }
 
 // tolerance says what the tests that fired allow.
@@ -80,6 +80,19 @@ func worstClasses(classes []record.EvidenceClass) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+// ofRows returns the bins of the evidence with what the rows of the message's other figures say of them. The evidence
+// itself is of the rows that the tests remember, some of which came before the error. Bins without such rows stay.
+func ofRows(evidence []record.EvidenceBin, bins []metric.Bin) []record.EvidenceBin {
+	out := slices.Clone(evidence)
+	for i := range out {
+		e, j := &out[i], int(math.Round(out[i].Lo*float64(len(bins))))
+		if j < len(bins) && bins[j].W > 0 && math.Abs((e.Hi-e.Lo)*float64(len(bins))-1) < 1e-6 {
+			e.N, e.Gap = bins[j].W, bins[j].Acc()-bins[j].Conf()-e.Reference
+		}
+	}
+	return out
 }
 
 // worst names the bins that add most to the error, rows times gap; a gap is accuracy less confidence.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -45,6 +46,27 @@ func TestRowsOfTheFigures(t *testing.T) {
 		out := (&Stage{env, spec}).describe(k, a, stage.Firing, &stage.Closing{End: c.panes * pane}, 0)
 		if !strings.Contains(out.Message, c.text) || out.Window != c.window {
 			t.Errorf("%d panes, since that of %d: %s (%s)", c.panes, c.since, out.Message, out.Window)
+		}
+	}
+}
+
+// TestGapsOfTheRows: the bins that a message names have the gaps of the rows that its other figures are of, and stay
+// where these have none there, or other bins.
+func TestGapsOfTheRows(t *testing.T) {
+	bins := make([]metric.Bin, 15)
+	bins[14] = metric.Bin{N: 400, W: 400, SumC: 400, SumA: 352}
+	evidence := []record.EvidenceBin{{Lo: 2. / 15, Hi: 3. / 15, N: 7, Gap: .2},
+		{Lo: 14. / 15, Hi: 1, N: 1300, Gap: -.032}}
+	for _, c := range []struct {
+		bins []metric.Bin
+		want string
+	}{
+		{bins, "; mostly in (0.933, 1] by -0.120, (0.133, 0.2] by +0.200"},
+		{bins[5:], "; mostly in (0.933, 1] by -0.032, (0.133, 0.2] by +0.200"},
+		{nil, "; mostly in (0.933, 1] by -0.032, (0.133, 0.2] by +0.200"},
+	} {
+		if got := worst(ofRows(evidence, c.bins)); got != c.want {
+			t.Errorf("%d bins: %q, want %q", len(c.bins), got, c.want)
 		}
 	}
 }
