@@ -214,8 +214,9 @@ func (s *State) byPeriod(in *stage.Pane) error {
 
 // onAlarm begins a run when FreshRows sampled rows have come since the alarm's start, or that of a later fall of
 // accuracy: an alarm of before may still fire. It uses only these, because rows from before the change would bias the
-// fit. While an alarm fires no run begins by period, and a current run is
-// replaced, because its rows are from before the change.
+// fit. While an alarm fires no run begins by period, and a current run is replaced, because its rows are from before
+// the change; one that is of this change goes on until FreshRows more have come, or few rows would end each before it
+// is tested.
 func (s *State) onAlarm(in *stage.Pane, since int64) error {
 	cfg := &s.stage.cfg
 	if s.run.busy() || s.alarmAt != 0 && in.End-s.alarmAt < int64(cfg.Cooldown) {
@@ -226,7 +227,7 @@ func (s *State) onAlarm(in *stage.Pane, since int64) error {
 	}
 	since = max(since, s.changes.latest(), s.whole().AccuracyFell())
 	rows := rowsSince(s.sampled().Sample, since)
-	if len(rows) < cfg.FreshRows {
+	if len(rows) < cfg.FreshRows || s.run.ofAlarm(since) && labelledSince(rows, s.run.started) < cfg.FreshRows {
 		return nil
 	}
 	s.alarmAt = in.End
@@ -244,6 +245,16 @@ func rowsSince(rows []acc.SampleRow, since int64) []acc.SampleRow {
 		}
 	}
 	return out
+}
+
+// labelledSince is how many rows have labels of an event time or later.
+func labelledSince(rows []acc.SampleRow, since int64) (n int) {
+	for i := range rows {
+		if rows[i].LabelTS >= since {
+			n++
+		}
+	}
+	return n
 }
 
 // begin starts a run on the older part of the rows. Its candidates are first scored on the newer part. The fits run

@@ -64,3 +64,39 @@ func TestRefitWaitsForFreshRows(t *testing.T) {
 		t.Error("refit after the cooldown without a row since the new calibrator")
 	}
 }
+
+// TestRefitOnAlarmGoesOn: at few rows a minute, the next refit on the same alarm does not end one that is being tested
+// at each cooldown, but after as many rows more as it began with.
+func TestRefitOnAlarmGoesOn(t *testing.T) {
+	x := newFixture(t, testConfig(), 4)
+	k := x.key
+	rows := sample(batchtest.Rows(45, batchtest.Options{N: 1000, Sharpness: 3}))
+	for i := range rows {
+		rows[i].TS = batchtest.Start + int64(i)*10*second
+		rows[i].LabelTS = rows[i].TS
+	}
+	since := rows[0].TS
+	at := func(n int) *run {
+		t.Helper()
+		k.Sample = rows[:n]
+		x.must(x.onAlarm(&stage.Pane{Index: int64(n), End: rows[n-1].TS + 1, Labelled: 1}, since))
+		return x.run
+	}
+	if at(299) != nil || at(300) == nil {
+		t.Fatal("want a refit at 300 rows")
+	}
+	first := x.run
+	for n := 301; n < 600; n++ {
+		if at(n) != first {
+			t.Fatalf("another refit began after %d rows", n)
+		}
+	}
+	if second := at(600); second == first || len(second.fit)+len(second.held) != 600 {
+		t.Errorf("after 600 rows %+v, want a refit on all", second)
+	}
+	since = rows[601].TS // another change
+	if third := at(902); third.fitFrom != since {
+		t.Errorf("300 rows after another change a refit on rows from %s, want those since %s",
+			pipeline.Format(third.fitFrom), pipeline.Format(since))
+	}
+}
