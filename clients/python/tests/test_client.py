@@ -7,7 +7,9 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import unittest
+import unittest.mock
 import zlib
 
 import numpy as np
@@ -445,6 +447,81 @@ os.kill(os.getpid(), signal.SIGKILL)
     def test_wrong_address(self):
         with self.assertRaisesRegex(ValueError, "kafka://"):
             PlumblineLogger("m", to="localhost:9092")
+
+
+class Producer:
+    """Stands in for that of confluent_kafka: bounded by bytes as librdkafka is, and delivers in poll when it may."""
+
+    delivers = True
+
+    def __init__(self, config):
+        self.room, self.largest = config["queue.buffering.max.kbytes"] << 10, config["message.max.bytes"]
+        self.queue, self.ids = [], []
+        Producer.made = self
+
+    def list_topics(self, topic, timeout):
+        found = types.SimpleNamespace(error=None, partitions={0: None, 1: None, 2: None})
+        return types.SimpleNamespace(topics={topic: found})
+
+    def __len__(self):
+        return len(self.queue)
+
+    def produce(self, topic, value, partition, on_delivery):
+        assert len(value) <= self.largest
+        if sum(len(v) for v, _ in self.queue) + len(value) > self.room:
+            raise BufferError("Local: Queue full")
+        self.queue.append((value, on_delivery))
+
+    def poll(self, seconds):
+        if self.delivers:
+            queue, self.queue = self.queue, []
+            for value, report in queue:
+                self.ids += pa.ipc.open_stream(value).read_all()["id"].to_pylist()
+                report(None, None)
+        else:
+            time.sleep(seconds)
+
+    flush = poll
+
+
+class TestKafka(unittest.TestCase):
+    def setUp(self):
+        patch = unittest.mock.patch.dict(sys.modules, confluent_kafka=types.SimpleNamespace(Producer=Producer))
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.addCleanup(setattr, Producer, "delivers", True)
+
+    def test_a_call_may_be_as_large_as_the_room_of_the_logger(self):
+        for room in (32 << 10, 1 << 10):  # KiB of the producer
+            with PlumblineLogger("m", to="kafka://x:1", linger=0.01,
+                                 options={"queue.buffering.max.kbytes": room}) as logger:
+                ids = [f"r{i}" for i in range(4000)]
+                logger.log(ids, logits=np.zeros((4000, 2000), np.float32))  # 30.5 MiB
+                logger.label("after", 1)
+            s = logger.stats()
+            self.assertEqual((s.sent, s.waiting_bytes, s.errors), (4001, 0, {}))
+            self.assertEqual(sorted(Producer.made.ids), sorted([*ids, "after"]))
+
+    def test_rows_wait_for_room_in_the_producer(self):
+        Producer.delivers = False
+        logger = PlumblineLogger("m", to="kafka://x:1", linger=0.01, options={"queue.buffering.max.kbytes": 4096})
+        ids = [f"r{i}" for i in range(4000)]
+        for at in range(0, 4000, 1000):
+            logger.log(ids[at : at + 1000], logits=np.zeros((1000, 1000), np.float32))
+            time.sleep(0.1)
+        s = logger.stats()
+        self.assertEqual((s.waiting, s.failed, s.sent), (4000, 0, 0), s)
+        Producer.delivers = True
+        s = logger.close()
+        self.assertEqual((s.sent, s.waiting_bytes, s.errors), (4000, 0, {}))
+        self.assertEqual(sorted(Producer.made.ids), sorted(ids))
+
+    def test_a_message_that_never_fits_fails_alone(self):
+        with PlumblineLogger("m", to="kafka://x:1", linger=0.01, options={"queue.buffering.max.kbytes": 64}) as logger:
+            logger.log("large", logits=np.zeros((1, 50_000), np.float32))
+            logger.label("after", 1)
+        s = logger.stats()
+        self.assertEqual((s.sent, s.errors), (1, {"BufferError: Local: Queue full": 1}))
 
 
 class TestPartitions(unittest.TestCase):

@@ -21,7 +21,7 @@ from numpy import ndarray
 
 from . import _columns
 from ._columns import Call, copied, size_of
-from ._transport import Later, Transport, connect
+from ._transport import Done, Later, Transport, connect
 
 _log = logging.getLogger("plumbline")
 
@@ -218,7 +218,7 @@ class PlumblineLogger:
 
     def _run(self) -> None:
         transport: Transport | None = None
-        pending: deque[tuple[str, Any, int]] = deque()  # batches that nobody took yet, with their bytes
+        pending: deque[tuple[str, Any, Done]] = deque()  # batches that nobody took yet
         while True:
             self._wake.wait(self._linger)
             self._wake.clear()
@@ -236,7 +236,7 @@ class PlumblineLogger:
             if self._closed and time.monotonic() > self._deadline:
                 return
 
-    def _take(self, pending: deque[tuple[str, Any, int]]) -> None:
+    def _take(self, pending: deque[tuple[str, Any, Done]]) -> None:
         """Makes batches of calls, a bounded number at a time: others want the interpreter too."""
         while self._calls and len(pending) < 64:
             calls: list[_columns.Call] = []
@@ -249,29 +249,11 @@ class PlumblineLogger:
                 if isinstance(batch, Exception):
                     self._refuse(rows, f"{type(batch).__name__}: {batch}", size)
                 else:
-                    pending.append((kind, batch, size))
+                    pending.append((kind, batch, self._counter(rows, size)))
 
-    def _send(self, transport: Transport, pending: deque[tuple[str, Any, int]]) -> None:
+    def _send(self, transport: Transport, pending: deque[tuple[str, Any, Done]]) -> None:
         while pending:
-            kind, batch, size = pending[0]
-            left = [batch.num_rows, size]
-
-            def done(rows: int, why: str | None, left: list[int] = left) -> None:
-                part = left[1] if rows >= left[0] else left[1] * rows // left[0]
-                left[0] -= rows
-                left[1] -= part
-                with self._went_lock:
-                    self._went += rows
-                    self._went_bytes += part
-                    if why is None:
-                        self._stats.sent += rows
-                    else:
-                        self._stats.failed += rows
-                        self._count(why, rows)
-                self._room.set()
-                if why is not None:
-                    self._warn(rows, why)
-
+            kind, batch, done = pending[0]
             try:
                 transport.send(kind, batch, done)
             except Later as e:
@@ -282,6 +264,28 @@ class PlumblineLogger:
             pending.popleft()
             transport.poll(0)
         transport.poll(0)
+
+    def _counter(self, rows: int, size: int) -> Done:
+        """Counts what became of the rows of a batch, which may come in parts, and gives back their room."""
+        left = [rows, size]
+
+        def done(rows: int, why: str | None) -> None:
+            part = left[1] if rows >= left[0] else left[1] * rows // left[0]
+            left[0] -= rows
+            left[1] -= part
+            with self._went_lock:
+                self._went += rows
+                self._went_bytes += part
+                if why is None:
+                    self._stats.sent += rows
+                else:
+                    self._stats.failed += rows
+                    self._count(why, rows)
+            self._room.set()
+            if why is not None:
+                self._warn(rows, why)
+
+        return done
 
     def _count(self, why: str, rows: int) -> None:
         if why in self._stats.errors or len(self._stats.errors) < 32:

@@ -46,11 +46,13 @@ class Kafka:
         config = {"bootstrap.servers": url.netloc, "enable.idempotence": True, "linger.ms": 5,
                   "message.timeout.ms": 300_000, "queue.buffering.max.kbytes": 32_768,
                   "compression.type": "lz4", "message.max.bytes": 8 << 20, **query, **options}
-        self._largest = int(config["message.max.bytes"]) - 4096  # what a record and its batch need around a message
+        self._largest = min(int(config["message.max.bytes"]) - 4096,  # what a record and its batch need around it
+                            int(config["queue.buffering.max.kbytes"]) << 10)
         self._producer = Producer(config)
         self._model, self._version = model, version
         self._partitions: dict[str, int] = {}
         self._asked = 0.0
+        self._left: tuple[pa.RecordBatch, list[tuple[int, pa.RecordBatch]]] | None = None
 
     def _count(self, topic: str) -> int:
         if topic not in self._partitions:
@@ -69,38 +71,48 @@ class Kafka:
         return self._partitions[topic]
 
     def send(self, kind: str, batch: pa.RecordBatch, done: Done) -> None:
-        topic = self._topics[kind]
-        at = partitions(_columns.id_bytes(batch), self._count(topic))
+        if self._left is None or self._left[0] is not batch:
+            self._left = (batch, self._parts(kind, batch))
+        parts = self._left[1]  # those that the producer has not taken; the same batch comes again after Later
+        while parts:
+            partition, part = parts[0]
+            value = _columns.encode(part, self._model, self._version)
+            if len(value) > self._largest and part.num_rows > 1:
+                half = part.num_rows // 2
+                parts[:1] = [(partition, part.slice(0, half)), (partition, part.slice(half))]
+                continue
+
+            def report(error: Any, _message: Any, rows: int = part.num_rows) -> None:
+                done(rows, None if error is None else str(error))
+
+            waiting, why = len(self._producer), None
+            if waiting > 2_000:
+                raise Later("the producer's queue is full")
+            try:
+                self._producer.produce(self._topics[kind], value, partition=partition, on_delivery=report)
+            except BufferError as e:
+                if waiting:  # there is room when some of them have gone
+                    raise Later("the producer's queue is full") from e
+                why = f"{type(e).__name__}: {e}"
+            except Exception as e:  # one that no repetition helps: it must not hold up the others
+                why = f"{type(e).__name__}: {e}"
+            parts.pop(0)
+            if why is not None:
+                done(part.num_rows, why)
+        self._left = None
+
+    def _parts(self, kind: str, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+        """The rows of each partition."""
+        at = partitions(_columns.id_bytes(batch), self._count(self._topics[kind]))
         order = at.argsort(kind="stable")
         batch, at = batch.take(pa.array(order)), at[order]
         parts = []
         start = 0
         while start < len(at):
             end = int(at.searchsorted(at[start], side="right"))
-            part = batch.slice(start, end - start)
-            parts += [(int(at[start]), n, value) for n, value in self._messages(part)]
+            parts.append((int(at[start]), batch.slice(start, end - start)))
             start = end
-        if len(self._producer) > 2_000 or sum(len(p[2]) for p in parts) > self._room():
-            raise Later("the producer's queue is full")
-        for partition, rows, value in parts:
-            def report(error: Any, _message: Any, rows: int = rows) -> None:
-                done(rows, None if error is None else str(error))
-
-            try:
-                self._producer.produce(topic, value, partition=partition, on_delivery=report)
-            except Exception as e:  # one that no repetition helps: it must not hold up the others
-                done(rows, f"{type(e).__name__}: {e}")
-
-    def _messages(self, batch: pa.RecordBatch) -> list[tuple[int, bytes]]:
-        """The rows as messages, halved until they fit."""
-        value = _columns.encode(batch, self._model, self._version)
-        if len(value) <= self._largest or batch.num_rows == 1:
-            return [(batch.num_rows, value)]
-        half = batch.num_rows // 2
-        return self._messages(batch.slice(0, half)) + self._messages(batch.slice(half))
-
-    def _room(self) -> int:
-        return 24 << 20
+        return parts
 
     def poll(self, seconds: float) -> None:
         self._producer.poll(seconds)
