@@ -432,6 +432,57 @@ os.kill(os.getpid(), signal.SIGKILL)
         self.assertEqual((s.dropped, s.waiting, s.waiting_bytes, s.logged), (2, 0, 0, 2))
         self.assertEqual(said, [(2, "the logger is closed")])
 
+    def test_a_row_counts_once_when_close_does_not_wait_for_it(self):
+        for status, text, sent in ((200, b'{"rows": 3}', 3), (400, b"{}", 0)):
+            begun, go, asked = threading.Event(), threading.Event(), []
+
+            def answer(_path, _body, begun=begun, go=go, asked=asked, status=status, text=text):
+                asked.append(1)
+                begun.set()
+                go.wait(20)
+                return status, {}, text
+
+            server = Server(answer)
+            self.addCleanup(server.close)
+            logger = PlumblineLogger("m", to=server.url, linger=0.05, batch_rows=3)
+            for i in range(6):  # a batch each
+                logger.label([f"{i}-{j}" for j in range(3)], [0, 1, 2])
+            self.assertTrue(begun.wait(10))
+            s = logger.close(timeout=0)
+            self.assertEqual((s.logged, s.dropped, s.waiting, s.waiting_bytes), (18, 18, 0, 0), s)
+            go.set()
+            logger._thread.join(10)
+            s = logger.stats()
+            self.assertEqual((s.logged, s.sent, s.dropped, s.failed, s.waiting, s.waiting_bytes, self.total(s)),
+                             (18, sent, 18 - sent, 0, 0, 0, 18), s)
+            self.assertEqual(len(asked), 1, "requests after close()")
+
+    def test_a_large_batch_ends_with_close(self):
+        begun, go, asked = threading.Event(), threading.Event(), []
+
+        def answer(_path, body):
+            asked.append(len(body))
+            begun.set()
+            go.wait(20)
+            return 200, {}, json.dumps({"rows": pa.ipc.open_stream(body).read_all().num_rows}).encode()
+
+        server = Server(answer)
+        self.addCleanup(server.close)
+        logger = PlumblineLogger("m", to=server.url, linger=0.05)
+        logger.log([f"r{i}" for i in range(4000)], logits=np.zeros((4000, 2000), np.float32))  # four requests
+        self.assertTrue(begun.wait(10))
+        self.assertEqual(logger.close(timeout=0).dropped, 4000)
+        go.set()
+        logger._thread.join(10)
+        s = logger.stats()
+        self.assertEqual((len(asked), s.sent, s.dropped, s.waiting), (1, 1000, 3000, 0), s)
+
+    def test_close_tries_again_without_lingering(self):
+        r = self.receiver(503)
+        logger = PlumblineLogger("m", to=r.url, linger=60)
+        logger.label(["a"], [1])
+        self.assertEqual(logger.close(timeout=8).sent, 1)
+
     def test_fork(self):
         r = self.receiver()
         logger = PlumblineLogger("m", to=r.url, linger=0.2)

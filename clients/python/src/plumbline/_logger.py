@@ -70,6 +70,7 @@ class PlumblineLogger:
         self._full = 0  # rows that were dropped before they came
         self._went_lock = threading.Lock()
         self._wake, self._room, self._closed = threading.Event(), threading.Event(), False
+        self._ended = False  # what still waited has been counted as dropped
         self._thread: threading.Thread | None = None
         self._pid = 0
         self._warned = -60.0
@@ -220,7 +221,7 @@ class PlumblineLogger:
         transport: Transport | None = None
         pending: deque[tuple[str, Any, Done]] = deque()  # batches that nobody took yet
         while True:
-            self._wake.wait(self._linger)
+            self._wake.wait(0.0 if self._closed else self._linger)
             self._wake.clear()
             try:
                 transport = transport or connect(self.to, self.model, self.version, self._options)
@@ -229,12 +230,13 @@ class PlumblineLogger:
             except Exception as e:
                 self._warn(0, f"{type(e).__name__}: {e}")
                 time.sleep(min(1.0, self._linger))
-            if self._closed and not self._calls and not pending:
+            if self._closed and not self._calls and not pending or not self._in_time():
                 if transport is not None:
                     transport.flush(max(0.0, self._deadline - time.monotonic()))
                 return
-            if self._closed and time.monotonic() > self._deadline:
-                return
+
+    def _in_time(self) -> bool:
+        return not self._closed or time.monotonic() <= self._deadline
 
     def _take(self, pending: deque[tuple[str, Any, Done]]) -> None:
         """Makes batches of calls, a bounded number at a time: others want the interpreter too."""
@@ -252,10 +254,10 @@ class PlumblineLogger:
                     pending.append((kind, batch, self._counter(rows, size)))
 
     def _send(self, transport: Transport, pending: deque[tuple[str, Any, Done]]) -> None:
-        while pending:
+        while pending and self._in_time():
             kind, batch, done = pending[0]
             try:
-                transport.send(kind, batch, done)
+                transport.send(kind, batch, done, self._in_time)
             except Later as e:
                 if str(e):
                     self._warn(0, str(e))
@@ -274,6 +276,11 @@ class PlumblineLogger:
             left[0] -= rows
             left[1] -= part
             with self._went_lock:
+                if self._ended:  # it came after close() had counted them
+                    if why is None:
+                        self._stats.dropped -= rows
+                        self._stats.sent += rows
+                    return
                 self._went += rows
                 self._went_bytes += part
                 if why is None:
@@ -295,6 +302,8 @@ class PlumblineLogger:
         """Counts rows that cannot be sent: of so many bytes that waited, or that never came to wait."""
         with self._went_lock:
             if size:
+                if self._ended:
+                    return
                 self._went += rows
                 self._went_bytes += size
             else:
@@ -323,7 +332,8 @@ class PlumblineLogger:
     _deadline = 0.0
 
     def close(self, timeout: float = 10.0) -> Stats:
-        """Sends what waits, for so many seconds at most, and ends. What is left then is dropped."""
+        """Sends what waits, for so many seconds at most, and ends. What is left then is dropped; rows
+        of a request that was on its way are sent, should it arrive."""
         if not self._closed:
             self._deadline = time.monotonic() + timeout
             with self._lock:
@@ -334,6 +344,7 @@ class PlumblineLogger:
             with self._lock, self._went_lock:
                 self._stats.dropped += self._came - self._went
                 self._went, self._went_bytes = self._came, self._came_bytes
+                self._ended = True
             atexit.unregister(self.close)
         return self.stats()
 

@@ -22,8 +22,9 @@ Done = Callable[[int, "str | None"], None]  # rows, and why they failed; None: t
 
 
 class Transport(Protocol):
-    def send(self, kind: str, batch: pa.RecordBatch, done: Done) -> None:
-        """Takes a batch; done is called once for each part of it. Raises Later where there is no room or nobody."""
+    def send(self, kind: str, batch: pa.RecordBatch, done: Done, more: Callable[[], bool]) -> None:
+        """Takes a batch; done is called once for each part of it. Raises Later where there is no room or nobody, and
+        between parts when there is to be no more."""
 
     def poll(self, seconds: float) -> None: ...
 
@@ -70,11 +71,13 @@ class Kafka:
             self._asked = 0.0
         return self._partitions[topic]
 
-    def send(self, kind: str, batch: pa.RecordBatch, done: Done) -> None:
+    def send(self, kind: str, batch: pa.RecordBatch, done: Done, more: Callable[[], bool]) -> None:
         if self._left is None or self._left[0] is not batch:
             self._left = (batch, self._parts(kind, batch))
         parts = self._left[1]  # those that the producer has not taken; the same batch comes again after Later
         while parts:
+            if not more():
+                raise Later
             partition, part = parts[0]
             value = _columns.encode(part, self._model, self._version)
             if len(value) > self._largest and part.num_rows > 1:
@@ -139,13 +142,15 @@ class HTTP:
         self._wait_until = 0.0
         self._left: tuple[pa.RecordBatch, list[pa.RecordBatch]] | None = None
 
-    def send(self, kind: str, batch: pa.RecordBatch, done: Done) -> None:
+    def send(self, kind: str, batch: pa.RecordBatch, done: Done, more: Callable[[], bool]) -> None:
         if time.monotonic() < self._wait_until:
             raise Later
         if self._left is None or self._left[0] is not batch:
             self._left = (batch, [batch])
         parts = self._left[1]  # what is too large is halved; the same batch comes again after Later
         while parts:
+            if not more():
+                raise Later
             status, text, wait = self._try(kind, parts[0])
             if status == 413 and parts[0].num_rows > 1:
                 half = parts[0].num_rows // 2
