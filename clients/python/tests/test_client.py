@@ -483,6 +483,42 @@ os.kill(os.getpid(), signal.SIGKILL)
         logger.label(["a"], [1])
         self.assertEqual(logger.close(timeout=8).sent, 1)
 
+    def test_what_raises_loses_no_other_rows(self):
+        class Away:  # ids on a device that has failed, say
+            def __len__(self):
+                return 3
+
+            def detach(self):
+                return self
+
+            clone = cpu = detach
+
+            def numpy(self):
+                raise RuntimeError("no device")
+
+        class Uncopied(Away):
+            def clone(self):
+                raise RuntimeError("no copy")
+
+        def raises(_rows, _why):
+            raise KeyError("on_drop")
+
+        r = self.receiver()
+        with self.assertLogs("plumbline") as said:
+            with PlumblineLogger("m", to=r.url, linger=0.2, on_drop=raises) as logger:
+                logger.label("a", 1)
+                logger.label(Away(), [0, 1, 2])
+                logger.label(["b", "c"], [1, 2])
+                logger.label(["d", "e", "f"], Uncopied())
+                logger.label(["g", "h"], [1])
+                logger.label("i", 1)
+        s = logger.stats()
+        self.assertEqual((s.logged, s.refused, s.sent, s.dropped, s.waiting), (12, 8, 4, 0, 0), s)
+        self.assertEqual(s.errors, {"RuntimeError: no device": 3, "RuntimeError: no copy": 3,
+                                    "ValueError: label: 1 values for 2 ids": 2})
+        self.assertEqual([q["id"] for q in r.rows["labels"]], ["a", "b", "c", "i"])
+        self.assertIn("on_drop", "".join(said.output))
+
     def test_fork(self):
         r = self.receiver()
         logger = PlumblineLogger("m", to=r.url, linger=0.2)

@@ -44,7 +44,10 @@ def groups(calls: list[Call]) -> Iterator[tuple[str, list[Call], pa.RecordBatch 
     """The calls as batches, each of calls with the same columns; calls that do not fit each other come alone."""
     same: dict[tuple[Any, ...], list[Call]] = {}
     for call in calls:
-        same.setdefault((call.kind, whole(call.ids), *call.columns), []).append(call)
+        try:
+            same.setdefault((call.kind, whole(call.ids), *call.columns), []).append(call)
+        except Exception as e:  # ids that cannot be read
+            yield call.kind, [call], e
     for some in same.values():
         try:
             yield some[0].kind, some, batch_of(some)

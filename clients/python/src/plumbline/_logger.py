@@ -112,6 +112,7 @@ class PlumblineLogger:
 
     def _put(self, kind: str, ids: Any, columns: dict[str, Any]) -> None:
         # Every line here is time of the server, whose caches this code has left after each call: few calls, one lock.
+        rows = 1  # where nobody knows
         try:
             if type(ids) is not list and type(ids) is not ndarray and _columns.single(ids):
                 ids = (ids,)
@@ -133,7 +134,7 @@ class PlumblineLogger:
                     columns[k] = v = copied(v)
                     size += size_of(v, kept)
         except Exception as e:  # what serves must not end because of what is logged
-            self._refuse(1, f"{type(e).__name__}: {e}")
+            self._refuse(rows, f"{type(e).__name__}: {e}")
             return
         if not kept:  # it needs no room
             with self._lock:
@@ -315,7 +316,10 @@ class PlumblineLogger:
 
     def _warn(self, rows: int, why: str) -> None:
         if self._on_drop is not None and rows:
-            self._on_drop(rows, why)
+            try:
+                self._on_drop(rows, why)
+            except Exception:  # neither what serves nor what sends may end because of it
+                _log.exception("plumbline %s: on_drop", self.model)
         now = time.monotonic()
         if now - self._warned >= 60:
             self._warned = now
