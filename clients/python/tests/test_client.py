@@ -409,6 +409,32 @@ os.kill(os.getpid(), signal.SIGKILL)
         s = logger.stats()
         self.assertEqual((s.logged, s.sampled_out + s.sent), (8000, 8000))
 
+    def test_sampled_rows_are_those_without_sampling(self):
+        """Whatever shape a column has, a row keeps its own values; what does not fit is refused."""
+        ids, half = [f"row-{i}" for i in range(4)], {"logits": np.arange(8.0).reshape(4, 2)}
+        good = ({"logits": np.arange(8, dtype=np.float32)}, {"logits": list(range(8))}, {"probs": np.arange(8) / 8},
+                {"logits": np.arange(8).reshape(1, 4, 2)}, {**half, "features": np.arange(12)},
+                {**half, "label": np.arange(4).reshape(1, 4)}, {**half, "served": [0.5]}, {**half, "weight": [2.0]},
+                {**half, "served": np.arange(4).reshape(1, 4) / 4}, {**half, "s": {i: 1 for i in "abcd"}.keys()},
+                {**half, "ts": np.array(1.7e9)}, {**half, "s": "x", "t": None}, {**half, "s": ("a", "b", "c", "d")},
+                {"logit": np.arange(4).reshape(1, 4, 1)})
+        bad = ({"logits": np.arange(8).reshape(2, 4)}, {"logits": np.arange(6)}, {**half, "label": [0, 1]},
+               {**half, "served": [0.5, 0.5]}, {**half, "s": ["x", "y"]}, {**half, "ts": [1.0, 2.0]},
+               {**half, "weight": [1.0, 2.0]}, {**half, "s": np.array(["x", "y"])})
+        r = self.receiver()
+        for columns, refused in [(c, 0) for c in good] + [(c, 4) for c in bad]:
+            got = []
+            for sample in (1.0, 0.6):
+                r.rows["predictions"].clear()
+                with PlumblineLogger("m", to=r.url, linger=0.01, sample=sample) as logger:
+                    logger.log(ids, **columns)
+                s = logger.stats()
+                self.assertEqual((s.logged, s.refused, self.total(s)), (4, refused, 4), (columns, s))
+                got.append({q["id"]: {k: v for k, v in q.items() if k != "weight"} for q in r.rows["predictions"]})
+            if not refused:
+                self.assertEqual((len(got[0]), len(got[1])), (4, 2), columns)
+            self.assertEqual(got[1], {i: got[0][i] for i in got[1]}, columns)
+
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_what_sampling_leaves_out_takes_no_room(self):
         logger = PlumblineLogger("m", to=NOBODY, sample=0.01, max_bytes=500, block=5)

@@ -132,8 +132,8 @@ def missing(v: Any) -> bool:
 
 
 def times_of(values: list[Any], calls: list[Call]) -> pa.Array:
-    parts = [np.broadcast_to(nanoseconds(v), (c.rows,)) if np.ndim(host(v)) == 0 else parted("ts", nanoseconds(v), c)
-             for v, c in zip(values, calls)]
+    parts = [np.broadcast_to(nanoseconds(v), (c.rows,)) if np.ndim(host(v)) == 0 else
+             parted("ts", nanoseconds(v), c.rows) for v, c in zip(values, calls)]
     return pa.array(np.concatenate(parts), pa.timestamp("ns", "UTC"))
 
 
@@ -167,18 +167,30 @@ def moment(value: Any) -> int:
     return round((value - _EPOCH) / datetime.timedelta(microseconds=1)) * 1000
 
 
-def parted(name: str, part: Any, call: Call) -> Any:
+def parted(name: str, part: Any, rows: int) -> Any:
     """A part of a column, which has a value for each row of its call: what is one call's is no other's."""
-    if len(part) != call.rows:
-        raise ValueError(f"{name}: {len(part)} values for {call.rows} ids")
+    if len(part) != rows:
+        raise ValueError(f"{name}: {len(part)} values for {rows} ids")
     return part
+
+
+def by_row(name: str, values: Any, rows: int) -> Any:
+    """An array with one entry for each row, of all shapes that a column may have, or with one entry for all rows. What
+    column refuses is refused here: it could fit what is left of the rows."""
+    if values.ndim == 0 or len(values) == rows:
+        return values
+    if name in SCORES or name in LISTS:
+        return parted(name, values if values.ndim == 2 else values.reshape(rows, -1), rows)
+    if name in ("label", "served", "weight"):
+        values = values.reshape(-1)
+    return values if name in ("served", "weight") and len(values) == 1 else parted(name, values, rows)
 
 
 def column(name: str, values: list[Any], calls: list[Call]) -> pa.Array:
     if name in SCORES or name in LISTS:
         return floats(name, values, calls)
     if name == "label":
-        y = np.concatenate([parted(name, np.asarray(host(v)).reshape(-1), c) for v, c in zip(values, calls)])
+        y = np.concatenate([parted(name, np.asarray(host(v)).reshape(-1), c.rows) for v, c in zip(values, calls)])
         if y.dtype.kind == "f" and (y != np.trunc(y)).any():
             raise ValueError("label: not a whole number")
         if y.dtype.kind in "iuf" and (bad := y[(y < -(2**31)) | (y >= 2**31)]).size:
@@ -193,7 +205,7 @@ def column(name: str, values: list[Any], calls: list[Call]) -> pa.Array:
         if isinstance(v, str) or v is None or not hasattr(v, "__len__"):
             text.extend([None if v is None else str(v)] * call.rows)
         else:
-            text.extend(None if x is None else str(x) for x in parted(name, host(v), call))
+            text.extend(None if x is None else str(x) for x in parted(name, host(v), call.rows))
     return pa.array(text, pa.string())
 
 
@@ -203,7 +215,7 @@ def floats(name: str, values: list[Any], calls: list[Call]) -> pa.Array:
         x = v if type(v) is np.ndarray and v.dtype == np.float32 else np.asarray(host(v), np.float32)
         if x.ndim != 2:
             x = x.reshape(call.rows, -1)
-        parts.append(parted(name, x, call))
+        parts.append(parted(name, x, call.rows))
     x = parts[0] if len(parts) == 1 else np.concatenate(parts)
     if name in ("logit", "prob"):
         if x.shape[1] != 1:

@@ -180,11 +180,13 @@ class PlumblineLogger:
             for name, v in columns.items():
                 if isinstance(v, str) or not hasattr(v, "__len__"):
                     out[name] = v
-                elif isinstance(v, (list, tuple)):
-                    out[name] = [v[i] for i in keep] if len(v) == rows else v
+                elif isinstance(v, (list, tuple)) and len(v) == rows:
+                    out[name] = [v[i] for i in keep]
                 else:
+                    v = v if hasattr(v, "__getitem__") else list(v)
                     v = v if hasattr(v, "detach") else np.asarray(_columns.host(v))
-                    out[name] = v[keep] if len(v) == rows else v
+                    v = _columns.by_row(name, v, rows)
+                    out[name] = v[keep] if v.ndim and len(v) == rows else v
             columns = out
             ids = [values[i] for i in keep]
         if kind == "predictions":
