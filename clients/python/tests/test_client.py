@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from plumbline import Calibrator, PlumblineLogger
-from plumbline import _columns, _maps, hooks
+from plumbline import _columns, _maps, _transport, hooks
 from plumbline._murmur import partitions
 
 NOBODY = "http://127.0.0.1:9"
@@ -270,6 +270,22 @@ if __name__ == "__main__":
 """
         done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True)
         self.assertEqual((done.returncode, [q["id"] for q in r.rows["labels"]]), (0, ["child"]), done.stderr)
+
+    def test_retry_after(self):
+        answers = [(503, {"Retry-After": "Fri, 31 Dec 2027 23:59:59 GMT"}, b'{"error": "busy"}'),
+                   (429, {"Retry-After": "0"}, b"{}"), (200, {}, b'{"rows": 1}')]
+        at = []
+        server = Server(lambda _path, _body: (at.append(time.monotonic()), answers.pop(0))[1])
+        self.addCleanup(server.close)
+        with self.assertLogs("plumbline") as said:
+            with PlumblineLogger("m", to=server.url, linger=0.01) as logger:
+                logger.label("a", 1)
+        self.assertEqual(logger.stats().sent, 1)
+        self.assertGreaterEqual(at[1] - at[0], 0.9)  # the date is no number: a second
+        self.assertLess(at[2] - at[1], 0.9)
+        self.assertIn("503: busy", said.output[0])
+        for text, seconds in (("7", 7), ("1000000", 30), ("-3", 0), ("nan", 1), ("", 1), (None, 1), ("soon", 1)):
+            self.assertEqual(_transport._seconds(text), seconds, text)
 
     def test_refused_by_the_process(self):
         r = self.receiver(400)

@@ -157,7 +157,7 @@ class HTTP:
                 parts[:1] = [parts[0].slice(0, half), parts[0].slice(half)]
                 continue
             if status == 429 or status >= 500:
-                self._wait_until = time.monotonic() + min(float(wait or 1), 30)
+                self._wait_until = time.monotonic() + _seconds(wait)
                 raise Later(f"{status}: {text}")
             part = parts.pop(0)
             rejected, why = _rejected(part.num_rows, status, text)
@@ -205,6 +205,14 @@ class HTTP:
     def flush(self, seconds: float) -> None:
         if self._connection is not None:
             self._connection.close()
+
+
+def _seconds(retry_after: str | None) -> int:
+    """How long to wait; a second where it is not said in seconds: proxies may say it as a date."""
+    try:
+        return min(max(int(retry_after or 1), 0), 30)
+    except ValueError:
+        return 1
 
 
 def _rejected(rows: int, status: int, text: str) -> tuple[int, str]:
