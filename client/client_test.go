@@ -267,6 +267,12 @@ func TestColumnsThatDoNotFit(t *testing.T) {
 	if s := l.Close(within(t, 10*time.Second)); s.Refused != 5 || s.Sent != 1 || s.Logged != 6 {
 		t.Errorf("%+v", s)
 	}
+	for _, o := range []Options{{Linger: -1}, {Patience: -1}, {MaxBytes: -1}, {Sample: -.1}, {Sample: 1.1}} {
+		o.To = "http://127.0.0.1:1"
+		if _, err := New("m", o); err == nil {
+			t.Errorf("%+v makes a logger", o)
+		}
+	}
 	if _, err := New("m", Options{To: "localhost:9092"}); err == nil {
 		t.Error("an address without a scheme was taken")
 	}

@@ -93,6 +93,10 @@ func New(model string, o Options) (*Logger, error) {
 	if !(o.Sample > 0 && o.Sample <= 1) {
 		return nil, fmt.Errorf("sample %g: must be above 0, and at most 1", o.Sample)
 	}
+	if min(o.Linger, o.Patience) < 0 || o.MaxBytes < 0 {
+		return nil, fmt.Errorf("linger %s, patience %s, max bytes %d: none may be below 0", o.Linger, o.Patience,
+			o.MaxBytes)
+	}
 	t, err := newTransport(model, &o)
 	if err != nil {
 		return nil, err

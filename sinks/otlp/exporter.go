@@ -67,7 +67,7 @@ func New(c Config, of Process, log *slog.Logger) (*Exporter, error) {
 		version: of.Version,
 		queue:   make(chan tracing.Span, maxQueue),
 		counts:  map[string]*atomic.Int64{},
-		client:  http.Client{Timeout: timeout},
+		client:  http.Client{Timeout: timeout, CheckRedirect: stay},
 		pause:   retryAfter,
 		log:     log,
 	}
@@ -227,6 +227,9 @@ func (e *Exporter) post(ctx context.Context, body []byte) (rejected int64, err e
 	}
 	return 0, &refusal{fmt.Sprintf("%s: %.200q", res.Status, text)}
 }
+
+// stay follows no redirection: it would be a GET without the spans, whose answer says nothing of them.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // partial reads how many spans an answer does not take: partial_success = 1, of which rejected_spans = 1,
 // error_message = 2.

@@ -157,12 +157,14 @@ func TestRefusals(t *testing.T) {
 		{"refused", []int{400}, "", map[string]int64{refused: 1}},
 		{"later", []int{503, 200}, "", map[string]int64{sent: 1}},
 		{"partly", []int{200}, string(partial), map[string]int64{refused: 1}},
+		{"a page to log in", []int{302}, "", map[string]int64{refused: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			codes := slices.Clone(c.codes)
 			done := make(chan struct{})
 			e, stop := exporter(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "/login")
 				w.WriteHeader(codes[0])
 				_, _ = w.Write([]byte(c.answer))
 				if codes = codes[1:]; len(codes) == 0 {
