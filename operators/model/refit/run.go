@@ -51,7 +51,9 @@ type run struct {
 func (r *run) busy() bool { return r != nil && r.phase == phaseCanary }
 
 // ofAlarm reports whether a run began by an alarm, on rows predicted at or after an event time.
-func (r *run) ofAlarm(since int64) bool { return r != nil && r.reason == reasonAlarm && r.fitFrom >= since }
+func (r *run) ofAlarm(since int64) bool {
+	return r != nil && r.reason == reasonAlarm && r.fitFrom >= since
+}
 
 // promising is the log e-value from which a validation continues when the next refit by period is due. A small gain
 // needs more rows than a period has, so a run that starts again every period would never show it.
