@@ -90,16 +90,21 @@ func Check(b []byte) error {
 		return err
 	}
 	attributes := binary.BigEndian.Uint16(b[atAttributes:])
-	count := binary.BigEndian.Uint32(b[atCount:])
 	switch {
 	case attributes&(bitTxn|bitControl) != 0:
 		return fmt.Errorf("%w: of a transaction, which this log has not", ErrBatch)
 	case attributes&bitsCodec > 4:
 		return fmt.Errorf("%w: compression %d", ErrBatch, attributes&bitsCodec)
-	case count == 0 || binary.BigEndian.Uint32(b[atLastDelta:])+1 != count:
-		return fmt.Errorf("%w: %d records", ErrBatch, count)
+	case !counted(b):
+		return fmt.Errorf("%w: %d records", ErrBatch, binary.BigEndian.Uint32(b[atCount:]))
 	}
 	return nil
+}
+
+// counted reports whether the number of records is that of the offsets, as in every batch that Check passes.
+func counted(b []byte) bool {
+	count := binary.BigEndian.Uint32(b[atCount:])
+	return count > 0 && binary.BigEndian.Uint32(b[atLastDelta:])+1 == count
 }
 
 // Stamp gives the records of a batch the time of their arrival, in Unix milliseconds.

@@ -9,6 +9,8 @@ import (
 	"sort"
 	"sync"
 	"time"
+
+	"github.com/plumbline/plumbline/internal/durable"
 )
 
 // Options of a log.
@@ -17,6 +19,7 @@ type Options struct {
 	Log          *slog.Logger
 
 	syncFile func(*os.File) error // nil is Sync: for tests
+	syncDir  func(string) error   // nil is durable.SyncDir: for tests
 }
 
 // ErrRange means that an offset is not, or not any more, in the log.
@@ -48,6 +51,9 @@ func Open(dir string, o Options) (*Log, error) {
 	if o.syncFile == nil {
 		o.syncFile = (*os.File).Sync
 	}
+	if o.syncDir == nil {
+		o.syncDir = durable.SyncDir
+	}
 	l := &Log{Options: o, dir: dir, who: producers{}, changed: make(chan struct{})}
 	found, err := bases(dir)
 	if err != nil {
@@ -63,13 +69,13 @@ func Open(dir string, o Options) (*Log, error) {
 			return nil, errors.Join(err, l.Close())
 		}
 		if cut > 0 {
-			o.Log.Warn("the end of a segment was half written when the process ended; nothing acknowledged is in it",
-				"file", s.path, "bytes", cut)
+			o.Log.Warn("the end of a segment held no whole batch and was cut off; if the process ended in the "+
+				"middle of a write, nothing acknowledged was in it", "file", s.path, "at", s.size, "bytes", cut)
 		}
 		l.parts, l.next = append(l.parts, s), s.end
 	}
 	if len(l.parts) == 0 {
-		s, err := createSegment(dir, 0)
+		s, err := createSegment(dir, 0, o.syncDir)
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +169,7 @@ func (l *Log) roll() (*segment, error) {
 		l.broken = fmt.Errorf("sync: %w", err)
 		return nil, l.broken
 	}
-	s, err := createSegment(l.dir, l.next)
+	s, err := createSegment(l.dir, l.next, l.syncDir)
 	if err != nil {
 		return nil, err
 	}

@@ -7,11 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/plumbline/plumbline/internal/durable"
 )
 
 // batch is one of n records with a payload; producer < 0 is one without.
@@ -157,6 +160,83 @@ func TestDamagedMiddle(t *testing.T) {
 	}
 	if _, err := Open(dir, Options{SegmentBytes: 100, Log: slog.New(slog.DiscardHandler)}); err == nil {
 		t.Error("a damaged segment was opened")
+	}
+}
+
+// TestDamageBeforeWholeBatches: a flipped bit in the last segment, in whichever field, is no half-written end: the
+// batches after it were acknowledged. Nothing is cut, and the error says where it is and what a person can do.
+func TestDamageBeforeWholeBatches(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{})
+	appendAll(t, l, batch(1, "first", -1, 0), batch(1, "second", -1, 0), batch(1, "third", -1, 0))
+	raw, err := os.ReadFile(filepath.Join(dir, segmentName(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _ := parseHeader(raw)
+	for name, flip := range map[string]struct {
+		at  int64
+		bit byte
+	}{"offset": {7, 4}, "length": {atLength, 1}, "shorter": {atLength + 3, 8}, "version": {atMagic, 1},
+		"checksum": {atCRC, 1}, "count": {atCount + 3, 2}, "record": {headerSize + 3, 1}} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, segmentName(0))
+		bad := slices.Clone(raw)
+		bad[first.size+flip.at] ^= flip.bit
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(dir, Options{SegmentBytes: 1 << 20, Log: slog.New(slog.DiscardHandler)})
+		if s := fmt.Sprint(err); !strings.Contains(s, path+": byte ") || !strings.Contains(s, "truncate -s ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after, err := os.ReadFile(path); err != nil || !slices.Equal(after, bad) {
+			t.Errorf("%s: %d bytes are left of %d, %v", name, len(after), len(bad), err)
+		}
+	}
+}
+
+// TestEndOfZeros: a system that went down may have made the file longer and not written what is in it.
+func TestEndOfZeros(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{})
+	appendAll(t, l, batch(2, "first", -1, 0))
+	path := filepath.Join(dir, segmentName(0))
+	info, err := os.Stat(path)
+	if err == nil {
+		err = os.Truncate(path, info.Size()+1000)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l = open(t, dir, Options{})
+	appendAll(t, l, batch(1, "second", -1, 0))
+	if got := offsets(t, l); !slices.Equal(got, []int64{0, 2}) {
+		t.Errorf("batches at %v", got)
+	}
+}
+
+// TestASegmentThatCannotBegin, as without a free file descriptor, refuses one batch and not all that come later.
+func TestASegmentThatCannotBegin(t *testing.T) {
+	full := errors.New("too many open files")
+	var fail bool
+	l := open(t, t.TempDir(), Options{SegmentBytes: 100, syncDir: func(dir string) error {
+		if fail {
+			return full
+		}
+		return durable.SyncDir(dir)
+	}})
+	appendAll(t, l, batch(1, "first", -1, 0))
+	fail = true
+	for range 2 {
+		if _, err := l.Append(batch(1, "second", -1, 0)); !errors.Is(err, full) || errors.Is(err, os.ErrExist) {
+			t.Errorf("without a descriptor: %v", err)
+		}
+	}
+	fail = false
+	appendAll(t, l, batch(1, "third", -1, 0))
+	if got := offsets(t, l); !slices.Equal(got, []int64{0, 1}) {
+		t.Errorf("batches at %v", got)
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/plumbline/plumbline/internal/durable"
 )
 
 // suffix ends the name of a segment file.
@@ -37,15 +35,16 @@ type mark struct{ offset, at int64 }
 
 func segmentName(base int64) string { return fmt.Sprintf("%020d%s", base, suffix) }
 
-// createSegment makes an empty segment whose name outlives a crash.
-func createSegment(dir string, base int64) (*segment, error) {
+// createSegment makes an empty segment whose name outlives a crash. One that fails leaves no file, which would refuse
+// the next try.
+func createSegment(dir string, base int64, syncDir func(string) error) (*segment, error) {
 	path := filepath.Join(dir, segmentName(base))
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := durable.SyncDir(dir); err != nil {
-		return nil, errors.Join(err, f.Close())
+	if err := syncDir(dir); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(path))
 	}
 	return &segment{base: base, end: base, f: f, path: path, newest: time.Now()}, nil
 }
@@ -101,16 +100,52 @@ func (s *segment) scan(last bool, seen func(*header)) (cut int64, err error) {
 		if err == nil && h.base < s.end {
 			err = fmt.Errorf("%w: offset %d after %d", ErrBatch, h.base, s.end)
 		}
-		if err != nil && (!last || !errors.Is(err, ErrBatch)) {
-			return 0, fmt.Errorf("byte %d: %w; it was whole when it was written", s.size, err)
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case !errors.Is(err, ErrBatch):
+			return 0, fmt.Errorf("byte %d: %w", s.size, err)
+		case !last:
+			return 0, s.damaged(err, "it was whole when it was written")
+		default:
+			next, failed := s.wholeAfter(info.Size())
+			if failed != nil {
+				return 0, failed
+			}
+			if next >= 0 {
+				why := fmt.Sprintf("a whole batch is at byte %d, so this is no half-written end", next)
+				return 0, s.damaged(err, why)
+			}
 			return info.Size() - s.size, errors.Join(s.f.Truncate(s.size), s.f.Sync())
 		}
 		s.add(&h)
 		seen(&h)
 	}
 	return 0, nil
+}
+
+// damaged is the error of bytes that only a person may give up.
+func (s *segment) damaged(err error, why string) error {
+	return fmt.Errorf("byte %d: %w; %s: restore the file, or, to lose this batch and all after it in the file: "+
+		"truncate -s %d %s", s.size, err, why, s.size, s.path)
+}
+
+// wholeAfter returns where from s.size on a whole batch of this segment is, at any byte since the lengths before it may
+// be damaged; -1 where there is none.
+func (s *segment) wholeAfter(size int64) (int64, error) {
+	b := make([]byte, size-s.size)
+	if _, err := s.f.ReadAt(b, s.size); err != nil {
+		return 0, err
+	}
+	for i := 0; i+headerSize <= len(b); i++ {
+		h, err := parseHeader(b[i:])
+		if err != nil || h.base < s.base || h.size > int64(len(b)-i) || !counted(b[i:]) {
+			continue // counted spares sums over megabytes for bytes that look like a header by chance
+		}
+		if whole(b[i:][:h.size]) == nil {
+			return s.size + int64(i), nil
+		}
+	}
+	return -1, nil
 }
 
 // batchAt reads the header of the batch at a position, and its bytes where they are to be checked.
