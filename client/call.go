@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -69,8 +68,8 @@ func (c *call) check() error {
 			return fmt.Errorf("slice %s: %d values for %d ids", name, len(values), c.n)
 		}
 	}
-	c.shape = fmt.Sprint(len(c.Logits) > 0, c.Classes, c.d, len(c.Labels) > 0, len(c.Served) > 0, len(c.Weight) > 0,
-		strings.Join(slices.Sorted(maps.Keys(c.Slices)), ","))
+	c.shape = fmt.Sprintf("%v %d %d %v %v %v %q", len(c.Logits) > 0, c.Classes, c.d, len(c.Labels) > 0,
+		len(c.Served) > 0, len(c.Weight) > 0, slices.Sorted(maps.Keys(c.Slices))) // quoted: a name may be "a,b"
 	return nil
 }
 

@@ -278,6 +278,18 @@ func TestColumnsThatDoNotFit(t *testing.T) {
 	}
 }
 
+// TestNamesOfSlicesWithCommas: calls with other slices are other messages, whatever their names.
+func TestNamesOfSlicesWithCommas(t *testing.T) {
+	r := newReceiver(t)
+	l := logTo(t, r.URL, Options{Linger: 100 * time.Millisecond})
+	for _, s := range []map[string][]string{{"a,b": {"x"}}, {"a": {"x"}, "b": {"x"}}, {"b": {"x"}, "a": {"x"}}} {
+		l.Log(Rows{IDs: []string{"a"}, Probs: []float32{.5, .5}, Classes: 2, Slices: s})
+	}
+	if s := l.Close(within(t, 10*time.Second)); s.Sent != 3 || s.Failed != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestAnAnswerIsBounded: a process that answers without end costs no more memory than the largest calibrator.
 func TestAnAnswerIsBounded(t *testing.T) {
 	sent := atomic.Int64{}
