@@ -110,8 +110,9 @@ func restoreSpeeds(state []byte) (*speeds, error) {
 			return nil, err
 		}
 	}
-	if len(s.Weights) != 1+len(s.Platts) {
-		return nil, fmt.Errorf("%d weights of %d scalings, allowed is one more", len(s.Weights), len(s.Platts))
+	if len(s.Platts) == 0 || len(s.Weights) != 1+len(s.Platts) {
+		return nil, fmt.Errorf("%d weights of %d scalings, allowed is one more, of 1 or more", len(s.Weights),
+			len(s.Platts))
 	}
 	var sum float64
 	for i, w := range s.Weights {

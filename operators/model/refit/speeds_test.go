@@ -92,7 +92,7 @@ func TestSpeedsOfOneScaling(t *testing.T) {
 		t.Errorf("%+v, want slope %v, intercept %v", got, one.Slope(), one.Intercept())
 	}
 	for _, bad := range []string{`{}`, `[]`, `{"platts":[null],"weights":[0,1]}`, `{"platts":[],"weights":[.5]}`,
-		`{"platts":[],"weights":[1,0]}`, `{"platts":[],"weights":[]}`} {
+		`{"platts":[],"weights":[1,0]}`, `{"platts":[],"weights":[]}`, `{"platts":[],"weights":[1]}`, `null`} {
 		if s, err := restoreSpeeds([]byte(bad)); err == nil {
 			t.Errorf("%s: %+v, want an error", bad, s)
 		}
