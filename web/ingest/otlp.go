@@ -23,7 +23,7 @@ import (
 	"github.com/plumbline/plumbline/web/reply"
 )
 
-// telemetrySize is how many times its bytes an export takes while it is read.
+// telemetrySize is how many times its bytes an export takes while it is read; one of small messages up to mostHeld.
 const telemetrySize = 8
 
 // sharedBytes is the most bytes of a resource's attributes that become columns: each of its records has them.
@@ -85,7 +85,7 @@ func (h *Handler) takeOTLP(w http.ResponseWriter, r *http.Request, kind otlpKind
 	case !a.inJSON:
 		err = x.protobuf(body, kind.spans)
 	case hollow(body):
-		err = errMessages
+		err = errHollow
 	default:
 		err = json.Unmarshal(body, x)
 	}

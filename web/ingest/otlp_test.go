@@ -223,12 +223,19 @@ func TestHollowExports(t *testing.T) {
 		"commas in a text":      {fill(`{"resourceLogs":[{"schemaUrl":"\"`, ``, `"}]}`), "json", 200},
 		"protobuf":              {bytes.Repeat(message(1), size/2), "x-protobuf", 400},
 		"protobuf, scopes":      {message(1, bytes.Repeat(message(2), size/2)), "x-protobuf", 400},
+		"whole numbers":         {ints(size / 4), "x-protobuf", 200},
 		"protobuf with content": {bytes.Repeat(message(1, attr(6, "plumbline.id", nil)), size/24), "x-protobuf", 200},
 	} {
 		h := New(&written{}, Options{MaxBody: 8 << 20, Log: slog.New(slog.DiscardHandler)})
 		w := postOTLP(h, "otlp/v1/logs", "application/"+c.kind, "", c.body)
-		if w.Code != c.code || c.code == 400 && !strings.Contains(w.Body.String(), "more than a message for every") {
+		if w.Code != c.code || c.code == 400 && !strings.Contains(w.Body.String(), "too many empty messages") {
 			t.Errorf("%s: %d %.200q, want %d", name, w.Code, w.Body, c.code)
 		}
 	}
+}
+
+// ints is an export of one record with an attribute of n small whole numbers: four bytes each.
+func ints(n int) []byte {
+	values := bytes.Repeat(message(1, []byte{3 << 3, 1}), n)
+	return message(1, message(2, message(2, attr(6, "plumbline.features", message(5, values)))))
 }

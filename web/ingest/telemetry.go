@@ -94,18 +94,23 @@ func (x *export) each(spans bool, columns func(attributes) (attributes, error),
 	return nil
 }
 
-// messageBytes is how many bytes of an export there must be for each of its messages, but for the first fewMessages. An
-// empty message is two bytes and becomes a hundred or more; those with content have ten, in JSON twenty.
+// What a message takes in memory while an export is read, in bytes, and how many times its own bytes an export may take.
+// An empty message is two bytes, so a body of them would take a hundred times its size. The least with content, a whole
+// number in an array, is four.
 const (
-	messageBytes = 8
-	fewMessages  = 1000
+	heldResource  = 220
+	heldScope     = 120
+	heldRecord    = 240
+	heldAttribute = 140
+	heldValue     = 104
+	mostHeld      = 32
+	fewHeld       = 1 << 20 // is allowed to any export
 )
 
-var errMessages = fmt.Errorf("more than a message for every %d bytes: they are empty", messageBytes)
+var errHollow = fmt.Errorf("too many empty messages: it would take more than %d times its bytes to read", mostHeld)
 
-func mostMessages(size int) int { return size/messageBytes + fewMessages }
-
-// hollow reports whether a body in JSON has more values than it has content for.
+// hollow reports whether a body in JSON has more values than it has content for: one for every 8 bytes, where one with
+// content has 14.
 func hollow(body []byte) bool {
 	values, inText := 0, false
 	for i := 0; i < len(body); i++ {
@@ -118,7 +123,7 @@ func hollow(body []byte) bool {
 			values++
 		}
 	}
-	return values > mostMessages(len(body))
+	return values > len(body)/8+1000
 }
 
 // field is one of a message in Protobuf: its bytes, or its number.
@@ -126,13 +131,13 @@ type field struct {
 	number protowire.Number
 	v      []byte
 	n      uint64
-	left   *int // messages that may still come
+	left   *int // bytes of memory that the export may still take
 }
 
-// fields reads the fields of a message, which is one itself.
-func fields(message field, each func(f field) error) error {
-	if *message.left--; *message.left < 0 {
-		return errMessages
+// fields reads the fields of a message, which takes so many bytes of memory.
+func fields(message field, held int, each func(f field) error) error {
+	if *message.left -= held; *message.left < 0 {
+		return errHollow
 	}
 	b := message.v
 	size := len(b)
@@ -168,16 +173,16 @@ func fields(message field, each func(f field) error) error {
 // protobuf reads an export: resource_logs or resource_spans = 1, of which resource = 1 (attributes = 1) and scope_logs
 // or scope_spans = 2, of which log_records or spans = 2.
 func (x *export) protobuf(b []byte, spans bool) error {
-	left := mostMessages(len(b))
-	return fields(field{v: b, left: &left}, func(f field) error {
+	left := mostHeld*len(b) + fewHeld
+	return fields(field{v: b, left: &left}, 0, func(f field) error {
 		if f.number != 1 {
 			return nil
 		}
 		r := resource{}
-		err := fields(f, func(f field) error {
+		err := fields(f, heldResource, func(f field) error {
 			switch f.number {
 			case 1:
-				return fields(f, func(f field) error {
+				return fields(f, 0, func(f field) error {
 					return r.Resource.Attributes.add(f, 1)
 				})
 			case 2:
@@ -195,7 +200,7 @@ func (x *export) protobuf(b []byte, spans bool) error {
 }
 
 func telemetryOf(message field, spans bool) (out []telemetry, err error) {
-	return out, fields(message, func(f field) error {
+	return out, fields(message, heldScope, func(f field) error {
 		if f.number != 2 {
 			return nil
 		}
@@ -204,7 +209,7 @@ func telemetryOf(message field, spans bool) (out []telemetry, err error) {
 		if spans {
 			read = t.span
 		}
-		err := fields(f, read)
+		err := fields(f, heldRecord, read)
 		out = append(out, t)
 		return err
 	})
@@ -244,7 +249,7 @@ func (as *attributes) add(f field, number protowire.Number) error {
 		return nil
 	}
 	var a attribute
-	err := fields(f, func(f field) error {
+	err := fields(f, heldAttribute, func(f field) error {
 		switch f.number {
 		case 1:
 			a.Key = string(f.v)
@@ -259,7 +264,7 @@ func (as *attributes) add(f field, number protowire.Number) error {
 
 // read reads AnyValue: string = 1, bool = 2, int = 3, double = 4, array = 5 (values = 1). Arrays have no arrays.
 func (v *anyValue) read(message field, arrays bool) error {
-	return fields(message, func(f field) error {
+	return fields(message, heldValue, func(f field) error {
 		switch f.number {
 		case 1:
 			s := string(f.v)
@@ -278,7 +283,7 @@ func (v *anyValue) read(message field, arrays bool) error {
 				return nil
 			}
 			v.ArrayValue = &arrayValue{}
-			return fields(f, func(f field) error {
+			return fields(f, 0, func(f field) error {
 				if f.number != 1 {
 					return nil
 				}
