@@ -70,6 +70,19 @@ func (d *Detector) Current() *Evidence {
 	return e
 }
 
+// Share returns the share of bin j among past rows, discounted by half every 8,000; 0 without rows. It is not for
+// NullClass, which remembers fewer.
+func (d *Detector) Share(j int) float64 {
+	bins, all := d.past[len(d.past)-1], 0.0
+	for i := range bins {
+		all += bins[i].n
+	}
+	if all == 0 {
+		return 0
+	}
+	return bins[j].n / all
+}
+
 // binEvidence returns the memory of every bin, and the best of its local experts.
 func (d *Detector) binEvidence() []BinEvidence {
 	out := make([]BinEvidence, len(d.past[0]))

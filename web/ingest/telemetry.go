@@ -94,7 +94,7 @@ func (x *export) each(spans bool, columns func(attributes) (attributes, error),
 	return nil
 }
 
-// What a message takes in memory while an export is read, in bytes, and how many times its own bytes an export may take.
+// What a message takes while an export is read, in bytes, about, and how many times its own bytes an export may take.
 // An empty message is two bytes, so a body of them would take a hundred times its size. The least with content, a whole
 // number in an array, is four.
 const (

@@ -153,14 +153,8 @@ func (a *keyAlarm) binInside(j int, gap, se, share float64) bool {
 // emptied reports whether a bin that the diagnosis named has lost its rows: n rows without one of it, where there would
 // be as many as were expected by its share of about 10,000 rows before, come by chance once in a thousand times.
 func (a *keyAlarm) emptied(j int, n float64) bool {
-	all := 0.0
-	bins := a.tests.Diagnosis.Current().Bins
-	for i := range bins {
-		if bins[i].Long.N > 0 {
-			all += bins[i].Long.N
-		}
-	}
-	return !(bins[j].Long.N > 0) || bins[j].Long.N*n >= all*goneFrom
+	share := a.tests.Diagnosis.Share(j)
+	return share == 0 || share*n >= goneFrom
 }
 
 // goneFrom is the number of expected rows from which none is no chance: e⁻⁷ is .0009.

@@ -25,7 +25,7 @@ type Config struct {
 	OnAlarm bool `yaml:"on_alarm" default:"true"`
 	// Let a temperature answer a change before the alarm (docs/operations.md).
 	FirstAnswer bool `yaml:"first_answer" default:"true"`
-	// A refit on alarm waits for this many sampled rows since the start of the alarm.
+	// A refit on alarm waits for this many sampled rows since the alarm's start, and since the refit before it.
 	FreshRows int `yaml:"fresh_rows" default:"1000" min:"0" max:"10_000_000"`
 	// Smallest number of sampled rows for a refit.
 	MinRows int `yaml:"min_rows" default:"500" min:"10" max:"10_000_000"`

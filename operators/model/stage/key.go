@@ -105,7 +105,7 @@ func (k *Key) Resumed(since, pane int64) int64 {
 	if first == math.MaxInt64 {
 		return since
 	}
-	return max(since, first-first%pane)
+	return max(since, pipeline.PaneIndex(first, pane)*pane)
 }
 
 // apart returns a copy of rows that shares no memory with others.
