@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -46,6 +47,8 @@ func TestCrash(t *testing.T) {
 
 	s := configure(t, crashConfig)
 	producer := exec.Command(binary, produce(s, crashRate)...)
+	var said bytes.Buffer // to be read when it has ended
+	producer.Stderr = &said
 	if err := producer.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +63,13 @@ func TestCrash(t *testing.T) {
 		p := run(t, s)
 		// Let it take new rows, then kill it anywhere within two checkpoint intervals.
 		p.wait(time.Minute, "take new rows", func() bool {
+			select {
+			case err := <-produced: // without its rows there is nothing new
+				if produced <- err; err != nil {
+					t.Fatalf("produce: %v: %s", err, said.String())
+				}
+			default:
+			}
 			st, err := p.status()
 			return err == nil && (st.Counts.Predictions > seen || st.Counts.Predictions == driftTotal)
 		})
@@ -71,7 +81,7 @@ func TestCrash(t *testing.T) {
 		t.Logf("kill %d after %d rows", i+1, seen)
 	}
 	if err := <-produced; err != nil {
-		t.Fatalf("produce: %v", err)
+		t.Fatalf("produce: %v: %s", err, said.String())
 	}
 	p = run(t, s)
 	got := p.drain(driftTotal, driftTotal)
