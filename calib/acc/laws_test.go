@@ -326,8 +326,7 @@ func TestShape(t *testing.T) {
 	others := []*Set{
 		with(func(c *Config) { c.K = 6 }), with(func(c *Config) { c.Bins = 10 }),
 		with(func(c *Config) { c.SoftBins = 10 }),
-		with(func(c *Config) { c.SoftTemperature = 1 }), with(func(c *Config) { c.SampleRows = 11 }),
-		with(func(c *Config) { c.SampleSeed++ }),
+		with(func(c *Config) { c.SoftTemperature = 1 }), with(func(c *Config) { c.SampleSeed++ }),
 	}
 	testShape(t, base, others...)
 	for _, o := range others {
@@ -335,7 +334,46 @@ func TestShape(t *testing.T) {
 	}
 	testShape(t, base.Labelled.Soft, others[2].Labelled.Soft, others[3].Labelled.Soft)
 	testShape(t, base.Labelled.ClassWise, others[0].Labelled.ClassWise, others[1].Labelled.ClassWise)
-	testShape(t, base.Labelled.Sample, others[0].Labelled.Sample, others[4].Labelled.Sample, others[5].Labelled.Sample)
+	testShape(t, base.Labelled.Sample, others[0].Labelled.Sample, others[4].Labelled.Sample)
+}
+
+// TestCapacities: sets whose samples have several capacities merge to that of the smallest, in any order.
+func TestCapacities(t *testing.T) {
+	var want []byte
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		rng := rand.New(rand.NewPCG(6, 8))
+		parts, all := make([]*Set, 3), must(NewSample(testConfig.K, 4, testConfig.SampleSeed))
+		for i, capacity := range []int{10, 4, 7} {
+			cfg := testConfig
+			cfg.SampleRows = capacity
+			parts[i] = must(New(cfg))
+			for range 30 {
+				row := randSample(rng, testConfig.K)
+				if err := errors.Join(parts[i].AddSample(row), all.Add(row)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		got := parts[order[0]]
+		for _, i := range order[1:] {
+			before := encode(t, parts[i])
+			if err := got.Merge(parts[i]); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(encode(t, parts[i]), before) {
+				t.Errorf("%v: a merge changed the other set", order)
+			}
+		}
+		if !bytes.Equal(encode(t, got.Labelled.Sample), encode(t, all)) {
+			t.Errorf("%v: the sample is not the four rows of least hash", order)
+		}
+		if want == nil {
+			want = encode(t, got)
+		}
+		if !bytes.Equal(encode(t, got), want) {
+			t.Errorf("%v: other bytes than in the first order", order)
+		}
+	}
 }
 
 func TestOverflow(t *testing.T) {

@@ -199,7 +199,8 @@ func (s *Sample) Rows() []SampleRow {
 	return rows
 }
 
-// Merge offers the rows of o, which stays as it is. Another K, capacity or seed is ErrShape.
+// Merge offers the rows of o, which stays as it is. Of two capacities the smaller counts, so that the order of merges
+// does not matter. Another K or seed is ErrShape.
 func (s *Sample) Merge(o *Sample) error {
 	if err := s.check(o); err != nil {
 		return err
@@ -209,9 +210,9 @@ func (s *Sample) Merge(o *Sample) error {
 }
 
 func (s *Sample) check(o *Sample) error {
-	if s.k != o.k || s.capacity != o.capacity || s.seed != o.seed {
-		return fmt.Errorf("merge a sample of %d rows of %d (seed %d) into %d rows of %d (seed %d): %w",
-			o.capacity, o.k, o.seed, s.capacity, s.k, s.seed, ErrShape)
+	if s.k != o.k || s.seed != o.seed {
+		return fmt.Errorf("merge a sample of %d scores (seed %d) into one of %d (seed %d): %w", o.k, o.seed, s.k,
+			s.seed, ErrShape)
 	}
 	return nil
 }
@@ -220,8 +221,21 @@ func (s *Sample) merge(o *Sample) {
 	if s == o {
 		o = o.Clone() // offers rewrite the slots
 	}
+	s.bound(o.capacity)
 	for _, x := range o.heap {
 		s.offer(x.hash, &o.rows[x.slot], o.scores(x.slot))
+	}
+}
+
+// bound lowers the capacity to at most n.
+func (s *Sample) bound(n int) {
+	if s.capacity <= n {
+		return
+	}
+	all := *s
+	*s = Sample{k: s.k, capacity: n, seed: s.seed}
+	for _, x := range all.heap {
+		s.offer(x.hash, &all.rows[x.slot], all.scores(x.slot))
 	}
 }
 

@@ -22,7 +22,7 @@ var (
 	ErrCorrupt = binenc.ErrCorrupt
 )
 
-// Config is the shape of a Set. Only sets with the same shape merge.
+// Config is the shape of a Set. Only sets with the same shape merge, but the capacities of their samples may differ.
 type Config struct {
 	K               int     // classes, at least 2
 	Bins            int     // class-wise bins M; 0 = 15
@@ -78,6 +78,12 @@ func ReadConfig(r *binenc.Reader) Config {
 		SampleRows:      int(r.Int("sample rows", 0, maxSampleRows)),
 		SampleSeed:      r.Fixed64(),
 	}
+}
+
+// Merges reports whether sets of normalised configurations can be merged: all is equal but the capacity of the sample.
+func (c Config) Merges(o Config) bool {
+	c.SampleRows = o.SampleRows
+	return c == o
 }
 
 // check returns ErrShape unless the normalised c is valid; it allocates nothing that depends on K.
@@ -259,10 +265,10 @@ func clamp(x float64) float64 {
 	return max(0, min(x, 1))
 }
 
-// Merge adds the rows of o, which stays as it is. Another configuration is ErrShape. After an error nothing has
-// changed.
+// Merge adds the rows of o, which stays as it is. Of two capacities of samples the smaller counts; another difference
+// of the configurations is ErrShape. After an error nothing has changed.
 func (s *Set) Merge(o *Set) error {
-	if s.cfg != o.cfg {
+	if !s.cfg.Merges(o.cfg) {
 		return fmt.Errorf("merge set %+v into %+v: %w", o.cfg, s.cfg, ErrShape)
 	}
 	settle(s)
@@ -290,6 +296,10 @@ func (s *Set) Merge(o *Set) error {
 		s.Labelled = o.Labelled.Clone()
 	default:
 		s.Labelled.merge(o.Labelled)
+	}
+	s.cfg.SampleRows = min(s.cfg.SampleRows, o.cfg.SampleRows)
+	if s.Labelled != nil {
+		s.Labelled.Sample.bound(s.cfg.SampleRows)
 	}
 	s.mergeClasses(o)
 	return nil

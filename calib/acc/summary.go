@@ -113,7 +113,7 @@ func (s *Summary) Add(o *Set) error {
 
 // AddSeen adds the predictions of a set, without its labelled rows. Errors are those of Add.
 func (s *Summary) AddSeen(o *Set) error {
-	if s.cfg != o.cfg {
+	if !s.cfg.Merges(o.cfg) {
 		return fmt.Errorf("add set %+v to a summary of %+v: %w", o.cfg, s.cfg, ErrShape)
 	}
 	if o.Seen != nil {
@@ -154,7 +154,7 @@ func (s *Summary) AddLabelled(o *Set) error {
 
 // check returns the error for which the labelled rows of o must not be added.
 func (s *Summary) check(o *Set) error {
-	if s.cfg != o.cfg {
+	if !s.cfg.Merges(o.cfg) {
 		return fmt.Errorf("add set %+v to a summary of %+v: %w", o.cfg, s.cfg, ErrShape)
 	}
 	l := o.Labelled

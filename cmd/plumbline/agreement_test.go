@@ -202,7 +202,7 @@ func (s *agreement) checkTask(t *testing.T, got agreementResult) {
 		}
 		offset++
 	}
-	shape := cfg.Stats.Accumulators(cfg.Sample)
+	shape := cfg.Stats.Accumulators(cfg.Sample, cfg.Kafka.MessageMax)
 	shape.K = agreeK
 	for from := 0; from < len(s.z); from += agreePane {
 		at := agreementTime(from) / agreeLabel

@@ -149,6 +149,7 @@ func (f *feedFlags) options(cfg config.Config, partitions int, start time.Time) 
 		NoLabels:     f.noLabels,
 		InlineLabels: f.inlineLabels || cfg.Topics.Labels == "" && !f.noLabels,
 		Batch:        f.batch,
+		MessageBytes: cfg.Kafka.MessageMax / 2, // ids, times and slices need room too
 		FlushEvery:   feed.FlushEvery(cfg.EventTime.AllowedLateness),
 		Seed:         f.seed,
 		Skip:         f.skip,

@@ -181,7 +181,7 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 		Join:    rt.joinOptions(shard),
 		Archive: rt.archiveOptions(shard),
 		Stats: &stats.Options{
-			Acc:     c.Stats.Accumulators(c.Sample),
+			Acc:     c.Stats.Accumulators(c.Sample, c.Kafka.MessageMax),
 			Pane:    pane,
 			Slices:  c.Slices.Columns,
 			Turns:   c.SliceTurns(),
@@ -269,7 +269,7 @@ func forgetAfter(c *config.Config) int64 {
 func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.Task {
 	c := &rt.Config
 	mc := model.Config{Pane: int64(c.EventTime.Pane), Turns: c.SliceTurns(),
-		Acc: c.Stats.Accumulators(c.Sample), Bins: c.Stats.Bins,
+		Acc: c.Stats.Accumulators(c.Sample, c.Kafka.MessageMax), Bins: c.Stats.Bins,
 		ExtraBins: c.Stats.ExtraBins, CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
 		SliceRows:  c.Sample.SliceRows,
 		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c),

@@ -232,7 +232,7 @@ func (f *Feed) added(stream Stream, partition int32) error {
 	if p.rows() == 1 {
 		f.flushAt = min(f.flushAt, p.first+arrowio.Time(f.opts.FlushEvery))
 	}
-	if p.rows() < f.opts.Batch {
+	if !p.full(&f.opts) {
 		return nil
 	}
 	return f.flush(stream, partition)

@@ -37,6 +37,10 @@ type Options struct {
 
 	Batch int // rows a message; default DefaultBatch
 
+	// MessageBytes bounds the scores and features of a message, so that rows of many classes are sent in messages
+	// that are taken; a row that is larger by itself is sent all the same. 0 = no bound.
+	MessageBytes int
+
 	// FlushEvery bounds how long, in event time, a row waits for its message to fill; default DefaultFlushEvery.
 	// Without it a row could arrive behind a watermark that its own messages raised elsewhere.
 	FlushEvery time.Duration

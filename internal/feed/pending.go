@@ -15,6 +15,14 @@ type pending struct {
 
 func (p *pending) rows() int { return len(p.cols.IDs) }
 
+// full reports whether one row more would be beyond the bounds of a message.
+func (p *pending) full(o *Options) bool {
+	const numberBytes = 4 // of a float32
+	n, c := p.rows(), &p.cols
+	bytes := numberBytes * (len(c.Logits) + len(c.Probs) + len(c.Features))
+	return n >= o.Batch || o.MessageBytes > 0 && bytes+bytes/n > o.MessageBytes
+}
+
 // addRow appends a prediction.
 func (p *pending) addRow(s *Fields, row *Row, id string, t arrowio.Time, inline bool) {
 	c := &p.cols

@@ -128,7 +128,7 @@ func (s taskState) restoreModel(m *model, r *binenc.Reader, from *restoring) err
 		}
 		v, err := s.t.versionOf(m, name, shape.K)
 		if err == nil {
-			err = sumconfig.Check(shape, sumsOf(v.Shape))
+			err = sumconfig.Check(shape, v.Shape)
 		}
 		if err == nil {
 			err = s.restoreVersion(v, r, from)

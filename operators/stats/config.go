@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	_ "embed"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -36,8 +37,8 @@ type Config struct {
 type SampleConfig struct {
 	// Most rows of one cell (key, label pane, prediction pane).
 	RowsPerCell int `yaml:"rows_per_cell" default:"1024" min:"1" max:"1_000_000"`
-	// Most bytes of one cell.
-	BytesPerCell int `yaml:"bytes_per_cell" default:"256KiB" min:"0" max:"1GiB"`
+	// Most bytes of their scores; 0: half of kafka.message_max_bytes.
+	BytesPerCell int `yaml:"bytes_per_cell" min:"0" max:"1GiB"`
 	// Latest sampled rows that a model task keeps of a model version.
 	Rows int `yaml:"rows" default:"8192" min:"1" max:"10_000_000"`
 	// Latest sampled rows that it keeps of a slice, if unlabelled.classes is slices; at most as many as rows.
@@ -47,10 +48,11 @@ type SampleConfig struct {
 // sampleSeed separates the sample from other uses of the ids' hashes; all processes must have the same.
 const sampleSeed = 0x706c756d62
 
-// Accumulators returns the configuration of a cell's sums; K is set by model.
-func (c Config) Accumulators(s SampleConfig) acc.Config {
+// Accumulators returns the configuration of a cell's sums, which are sent in messages of at most messageMax bytes; K
+// is set by model.
+func (c Config) Accumulators(s SampleConfig, messageMax int) acc.Config {
 	return acc.Config{Bins: c.Bins, SoftBins: c.SoftBins, SoftTemperature: c.SoftTemperature,
-		SampleRows: s.RowsPerCell, SampleBytes: s.BytesPerCell, SampleSeed: sampleSeed}
+		SampleRows: s.RowsPerCell, SampleBytes: cmp.Or(s.BytesPerCell, messageMax/2), SampleSeed: sampleSeed}
 }
 
 // divides checks a number of bins.

@@ -204,7 +204,8 @@ func TestStateGoesOn(t *testing.T) {
 }
 
 // TestOtherSums: a state is refused where a key that decides the shape of sums was changed, with cells and without: the
-// panes topic may still have panes of the shape before. A state of old, which does not say its shape, is read.
+// panes topic may still have panes of the shape before. A state of old, which does not say its shape, is read, and so
+// is one of smaller samples.
 func TestOtherSums(t *testing.T) {
 	idle, busy := newRig(t), newRig(t)
 	for _, r := range []*rig{idle, busy} {
@@ -222,12 +223,15 @@ func TestOtherSums(t *testing.T) {
 		if err := newRig(t).op.RestoreState(old); err != nil {
 			t.Errorf("%s: a state of old: %v", name, err)
 		}
+		larger := sums
+		larger.SampleRows, larger.SampleBytes = 20, 1<<20
+		if err := rigOf(t, larger).op.RestoreState(state); err != nil {
+			t.Errorf("%s: with other samples: %v", name, err)
+		}
 		for want, change := range map[string]func(*acc.Config){
-			"stats.bins was 15 and is 20":                   func(c *acc.Config) { c.Bins = 20 },
-			"stats.soft_bins was 15 and is 10":              func(c *acc.Config) { c.SoftBins = 10 },
-			"stats.soft_temperature was 0.01 and is 0.02":   func(c *acc.Config) { c.SoftTemperature = .02 },
-			"sample.rows_per_cell was 8 and is 9":           func(c *acc.Config) { c.SampleRows = 9 },
-			"sample.bytes_per_cell was 65536 and is 131072": func(c *acc.Config) { c.SampleBytes *= 2 },
+			"stats.bins was 15 and is 20":                 func(c *acc.Config) { c.Bins = 20 },
+			"stats.soft_bins was 15 and is 10":            func(c *acc.Config) { c.SoftBins = 10 },
+			"stats.soft_temperature was 0.01 and is 0.02": func(c *acc.Config) { c.SoftTemperature = .02 },
 		} {
 			is := sums
 			change(&is)

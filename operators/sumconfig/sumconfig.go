@@ -9,8 +9,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Check refuses statistics of another configuration (pipeline.ErrSettings), and names the keys that were changed.
+// Check refuses statistics of another configuration (pipeline.ErrSettings), and names the keys that were changed. The
+// sizes of samples may differ: they hold for what is new.
 func Check(was, is acc.Config) error {
+	was.SampleRows, was.SampleBytes = is.SampleRows, is.SampleBytes
 	if was == is {
 		return nil
 	}
@@ -22,8 +24,6 @@ func Check(was, is acc.Config) error {
 		{"the number of classes", was.K, is.K}, {"stats.bins", was.Bins, is.Bins},
 		{"stats.soft_bins", was.SoftBins, is.SoftBins},
 		{"stats.soft_temperature", was.SoftTemperature, is.SoftTemperature},
-		{"sample.rows_per_cell", was.SampleRows, is.SampleRows},
-		{"sample.bytes_per_cell", was.SampleBytes, is.SampleBytes},
 		{"the seed of samples", was.SampleSeed, is.SampleSeed},
 	} {
 		if key.was != key.is {

@@ -17,9 +17,13 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 	is := was
-	is.Bins, is.SampleRows = 10, 512
+	is.SampleRows, is.SampleBytes = 512, 1<<20
+	if err := Check(was, is); err != nil {
+		t.Errorf("other samples: %v", err)
+	}
+	is.Bins, is.SampleSeed = 10, 3
 	err := Check(was, is)
-	want := "stats.bins was 15 and is 10, sample.rows_per_cell was 1024 and is 512: set back"
+	want := "stats.bins was 15 and is 10, the seed of samples was 0 and is 3: set back"
 	if !errors.Is(err, pipeline.ErrSettings) || !strings.Contains(err.Error(), want) ||
 		strings.Contains(err.Error(), "soft") {
 		t.Errorf("error %v, want %q in it", err, want)

@@ -13,24 +13,29 @@ import (
 // better for these may be worse for the next run. So a first answer is fitted to rows of all classes, and whatever
 // takes force must be likely to gain in the next run too.
 
+// stratumRows is the least mean number of rows that each class gives to a fit. Where the classes are too many for it,
+// some of them give their rows together: with a class each, the newest row of the rarest would be of long ago.
+const stratumRows = 20
+
 // newestOfClasses returns the places of n rows in the sample, ascending: the newest of each class, as many as its share
 // of the sample. Where classes come in runs, the latest rows are of one class, and the temperature that suits them is
 // wrong for the next run. Where classes come in no order, these are the latest rows but for chance.
 func newestOfClasses(k *stage.Key, n int) []int {
-	if n = min(n, len(k.Sample), trackedScores/k.K); n == 0 {
+	if n = min(n, len(k.Sample), max(trackedScores/k.K, 2*leastTracked)); n == 0 {
 		return nil
 	}
-	left := make([]int, k.K)
+	left := make([]int, min(k.K, max(1, n/stratumRows)))
+	of := func(j int) *int { return &left[int(k.Sample[j].Y)%len(left)] }
 	for j := range k.Sample {
-		left[k.Sample[j].Y]++
+		*of(j)++
 	}
-	for y, rows := range left {
-		left[y] = (rows*n + len(k.Sample) - 1) / len(k.Sample)
+	for i, rows := range left {
+		left[i] = (rows*n + len(k.Sample) - 1) / len(k.Sample)
 	}
-	out := make([]int, 0, n+min(n, k.K))
+	out := make([]int, 0, n+len(left))
 	for j := len(k.Sample) - 1; j >= 0; j-- {
-		if y := k.Sample[j].Y; left[y] > 0 {
-			left[y]--
+		if rows := of(j); *rows > 0 {
+			*rows--
 			out = append(out, j)
 		}
 	}
@@ -47,14 +52,59 @@ func rowsAt(k *stage.Key, at []int) []acc.SampleRow {
 	return out
 }
 
-// classGains are the mean gains of the rows of each class.
-type classGains struct{ mean, n []float64 }
+// classGains are the gains of the rows of each class: their means, and the squares of the differences from these.
+type classGains struct {
+	mean, n []float64
+	within  float64
+}
 
-func newClassGains(k int) classGains { return classGains{make([]float64, k), make([]float64, k)} }
+func newClassGains(k int) *classGains {
+	return &classGains{mean: make([]float64, k), n: make([]float64, k)}
+}
 
 func (g *classGains) add(y int32, gain float64) {
 	g.n[y]++
-	g.mean[y] += (gain - g.mean[y]) / g.n[y]
+	d := gain - g.mean[y]
+	g.mean[y] += d / g.n[y]
+	g.within += d * (gain - g.mean[y])
+}
+
+// means returns the mean gain of each class, shrunk towards that of all rows: with many classes a class has a row or
+// two, and their gains differ by chance. With n_c rows of class c of mean x_c, N of mean x, and C classes,
+//
+//	x + (x_c - x)·τ²/(τ² + σ²/n_c),  σ² = Σ(row - x_c)²/(N - C),
+//	τ² = max(0, Σ n_c (x_c - x)² - (C - 1)σ²)/(N - Σn_c²/N)
+//
+// (the random-effects estimate of a one-way layout). A class without rows has the mean of all.
+func (g *classGains) means() []float64 {
+	var rows, classes, sum, squares float64
+	for y, n := range g.n {
+		if n > 0 {
+			rows, classes, sum, squares = rows+n, classes+1, sum+n*g.mean[y], squares+n*n
+		}
+	}
+	out := make([]float64, len(g.mean))
+	if rows == 0 {
+		return out
+	}
+	mean, between := sum/rows, 0.0
+	for y, n := range g.n {
+		between += n * (g.mean[y] - mean) * (g.mean[y] - mean)
+	}
+	sigma, tau := 0.0, 0.0
+	if rows > classes {
+		sigma = g.within / (rows - classes)
+		if free := rows - squares/rows; free > 0 {
+			tau = max(0, between-(classes-1)*sigma) / free
+		}
+	}
+	for y, n := range g.n {
+		out[y] = mean
+		if n > 0 && tau > 0 {
+			out[y] += (g.mean[y] - mean) * tau / (tau + sigma/n)
+		}
+	}
+	return out
 }
 
 // weighsClasses reports whether a calibrator has weights of classes. It answers shares that moved, so it gains on some
@@ -70,7 +120,7 @@ func gainsByClass(p *publisher, cal calibrator.Calibrator, rows []acc.SampleRow)
 	err := p.pairOf(cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
 		gains.add(row.Y, was.NLL-now.NLL)
 	})
-	return gains.mean, err
+	return gains.means(), err
 }
 
 // sameGain is the difference of gains, in nats, that is but rounding.

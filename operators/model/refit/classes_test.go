@@ -56,6 +56,43 @@ func TestNewestOfClasses(t *testing.T) {
 	}
 }
 
+// TestNewestOfManyClasses: with a row or two a class, the rows are the latest ones all the same.
+func TestNewestOfManyClasses(t *testing.T) {
+	t.Parallel()
+	k := &stage.Key{K: 1000, Sample: inRunsOf(4000, 1000, 1)}
+	if rows := rowsAt(k, newestOfClasses(k, 300)); len(rows) > 320 || rows[0].TS < 3400 {
+		t.Errorf("%d rows from %d on, want about the latest 300", len(rows), rows[0].TS)
+	}
+}
+
+// TestMeansOfClasses: gains of classes differ where rows show it; those of a row or two are that of all rows.
+func TestMeansOfClasses(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 7))
+	few, many := newClassGains(1000), newClassGains(3)
+	for range 1500 {
+		few.add(int32(r.IntN(999)), .1+r.NormFloat64())
+	}
+	for i := range 3000 {
+		many.add(int32(i%2), float64(i%2)+r.NormFloat64()/10)
+	}
+	got := few.means()
+	if d := slices.Max(got) - slices.Min(got); d > .3 {
+		t.Errorf("the gains of 999 equal classes differ by %v", d)
+	}
+	if all := got[999]; math.Abs(all-.1) > .1 {
+		t.Errorf("a class without rows gains %v, want about .1", all)
+	}
+	if got := many.means(); math.Abs(got[0]) > .02 || math.Abs(got[1]-1) > .02 || math.Abs(got[2]-.5) > .02 {
+		t.Errorf("means %v, want about 0, 1 and, of no rows, .5", got)
+	}
+	for _, none := range newClassGains(4).means() {
+		if none != 0 {
+			t.Errorf("without rows a class gains %v", none)
+		}
+	}
+}
+
 // TestGainsOfRuns: three classes gain and one loses as much as two of them gain. That is a gain where classes come in
 // no order, and none to rely on where the next thousand rows may be of that class.
 func TestGainsOfRuns(t *testing.T) {

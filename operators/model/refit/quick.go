@@ -602,7 +602,7 @@ func gains(s *State, cal calibrator.Calibrator, at []int, nats float64) (bool, e
 		gain, weight = gain+w*x, weight+w
 	}
 	return gain >= nats*s.quick.unit() && gain >= cfg.MinNLLGain*weight &&
-		worstRuns(k.Sample, byClass.mean, max(cfg.FreshRows, leastValidation)) >= 0, nil
+		worstRuns(k.Sample, byClass.means(), max(cfg.FreshRows, leastValidation)) >= 0, nil
 }
 
 // nllsOf are the NLLs of rows, with the bound of the tests.

@@ -46,6 +46,26 @@ func (f *fixture) stepWith(rows []acc.SampleRow) int {
 	return 0
 }
 
+// TestFirstAnswerOfManyClasses: where a class has a row or two in the sample, the answer to a change is as quick as
+// with few classes, and of rows since the change only.
+func TestFirstAnswerOfManyClasses(t *testing.T) {
+	t.Parallel()
+	const classes = 1000
+	rows := func(seed uint64, n int, sharpness float64) []acc.SampleRow {
+		return sample(batchtest.Rows(seed, batchtest.Options{N: n, K: classes, Sharpness: sharpness}))
+	}
+	x := newFixture(t, testConfig(), classes)
+	if after := x.stepWith(rows(221, 2000, 1)); after != 0 {
+		t.Fatalf("of calibrated rows, published after %d", after)
+	}
+	if after := x.stepWith(rows(222, 1500, 3)); after < 100 || after > 600 {
+		t.Fatalf("published after %d rows, want 100 to 600", after)
+	}
+	if got := x.version.Newest().Cal.(calibrator.Temperature).T(); math.Abs(got-3) > .7 {
+		t.Errorf("temperature %v, want about 3", got)
+	}
+}
+
 // TestFirstAnswer: an overconfident model gets a temperature after 100 to 500 rows. When the cause is gone, one near 1
 // takes its place as fast, and refits that follow use rows from after that only.
 func TestFirstAnswer(t *testing.T) {
