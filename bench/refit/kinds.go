@@ -108,14 +108,39 @@ var (
 	firstSeeds = [2][]uint64{{1, 2}, {3, 4}}
 )
 
-// firsts are seven kinds of stream, of nets with their best temperature. The first two have labels drawn from that, the
-// others have their real ones.
-func firsts(l *library, unseen bool) (out []first, err error) {
-	half := step(unseen)
+// ofFew are the sources of the set first, and their seeds.
+func ofFew(l *library, half int) ([]*source, []uint64, error) {
 	sources, err := l.get(nets, firstNets[half]...)
+	return sources, firstSeeds[half], err
+}
+
+// ofMany are the sources of the set many: a net of 100 classes, and drawn scores of 1,000: normal ones, on held-out
+// streams Laplace's, with four of them raised; the labels are drawn from them.
+func ofMany(l *library, half int) ([]*source, []uint64, error) {
+	const classes, rows = 1000, 5000
+	sources, err := l.get(nets100, []string{"resnet56", "vgg16_bn"}[half])
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	r := rand.New(rand.NewPCG(uint64(half), 9))
+	s := &source{"1,000 classes", make([]float32, rows*classes), classes, make([]int32, rows)}
+	for i := range s.z {
+		s.z[i] = float32(r.NormFloat64())
+		if half == 1 {
+			s.z[i] = float32(r.ExpFloat64() - r.ExpFloat64())
+		}
+	}
+	for i := range rows {
+		for range 4 {
+			s.z[i*classes+r.IntN(classes)] += float32(7.5 * r.ExpFloat64())
+		}
+	}
+	return append(sources, s.drawn(uint64(half))), firstSeeds[half][:1], nil
+}
+
+// firsts are seven kinds of stream, of sources with their best temperature. The first two have labels drawn from that,
+// the others have their real ones.
+func firsts(sources []*source, seeds []uint64) (out []first) {
 	three := []int32{3, 4, 5}
 	const rows = float64(firstRows)
 	for _, kind := range []struct {
@@ -148,7 +173,7 @@ func firsts(l *library, unseen bool) (out []first, err error) {
 		}, func(_ *rand.Rand, t float64) int { return step(t*rows >= firstChange && t*rows < firstChange+4000) }},
 	} {
 		for _, src := range sources {
-			for _, seed := range firstSeeds[half] {
+			for _, seed := range seeds {
 				name := fmt.Sprintf("%s: %s, seed %d", src.name, kind.name, seed)
 				out = append(out, first{kind.name, kind.change, recipe{name, true, func() (*stream, error) {
 					base, err := src.tempered()
@@ -161,7 +186,7 @@ func firsts(l *library, unseen bool) (out []first, err error) {
 			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // tempered is the source with its best temperature.

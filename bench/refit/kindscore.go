@@ -156,11 +156,12 @@ type firstResult struct {
 // windowOfFirst is the length of the windows of the mean ECE.
 const windowOfFirst = 1000
 
-func measureFirst(o options, unseen bool) ([]firstResult, error) {
-	all, err := firsts(&library{dir: o.data}, unseen)
+func measureFirst(o options, of func(*library, int) ([]*source, []uint64, error), half int) ([]firstResult, error) {
+	sources, seeds, err := of(&library{dir: o.data}, half)
 	if err != nil {
 		return nil, err
 	}
+	all := firsts(sources, seeds)
 	all = slices.DeleteFunc(all, func(f first) bool { return !strings.Contains(f.name, o.only) })
 	return eachOf(o, all, func(f first) (firstResult, error) {
 		s, err := f.make()

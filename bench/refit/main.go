@@ -21,7 +21,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.data, "data", "../shared/data", "`directory` of the shared data")
 	flag.StringVar(&o.set, "set", "both",
-		"streams: tuned, runs, held, blocks, heal, first or rare, these four with -held too; kinds; both: all")
+		"streams: tuned, runs, held, blocks, heal, first, many or rare, these five with -held too; kinds; both: all")
 	flag.StringVar(&o.only, "only", "", "streams whose name has this `text`")
 	flag.IntVar(&o.few, "few", 1000, "streams of a set")
 	flag.IntVar(&o.workers, "workers", 2, "streams at a time")
@@ -112,7 +112,7 @@ func run(o options) error {
 	return section.Replace(results, "kinds", kinds)
 }
 
-// measureKinds are the sets heal, first and rare, "kinds" all of them.
+// measureKinds are the sets heal, first, many and rare, "kinds" all of them.
 func measureKinds(o options, held int, title string) (text string, err error) {
 	suffix := [2]string{"", "-held"}[held]
 	if o.set == "both" || o.set == "kinds" || o.set == "heal"+suffix {
@@ -122,12 +122,18 @@ func measureKinds(o options, held int, title string) (text string, err error) {
 		}
 		text += renderHealing(title, all)
 	}
-	if o.set == "both" || o.set == "kinds" || o.set == "first"+suffix {
-		all, err := measureFirst(o, held == 1)
+	for _, s := range []struct {
+		set, what string
+		of        func(*library, int) ([]*source, []uint64, error)
+	}{{"first", "", ofFew}, {"many", ", 100 and 1,000 classes", ofMany}} {
+		if o.set != "both" && o.set != "kinds" && o.set != s.set+suffix {
+			continue
+		}
+		all, err := measureFirst(o, s.of, held)
 		if err != nil {
 			return "", err
 		}
-		text += renderFirst(title, all)
+		text += renderFirst(title+s.what, all)
 	}
 	if o.set == "both" || o.set == "kinds" || o.set == "rare"+suffix {
 		all, err := measureRare(o, held == 1)
