@@ -2,10 +2,12 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/operators/model/rule"
@@ -20,7 +22,9 @@ import (
 // slice, and checks which alert inhibits which. w is the whole version and s the slice; r, c and a are the alarms on
 // raw, calibrated and accuracy; 1 and 2 are rules of severity warning and info.
 func TestInhibition(t *testing.T) {
-	type pane struct{ firing, calibrator, want string } // want: "of<by" for each firing alert
+	// calibrator: "" if none is in force, "rows" if it has served some, "rows w s" if they show the error; want:
+	// "of<by" for each firing alert.
+	type pane struct{ firing, calibrator, want string }
 	for _, c := range []struct {
 		name  string
 		panes []pane
@@ -34,7 +38,20 @@ func TestInhibition(t *testing.T) {
 			{"wa sa s1", "", "wa< sa<wa s1<"}}},
 		{"a slice has a root of its own", []pane{{"sr s1", "", "sr< s1<sr"}}},
 		{"a calibrator answers raw", []pane{{"wr wc", "", "wr< wc<wr"},
-			{"wr wc w1", "yes", "wr<calibrator wc<wr(held) w1<wc"}}},
+			{"wr wc w1", "yes", "wr<calibrator wc<calibrator w1<wc"}}},
+		{"calibrated waits for rows that the calibrator serves", []pane{{"wr wc sc", "", "wr< wc<wr sc<wr"},
+			{"wr wc sc", "yes", "wc<calibrator sc<wc"}, {"wr sc", "", "sc<calibrator"}, {"sc", "", "sc<calibrator"},
+			{"sc", "", "sc<calibrator"}, {"sc", "", "sc<calibrator"}, {"wc sc", "", "wc< sc<wc"}}},
+		{"a slice that the calibrator does not mend", []pane{{"wr wc sc", "", "wr< wc<wr sc<wr"},
+			{"wr wc sc", "rows", "wc<calibrator sc<wc"}, {"wr wc sc", "rows s", "wc<calibrator sc<"},
+			{"sc", "rows", "sc<"}}},
+		{"a slice of a whole that the calibrator mends", []pane{{"wc sc", "", "wc< sc<wc"},
+			{"wc sc", "rows s", "wc< sc<wc"}, {"sc", "rows s", "sc<"}}},
+		{"a slice of a whole that heals by itself", []pane{{"wc sc", "", "wc< sc<wc"},
+			{"wc sc", "rows w s", "wc< sc<wc"}, {"sc", "rows w s", "sc<wc(held)"}, {"sc", "rows w s", "sc<wc(held)"},
+			{"sc", "rows w s", "sc<"}}},
+		{"calibrated does not wait if its error came later", []pane{{"w1", "yes", "w1<"}, {"w1 sc", "", "w1< sc<w1"},
+			{"sc", "", "sc<w1(held)"}, {"sc", "", "sc<w1(held)"}, {"sc", "", "sc<"}}},
 		{"held for two panes after its inhibitor", []pane{{"wr w1", "", "wr< w1<wr"}, {"w1", "", "w1<wr(held)"},
 			{"w1", "", "w1<wr(held)"}, {"w1", "", "w1<"}}},
 		{"the inhibitor comes back", []pane{{"wr w1", "", "w1<wr wr<"}, {"w1", "", "w1<wr(held)"},
@@ -62,7 +79,12 @@ func TestInhibition(t *testing.T) {
 				if p.calibrator != "" && v.Newest() == nil {
 					v.Calibrators = []*stage.InForce{{Revision: 1, From: end, Cal: calibrator.Temperature{}}}
 				}
-				for where := range keys {
+				for where, k := range keys {
+					shows := strings.Fields(p.calibrator)
+					if slices.Contains(shows, "rows") {
+						k.Since.Revision = 1
+					}
+					k.Alerts[1].Persists = func() bool { return slices.Contains(shows, string(where)) }
 					for _, what := range "rca12" {
 						name := string([]byte{where, byte(what)})
 						r, fires := of(name), strings.Contains(" "+p.firing+" ", " "+name+" ")
@@ -129,4 +151,94 @@ func TestResolutionReachesNotifiedReceivers(t *testing.T) {
 	if len(notified) != 0 {
 		t.Errorf("still firing for notified receivers: %v", fmt.Sprint(notified))
 	}
+}
+
+// TestSliceUnderCalibratorOfWhole: all confidences are off, those of one slice most. A calibrator mends the whole and
+// not that slice. The slice's alert on calibrated confidences waits for rows of the slice that the calibrator serves,
+// however long, and is notified as soon as they show the error.
+func TestSliceUnderCalibratorOfWhole(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		slice float32 // by how much its logits are too large then; 0 = it has no rows
+		want  string
+	}{
+		{"persists", 3, "notified"},
+		{"gone", 1.3, "resolved"},
+		{"no rows", 0, "inhibited"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := sliceUnderCalibrator(t, c.slice)
+			cals := worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators)
+			if len(cals) != 1 {
+				t.Fatalf("%d calibrators, want the one ordered", len(cals))
+			}
+			from, of := cals[0].EffectiveFrom.UnixNano(), []record.Alert(nil)
+			notified, before := int64(0), false
+			for _, a := range w.alerts() {
+				if a.Slice != "region=r0" || a.Rule != "calibration-calibrated" {
+					continue
+				}
+				at := a.At.UnixNano()
+				before = before || at < from && a.InhibitedBy == "m/v1//calibration-raw"
+				if of = append(of, a); at > from && a.State == stage.Firing && a.InhibitedBy == "" && notified == 0 {
+					notified = at - from
+				}
+			}
+			if !before {
+				t.Fatalf("alerts %+v: not inhibited by the whole version before the calibrator", of)
+			}
+			got, last := "notified", of[len(of)-1]
+			switch {
+			case last.State == stage.Resolved && notified == 0:
+				got = "resolved"
+			case last.InhibitedBy == "calibrator 1" && notified == 0:
+				got = "inhibited"
+			}
+			if got != c.want || got == "notified" && notified > int64(w.setup.model.Hold)/2 {
+				t.Errorf("%s, %d s after the calibrator took force; want %s, at once; alerts %+v", got,
+					notified/second, c.want, of)
+			}
+		})
+	}
+}
+
+// sliceUnderCalibrator runs a stream in which logits become too large by 1.3, those of one slice by 3. Then a
+// temperature of 1.3 is ordered, and from then on the slice's logits are too large by a factor, 0 = there are none.
+func sliceUnderCalibrator(t *testing.T, factor float32) *world {
+	const good, bad, after = 2000, 4000, 20_000
+	rows := batchtest.Rows(97, batchtest.Options{N: good + bad + after, Step: second / 20, MaxLag: 5 * second,
+		Regions: 12})
+	for i := range rows {
+		r, by := &rows[i], float32(1.3)
+		switch {
+		case i < good:
+			by = 1
+		case r.Region != "r0":
+		case i < good+bad:
+			by = 3
+		default:
+			by = factor
+		}
+		for k := range r.Scores {
+			r.Scores[k] *= by
+		}
+	}
+	if factor == 0 {
+		rows = slices.Concat(rows[:good+bad], slices.DeleteFunc(rows[good+bad:],
+			func(r batchtest.Row) bool { return r.Region == "r0" }))
+	}
+	s := alarmSetup(testAlarm())
+	s.model.Hold, s.model.Windows, s.slices = 300*time.Second, s.model.Windows[:1], []string{"region"}
+	log := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.InTurn).Panes
+	w := newWorld(t, s, nil, 1)
+	const ordered = good + bad + 800 // the panes of labels lag by so many rows
+	w.Panes = withOrders(log, map[float64]*pipeline.Order{ordered / float64(good+bad+after): {ID: [16]byte{1},
+		Action: pipeline.ActionPublish, Model: "m", Version: "v1", Calibrator: batchtest.Temperature(t, 1.3),
+		By: "ann", Why: "test"}})
+	w.Finish()
+	w.compareRestarts(t, func(i int, _ *Task) bool { return i%97 == 0 })
+	return w
 }

@@ -27,6 +27,7 @@ type keyAlarm struct {
 	// These fields belong to the current pane and are not part of the state.
 	fired    *detect.Fired
 	observed bool
+	again    bool  // fired while it was firing already
 	seen     int64 // since when labels show the error
 	delay    int64 // from predictions to the panes of the tests
 }
@@ -98,6 +99,7 @@ func (a *keyAlarm) logE() float64 {
 // decide updates the state of the alarm at the end of a label pane. For a slice, rejected says whether e-BH rejects it.
 func (a *keyAlarm) decide(spec *spec, rejected bool, end, pane int64) (state string, changed bool) {
 	fires := a.fired != nil
+	a.again = fires && !a.slice && a.alert.State == stage.Firing
 	if a.slice {
 		fires = rejected && a.observed
 		if fires && a.alert.State != stage.Firing {

@@ -113,41 +113,62 @@ func (a *keyAlarm) inside(p detect.Pane) bool {
 	if head.Null == detect.NullAccuracy {
 		return accuracyInside(head, p)
 	}
-	bins := make([]metric.Bin, len(p))
-	var variance float64
-	total := p.N()
+	e := a.errorsOf(p)
+	for j, b := range e.bins {
+		if a.bins>>j&1 == 0 {
+			continue
+		}
+		if b.W == 0 && !a.emptied(j, e.rows) || b.W > 0 && !a.binInside(j, e.gap(j), e.se[j], b.W/e.rows) {
+			return false
+		}
+	}
+	return e.ece+z95one*e.eceSE <= head.Epsilon
+}
+
+// paneErrors are the calibration errors of some rows with their standard errors, as cleared describes them.
+type paneErrors struct {
+	bins       []metric.Bin // in change mode with confidences as the reference curve corrects them
+	se         []float64    // of the gaps of bins
+	ece, eceSE float64
+	rows       float64
+}
+
+func (e *paneErrors) gap(j int) float64 { return math.Abs(e.bins[j].Acc() - e.bins[j].Conf()) }
+
+func (a *keyAlarm) errorsOf(p detect.Pane) paneErrors {
+	e := paneErrors{bins: make([]metric.Bin, len(p)), se: make([]float64, len(p)), rows: p.N()}
+	head, variance := a.tests.Headline.Specification(), 0.0
 	for j, b := range p {
 		n := b.N()
 		if n == 0 {
-			if a.bins>>j&1 == 1 && !a.emptied(j, total) {
-				return false
-			}
 			continue
 		}
 		beta := 0.0
 		if head.Reference != nil {
 			beta = head.Reference.Bias[j]
 		}
-		bins[j] = metric.Bin{N: max(1, int64(n)), W: n, SumC: b.C1 + b.C0 + beta*n, SumA: b.N1, W2: n}
+		e.bins[j] = metric.Bin{N: max(1, int64(n)), W: n, SumC: b.C1 + b.C0 + beta*n, SumA: b.N1, W2: n}
 		rate := (b.N1 + 1) / (n + 2)
 		v := rate * (1 - rate) / n
-		variance += n / total * n / total * v
-		gap := math.Abs(bins[j].Acc() - bins[j].Conf())
-		if a.bins>>j&1 == 1 && !a.binInside(j, gap, math.Sqrt(v), n/total) {
-			return false
-		}
+		e.se[j] = math.Sqrt(v)
+		variance += n / e.rows * n / e.rows * v
 	}
-	return reference.DebiasedECE(bins)+z95one*math.Sqrt(variance) <= head.Epsilon
+	e.ece, e.eceSE = reference.DebiasedECE(e.bins), math.Sqrt(variance)
+	return e
 }
 
 // binInside checks a bin that the diagnosis named.
 func (a *keyAlarm) binInside(j int, gap, se, share float64) bool {
-	diag, head := a.tests.Diagnosis.Specification(), a.tests.Headline.Specification()
-	tolerance := diag.Epsilon
-	if diag.Reference != nil {
-		tolerance += diag.Reference.Slack[j]
-	}
+	head, tolerance := a.tests.Headline.Specification(), a.binTolerance(j)
 	return gap <= tolerance && (se <= tolerance || share < head.Epsilon/2 && se <= 2*tolerance)
+}
+
+func (a *keyAlarm) binTolerance(j int) float64 {
+	diag := a.tests.Diagnosis.Specification()
+	if diag.Reference != nil {
+		return diag.Epsilon + diag.Reference.Slack[j]
+	}
+	return diag.Epsilon
 }
 
 // emptied reports whether a bin that the diagnosis named has lost its rows: n rows without one of it, where there would

@@ -61,7 +61,7 @@ type Config struct {
 	ClearFor time.Duration `yaml:"clear_for" default:"30s"`
 	// Rows without another alarm after which it is resolved too; 0: never.
 	QuietRows int64 `yaml:"quiet_rows" default:"50_000" min:"0" max:"1_000_000_000"`
-	// Event time for which an alert stays inhibited after its inhibitor has ended.
+	// Event time for which an alert stays inhibited after its inhibitor, unless it waits for a calibrator's rows.
 	Hold time.Duration `yaml:"hold" default:"15m"`
 }
 

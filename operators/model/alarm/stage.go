@@ -47,6 +47,9 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 		a := newKeyAlarm(t.cfg, signal, k.Slice != "", k.K)
 		a.alert.Order = len(k.Alerts)
 		a.alert.Refresh = func(out *record.Alert, end int64) { t.refresh(k, a, out, end) }
+		if signal == stage.SignalCalibrated && t.cfg.Matured == 0 { // else the first labels are mostly of wrong rows
+			a.alert.Persists = func() bool { return t.persists(k, a) }
+		}
 		k.Alerts = append(k.Alerts, a.alert)
 		st.alarms = append(st.alarms, a)
 	}

@@ -10,7 +10,10 @@
 //
 // While a calibrator is in force and an alarm watches the calibrated confidences, the alarm on raw confidences cannot
 // be the root; the calibrator inhibits it. An inhibited alert stays inhibited for a time (Config.Hold) after its
-// inhibitor is gone, because rules with longer windows resolve later.
+// inhibitor is gone, because rules with longer windows resolve later. An alarm on the calibrated confidences whose
+// error came before the newest calibrator waits for rows that this calibrator serves instead: it stays inhibited,
+// however long, until they show the error, and is notified at once then. Time alone would notify of an error that no
+// row shows, and would keep quiet about that of a slice which a calibrator of the whole version does not mend.
 //
 // Inhibition is decided and published here, not left to those who read alerts. So a receiver that was notified of an
 // alert also gets its resolution, even if the alert is inhibited meanwhile, and a replay decides the same.

@@ -3,6 +3,8 @@ package alert
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline"
@@ -21,24 +23,67 @@ func New(env *stage.Env, hold int64) *Stage { return &Stage{env, hold} }
 // candidate is an alert that could be the root, with its key.
 type candidate struct {
 	*stage.Alert
-	key *stage.Key
+	key   *stage.Key
+	proof proof
 }
+
+// proof says what the rows that the newest calibrator serves show of an alarm.
+type proof int
+
+const (
+	unasked proof = iota // no proof is needed, or the rows cannot tell
+	awaited              // there is no such row, or they do not show the error
+	given                // they show the error
+)
+
+// proofOf returns the proof of an alarm on calibrated confidences. If labels showed the error before the newest
+// calibrator took force, the alarm says nothing of what is served since. One that is notified needs no proof.
+func proofOf(k *stage.Key, a *stage.Alert) proof {
+	f := k.Version.Newest()
+	switch {
+	case f == nil || a.State != stage.Firing || !onCalibrated(a) || f.From <= cmp.Or(a.OverFrom, a.Since),
+		a.InhibitedBy == "" && a.Change == nil:
+		return unasked
+	case k.Since.Revision != f.Revision:
+		return awaited
+	case a.Persists == nil:
+		return unasked
+	case a.Persists():
+		return given
+	}
+	return awaited
+}
+
+func onCalibrated(a *stage.Alert) bool { return a.Anytime && a.Signal == stage.SignalCalibrated }
 
 // Settle decides at the end of a pane which alerts inhibit which, and publishes what changed. keys are all keys of one
 // version, in order.
 func (s *Stage) Settle(keys []*stage.Key, end int64) {
-	var root *candidate // root of the whole version
+	var whole group
 	for _, k := range keys {
 		if k.Slice == "" {
-			root = rootOf(k)
-			s.publish(k, root, nil, end)
+			whole = group{rootOf(k), sync.OnceValue(func() bool { return unmended(k) })}
+			s.publish(k, whole.root, group{}, end)
 		}
 	}
 	for _, k := range keys {
 		if k.Slice != "" {
-			s.publish(k, rootOf(k), root, end)
+			s.publish(k, rootOf(k), whole, end)
 		}
 	}
+}
+
+// group is what the whole version means to its slices.
+type group struct {
+	root     *candidate  // nil = none
+	unmended func() bool // of the whole version; nil = there are no statistics of it
+}
+
+// unmended reports whether the rows of a whole version that the newest calibrator serves show an error.
+func unmended(k *stage.Key) bool {
+	return slices.ContainsFunc(k.Alerts, func(a *stage.Alert) bool {
+		return onCalibrated(a) && a.Persists != nil && a.Persists()
+	})
 }
 
 // rootOf returns the root alert of a key, from which the others are assumed to follow; nil if none fires.
@@ -49,9 +94,12 @@ func rootOf(k *stage.Key) *candidate {
 		if a.State != stage.Firing || answeredBy(k, a) != "" {
 			continue
 		}
-		if c := (&candidate{a, k}); best == nil || c.before(best) {
+		if c := (&candidate{Alert: a, key: k}); best == nil || c.before(best) {
 			best = c
 		}
+	}
+	if best != nil {
+		best.proof = proofOf(k, best.Alert)
 	}
 	return best
 }
@@ -69,7 +117,7 @@ func answered(k *stage.Key, a *stage.Alert) bool {
 // watchesCalibrated reports whether the key has an alarm on the calibrated confidences.
 func watchesCalibrated(k *stage.Key) bool {
 	for _, a := range k.Alerts {
-		if a.Anytime && a.Signal == stage.SignalCalibrated {
+		if onCalibrated(a) {
 			return true
 		}
 	}
@@ -82,16 +130,19 @@ func answeredBy(k *stage.Key, a *stage.Alert) string {
 	if !a.Answered || !watchesCalibrated(k) {
 		return ""
 	}
-	return fmt.Sprintf("calibrator %d", k.Version.Newest().Revision)
+	return newest(k)
 }
 
+// newest returns the name of the newest calibrator.
+func newest(k *stage.Key) string { return fmt.Sprintf("calibrator %d", k.Version.Newest().Revision) }
+
 // publish sends the changes of a key. A change of the inhibitor counts as one.
-func (s *Stage) publish(k *stage.Key, own, whole *candidate, end int64) {
+func (s *Stage) publish(k *stage.Key, own *candidate, whole group, end int64) {
 	for _, a := range k.Alerts {
 		if a.State == stage.Inactive && a.Change == nil {
 			continue
 		}
-		by := s.inhibitor(candidate{a, k}, own, whole, end)
+		by := s.inhibitor(candidate{a, k, proofOf(k, a)}, own, whole, end)
 		switch {
 		case a.Change != nil && a.Change.State == stage.Resolved:
 			// Receivers that were notified of an alert also get its resolution.
@@ -123,20 +174,27 @@ func (s *Stage) publish(k *stage.Key, own, whole *candidate, end int64) {
 
 // inhibitor returns the key of the alert, or the name of the calibrator, that inhibits a pending or firing alert; "" if
 // nothing does.
-func (s *Stage) inhibitor(c candidate, own, whole *candidate, end int64) string {
+func (s *Stage) inhibitor(c candidate, own *candidate, whole group, end int64) string {
 	if by := answeredBy(c.key, c.Alert); by != "" {
 		c.HoldFrom = 0
 		return by
 	}
-	for _, root := range []*candidate{whole, own} {
+	for _, root := range []*candidate{whole.root, own} {
 		if root != nil && root.Alert != c.Alert && root.Severity >= c.Severity &&
-			(!root.OfAccuracy() || c.OfAccuracy()) {
+			(!root.OfAccuracy() || c.OfAccuracy()) && !root.unproven(c) {
 			c.HoldFrom = 0
 			return root.key.AlertKey(root.Rule)
 		}
 	}
-	if c.InhibitedBy == "" {
+	switch {
+	case c.InhibitedBy == "":
 		return ""
+	case c.proof == awaited:
+		c.HoldFrom = 0
+		return newest(c.key)
+	case c.proof == given && (whole.unmended == nil || !whole.unmended()):
+		c.HoldFrom = 0
+		return "" // else it was not the calibrator that ended the inhibitor: the slice may be healing too
 	}
 	if c.HoldFrom == 0 {
 		c.HoldFrom = end
@@ -146,6 +204,12 @@ func (s *Stage) inhibitor(c candidate, own, whole *candidate, end int64) string 
 	}
 	c.HoldFrom = 0
 	return ""
+}
+
+// unproven reports whether nobody has been notified of root c, because its proof is awaited, while o is an alarm on the
+// same confidences that needs none or has it.
+func (c *candidate) unproven(o candidate) bool {
+	return c.InhibitedBy != "" && c.proof == awaited && onCalibrated(o.Alert) && o.proof != awaited
 }
 
 // before reports whether c takes precedence over o as root. An alarm on accuracy comes last, because a fall of accuracy

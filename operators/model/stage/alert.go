@@ -89,6 +89,8 @@ type Alert struct {
 	Change   *record.Alert // the record to publish; nil = no change
 	// Refresh updates a record that is published again; nil = the record stays as it is.
 	Refresh func(a *record.Alert, end int64)
+	// Persists reports whether the rows that the newest calibrator serves show the error; nil = they cannot tell.
+	Persists func() bool
 }
 
 // OfAccuracy reports whether this is the anytime-valid alarm on accuracy.
