@@ -91,6 +91,8 @@ var (
 		"1 for the outcome of the newest refit: published, kept or failed.", "model", "version", "reason", "result")
 	descRefitAt = desc("refit_decided_timestamp_seconds",
 		"Event time of the newest refit decision.", modelLabels...)
+	descPublished = desc("calibrator_published_timestamp_seconds",
+		"Event time at which the newest calibrator of a reason was published.", "model", "version", "reason")
 	descPooled = desc("pooled_values",
 		"Values of a slice column that have no statistics of their own and are pooled in this slice.",
 		"model", "version", "slice")
@@ -149,14 +151,26 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// collectRefits shows the newest decision of every model version.
+// collectRefits shows the newest decision of every model version, and when it last published for each reason: the
+// decision that follows may come before the next scrape.
 func collectRefits(ch chan<- prometheus.Metric, h *history.History) {
 	newest := map[modelKey]record.Calibrator{}
+	type byReason struct {
+		modelKey
+		reason string
+	}
+	published := map[byReason]record.Time{}
 	for _, d := range h.Calibrators("", "", 0) { // oldest first
 		if strings.HasPrefix(d.Outcome, "refused: ") {
 			continue // an order that changed nothing
 		}
-		newest[modelKey{d.Model, d.Version}] = d
+		m := modelKey{d.Model, d.Version}
+		if newest[m] = d; d.Published && !d.DecidedAt.IsZero() {
+			published[byReason{m, d.Reason}] = d.DecidedAt
+		}
+	}
+	for p, at := range published {
+		gauge(ch, descPublished, float64(at.UnixNano())/1e9, p.model, p.version, p.reason)
 	}
 	for m, d := range newest {
 		gauge(ch, descRefit, 1, m.model, m.version, d.Reason, refitResult(&d))

@@ -181,6 +181,7 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 	want["plumbline_label_shift_distance"+shift], want["plumbline_label_shift_p_value"+shift] = .1, .5
 	want[`plumbline_refit_state{model="m",reason="alarm",result="published",version="v"}`] = 1
 	want[`plumbline_refit_decided_timestamp_seconds{model="m",version="v"}`] = 1769817610
+	want[`plumbline_calibrator_published_timestamp_seconds{model="m",reason="alarm",version="v"}`] = 1769817610
 	for _, saved := range []string{`{partition="2",task="shard"}`, `{partition="0",task="model"}`} {
 		saved = "plumbline_task_saved_timestamp_seconds" + saved
 		if age := time.Since(time.UnixMilli(int64(got[saved] * 1e3))); age < 0 || age > time.Minute {

@@ -56,7 +56,7 @@ func everything(t *testing.T) (text string, own map[string]bool) {
 	h.AddSnapshot(pooled)
 	h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: "r", Severity: "warning", State: "firing",
 		Since: moment("2026-01-31T00:00:00Z"), At: moment("2026-01-31T00:00:10Z")})
-	h.AddCalibrator(record.Calibrator{Model: "m", Version: "v", Reason: "alarm",
+	h.AddCalibrator(record.Calibrator{Model: "m", Version: "v", Reason: "alarm", Published: true,
 		DecidedAt: moment("2026-01-31T00:00:10Z")})
 	text = scrape(t, h, fullStatus())
 	own = names(text, `(?m)^plumbline_(\w+)[{ ]`)
