@@ -154,6 +154,45 @@ func TestEstimateUsesCalibratorInForce(t *testing.T) {
 	}
 }
 
+// TestEstimateAfterChange: a model becomes overconfident, and a calibrator answers. The estimate of later windows is by
+// the rows since the change, not by those of before it; of windows in which the confidences had both maps there is
+// none.
+func TestEstimateAfterChange(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	s := defaultSetup()
+	s.model.Rules = nil
+	s.model.Unlabelled = &drift.Config{Reference: alarm.Pinned, ReferenceRows: 1000, Alpha: .001}
+	rows := episode(107, episode(105, nil, 6000, 1), 6000, 3)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
+	of, mixed, since := 0, 0, record.Time{}
+	for _, snap := range w.Finals() {
+		if snap.InForce == nil || snap.Unlabelled == nil {
+			continue
+		}
+		if since.IsZero() {
+			since = snap.InForce.EffectiveFrom
+		}
+		e := snap.Unlabelled.Estimates
+		based := len(e) > 0 && e[0].Method == "confidence-based"
+		switch start := snap.Window.Start; {
+		case since.After(start) && snap.Window.End.After(since):
+			mixed++
+			if based || snap.Unlabelled.Range != nil {
+				t.Errorf("window from %s with a calibrator since %s: estimates %+v", snap.Window.Start, since, e)
+			}
+		case based && !snap.InForce.EffectiveFrom.After(start) && snap.Labelled > 500:
+			of++
+			if math.Abs(e[0].Miss.Difference) > .03 {
+				t.Errorf("window from %s: %+v, missed by %+v", snap.Window.Start, e[0], e[0].Miss)
+			}
+		}
+	}
+	if of == 0 || mixed == 0 {
+		t.Errorf("%d windows after the calibrator, %d with both maps", of, mixed)
+	}
+}
+
 // distances converts distances to their record.
 func distances(d unlabelled.Distances) record.Distances {
 	one := func(d unlabelled.Distance) record.Distance {

@@ -28,6 +28,7 @@ type keyAlarm struct {
 	fired    *detect.Fired
 	observed bool
 	again    bool  // fired while it was firing already
+	unshown  bool  // resolved since it stayed quiet, not since rows showed it
 	seen     int64 // since when labels show the error
 	delay    int64 // from predictions to the panes of the tests
 }
@@ -128,6 +129,7 @@ func (a *keyAlarm) decide(spec *spec, rejected bool, end, pane int64) (state str
 	if end-a.alert.ClearFrom < int64(spec.ClearFor) {
 		return stage.Firing, false
 	}
+	a.unshown = !a.shown(spec)
 	a.resolve(spec)
 	return stage.Resolved, true
 }

@@ -59,9 +59,11 @@ func (a *keyAlarm) cleared(s *spec) bool {
 	if a.tests == nil {
 		return false
 	}
-	if s.QuietRows > 0 && a.since.rows() >= float64(s.QuietRows) && a.quiet() {
-		return true
-	}
+	return s.QuietRows > 0 && a.since.rows() >= float64(s.QuietRows) && a.quiet() || a.shown(s)
+}
+
+// shown is the first way of cleared.
+func (a *keyAlarm) shown(s *spec) bool {
 	sum, classes := make(detect.Pane, s.Bins), make(detect.Pane, a.classes)
 	for i := len(a.since.blocks) - 1; i >= 0; i-- {
 		plusPane(sum, a.since.blocks[i].sums)

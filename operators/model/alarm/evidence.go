@@ -1,7 +1,6 @@
 package alarm
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -50,15 +49,7 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 	out.Diagram = t.env.Diagram(k, out.At)
 	if state == stage.Resolved {
 		out.Threshold = -math.Log(spec.alpha())
-		inside := fmt.Sprintf("ECE beyond chance %g, bins %g", spec.EpsilonECE, spec.EpsilonBin)
-		if a.fired != nil && a.fired.Class {
-			inside += fmt.Sprintf(", predicted classes %g", spec.EpsilonClass)
-		}
-		out.Message = fmt.Sprintf("%s calibration error is back inside the tolerance (%s) on the latest rows", a.signal,
-			inside)
-		if a.signal == stage.SignalAccuracy {
-			out.Message = fmt.Sprintf("accuracy is no longer more than %g below the reference", spec.EpsilonAccuracy)
-		}
+		out.Message = a.resolution(spec)
 		return out
 	}
 	e := t.evidence(k, spec, a, c.End, since)

@@ -132,6 +132,24 @@ func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
 	return text + ". Without such a fall this comes " + e.ByChance
 }
 
+// resolution says why an alert ended.
+func (a *keyAlarm) resolution(s *spec) string {
+	what, twice := a.signal+" calibration error is back inside the tolerance", "an error"
+	within := fmt.Sprintf("ECE beyond chance %g, bins %g", s.EpsilonECE, s.EpsilonBin)
+	if a.fired != nil && a.fired.Class {
+		within += fmt.Sprintf(", predicted classes %g", s.EpsilonClass)
+	}
+	if a.signal == stage.SignalAccuracy {
+		what, twice = "accuracy is no longer below the reference by more than the tolerance", "a fall"
+		within = fmt.Sprint(s.EpsilonAccuracy)
+	}
+	if a.unshown {
+		return fmt.Sprintf("not shown again in %d rows, as %s of twice the tolerance (%s) would have been: a smaller "+
+			"one may be left", s.QuietRows, twice, within)
+	}
+	return fmt.Sprintf("%s (%s) on the latest rows", what, within)
+}
+
 // totals sums up the rows of bins, those that are right and their confidences, weighted.
 func totals(bins []metric.Bin) (n, right, confidence float64) {
 	for _, b := range bins {

@@ -110,3 +110,28 @@ func TestWorstBins(t *testing.T) {
 		t.Errorf("worst of no bins = %q, want nothing", got)
 	}
 }
+
+// TestResolution: an alert that ends since it stayed quiet does not claim that its error is gone.
+func TestResolution(t *testing.T) {
+	s := testSpec(stage.SignalRaw)
+	s.EpsilonECE, s.EpsilonBin, s.EpsilonAccuracy, s.QuietRows = .02, .05, .03, 50_000
+	const left = " would have been: a smaller one may be left"
+	for _, c := range []struct {
+		signal  string
+		unshown bool
+		want    string
+	}{
+		{stage.SignalRaw, false,
+			"raw calibration error is back inside the tolerance (ECE beyond chance 0.02, bins 0.05) on the latest rows"},
+		{stage.SignalRaw, true, "not shown again in 50000 rows, as an error of twice the tolerance " +
+			"(ECE beyond chance 0.02, bins 0.05)" + left},
+		{stage.SignalAccuracy, false,
+			"accuracy is no longer below the reference by more than the tolerance (0.03) on the latest rows"},
+		{stage.SignalAccuracy, true, "not shown again in 50000 rows, as a fall of twice the tolerance (0.03)" + left},
+	} {
+		a := &keyAlarm{signal: c.signal, unshown: c.unshown}
+		if got := a.resolution(s); got != c.want {
+			t.Errorf("%s, unshown %t:\n%s\nwant\n%s", c.signal, c.unshown, got, c.want)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package drift
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -107,43 +106,105 @@ func estimateOf(e *unlabelled.Estimate, raw *acc.Set) record.Estimate {
 }
 
 // confidenceMap approximates the calibrator in force as a function of the raw confidence. For each bin of the raw
-// confidence it holds the mean calibrated probability of the predicted class, over the key's sampled rows at the time
-// the calibrator came. Without a calibrator the map is the identity.
+// confidence it holds the mean calibrated probability of the predicted class, over the key's latest sampled rows: those
+// of before a change have the same confidences with other scores below them, and would be mapped elsewhere. Without a
+// calibrator the map is the identity.
 type confidenceMap struct {
 	revision int
 	bins     []float64 // NaN in a bin without rows
+	fresh    int64     // sampled rows since it was built
+	since    int64     // event time from which rows have about this map: that of the calibrators before was another
+	turned   bool      // since is of this pane
 }
 
-// follow builds the map again when another calibrator is in force.
-func (m *confidenceMap) follow(k *stage.Key) error {
+const (
+	// mapRows is of how many rows the map is, and after how many it is built anew; of a new calibrator, half as many.
+	mapRows = 1000
+	// sameMap is the mean change of confidences up to which calibrators have the same map.
+	sameMap = .01
+)
+
+// follow builds the map again when another calibrator is in force, and when its rows are of old.
+func (m *confidenceMap) follow(k *stage.Key, in *stage.Pane) error {
+	m.turned = false
 	f := k.Version.Newest()
-	if f == nil || f.Revision == m.revision || len(k.Sample) == 0 {
+	if f == nil || len(k.Sample) == 0 {
 		return nil
 	}
+	m.fresh += int64(len(in.Rows))
+	if f.Revision == m.revision && m.fresh < mapRows {
+		return nil
+	}
+	was := *m
+	rows, err := m.build(k, f)
+	if err != nil || f.Revision == was.revision {
+		return err
+	}
+	change, all := 0.0, 0.0
+	for j, n := range rows {
+		if n > 0 {
+			change, all = change+n*math.Abs(m.bins[j]-was.at(middle(j))), all+n
+		}
+	}
+	m.fresh = mapRows / 2
+	if change > sameMap*all {
+		m.since, m.turned = f.From, true
+	}
+	return nil
+}
+
+// build builds the map of a calibrator, and returns the rows of each bin.
+func (m *confidenceMap) build(k *stage.Key, f *stage.InForce) (rows []float64, err error) {
 	sum, n := make([]float64, stage.ScoreBins), make([]float64, stage.ScoreBins)
 	z, p, q := make([]float64, k.K), make([]float64, k.K), make([]float64, k.K)
-	for i := range k.Sample {
-		for j, x := range k.Sample[i].Z {
+	latest := k.Sample[max(0, len(k.Sample)-mapRows):]
+	for i := range latest {
+		for j, x := range latest[i].Z {
 			z[j] = float64(x)
 		}
-		raw, _, err := stage.Evaluate(nil, z, p, int(k.Sample[i].Y))
+		raw, _, err := stage.Evaluate(nil, z, p, int(latest[i].Y))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if _, _, err := stage.Evaluate(f.Cal, z, q, int(k.Sample[i].Y)); err != nil {
-			return err
+		if _, _, err := stage.Evaluate(f.Cal, z, q, int(latest[i].Y)); err != nil {
+			return nil, err
 		}
 		j := metric.BinIndex(raw.Conf, stage.ScoreBins)
 		sum[j] += q[raw.Arg]
 		n[j]++
 	}
-	m.revision, m.bins = f.Revision, make([]float64, stage.ScoreBins)
+	m.revision, m.bins, m.fresh = f.Revision, make([]float64, stage.ScoreBins), 0
 	for j := range sum {
 		if m.bins[j] = math.NaN(); n[j] > 0 {
 			m.bins[j] = sum[j] / n[j]
 		}
 	}
-	return nil
+	return n, nil
+}
+
+// append appends the map. Where there is one, the count of its bins is one more than that: those of old had no times.
+func (m *confidenceMap) append(dst []byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(m.revision))
+	if m.bins == nil {
+		return binenc.AppendUvarint(dst, 0)
+	}
+	dst = binenc.AppendFloat64s(binenc.AppendUvarint(dst, stage.ScoreBins+1), m.bins...)
+	return binenc.AppendVarint(binenc.AppendVarint(dst, m.fresh), m.since)
+}
+
+// restore reads what append wrote.
+func (m *confidenceMap) restore(in *binenc.Reader) {
+	*m = confidenceMap{revision: int(in.Uvarint())}
+	n := in.Count(1, stage.ScoreBins+1)
+	if n != 0 && n < stage.ScoreBins {
+		in.Failf("%d bins of the calibrator's map, allowed %d", n, stage.ScoreBins)
+	}
+	for range min(n, stage.ScoreBins) {
+		m.bins = append(m.bins, in.Float64())
+	}
+	if n > stage.ScoreBins {
+		m.fresh, m.since = in.Varint(), in.Varint()
+	}
 }
 
 // at returns the calibrated confidence of c. It interpolates linearly between the middles of bins with rows, and is
@@ -188,10 +249,7 @@ func (d *State) AppendState(dst []byte) ([]byte, error) {
 			}
 		}
 	}
-	dst = binenc.AppendUvarint(dst, uint64(d.q.revision))
-	dst = binenc.AppendUvarint(dst, uint64(len(d.q.bins)))
-	dst = binenc.AppendFloat64s(dst, d.q.bins...)
-	return d.appendClasses(d.past.append(dst))
+	return d.appendClasses(d.past.append(d.q.append(dst)))
 }
 
 // RestoreState implements stage.KeyState.
@@ -211,13 +269,7 @@ func (d *State) RestoreState(in *binenc.Reader, _ *acc.Decoder) error {
 			}
 		}
 	}
-	d.q.revision = int(in.Uvarint())
-	for range in.Count(8, stage.ScoreBins) {
-		d.q.bins = append(d.q.bins, in.Float64())
-	}
-	if n := len(d.q.bins); in.Err() == nil && n != 0 && n != stage.ScoreBins {
-		return fmt.Errorf("%d bins of the calibrator's map, allowed %d", n, stage.ScoreBins)
-	}
+	d.q.restore(in)
 	d.past.restore(in)
 	if in.Err() == nil && in.Len() > 0 {
 		if err := d.restoreClasses(in); err != nil {

@@ -44,6 +44,9 @@ func (d *State) unlabelled(raw *acc.Set, start int64) (*record.Unlabelled, error
 		return nil, err
 	}
 	est := d.estimates(raw.Seen.MSP.Groups(), now)
+	if start < d.calibrated().since {
+		est = est[1:] // its rows had several maps, and which had which is not known here
+	}
 	if len(est) > 1 {
 		r := unlabelled.RangeOf(d.past.excess, est...)
 		out.Range = &record.Range{Lo: r.Lo, Hi: r.Hi, Margin: r.Margin, Blocks: r.Past, Known: r.Known}

@@ -39,8 +39,11 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 // Observe implements stage.KeyState. It updates the class counts and adds a label pane to the reference.
 func (d *State) Observe(in *stage.Pane) error {
 	s := d.stage.cfg
-	if err := d.q.follow(d.key); err != nil {
+	if err := d.q.follow(d.key, in); err != nil {
 		return err
+	}
+	if d.q.turned {
+		d.past.block, d.past.rows = nil, 0 // its rows had another map
 	}
 	if in.CountsClasses() {
 		d.classes.soft.fresh += int64(len(in.Rows))
@@ -71,6 +74,9 @@ func (d *State) Open() bool { return false }
 
 // Merge implements stage.KeyState. It does nothing: a reference covers the rows of its own slice only and ends with it.
 func (d *State) Merge(stage.KeyState) error { return nil }
+
+// Turned implements stage.Estimator.
+func (d *State) Turned() bool { return d.q.turned }
 
 // Confidence implements stage.Estimator.
 func (d *State) Confidence(c float64) float64 {

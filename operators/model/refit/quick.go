@@ -538,7 +538,8 @@ type quickAnswer struct {
 	t       calibrator.Temperature
 	cal     calibrator.Calibrator
 	encoded []byte
-	c       comparison // on the rows since the change
+	c       comparison // on the rows since then
+	since   int64      // estimated time of the change
 }
 
 // newAnswer fits a first answer to rows. It returns nil where that is not likely to gain on later rows: where it breaks
@@ -560,7 +561,7 @@ func newAnswer(s *State, at []int, since int64, nats float64) (*quickAnswer, err
 			return nil, err
 		}
 	}
-	a := &quickAnswer{fit: fit, t: t}
+	a := &quickAnswer{fit: fit, t: t, since: since}
 	cal, err := mapOf(t, fit, s.bounded(), cfg)
 	if err != nil {
 		return nil, err
@@ -631,8 +632,8 @@ func publishAnswer(s *State, a *quickAnswer, in *stage.Pane) error {
 	if a.cal.Method() != "temperature" {
 		what = "mixture around temperature"
 	}
-	d.Outcome = fmt.Sprintf("published: %s %.4g of %d rows, NLL %.5f → %.5f, ECE %.4f → %.4f on the %d since the "+
-		"change", what, a.t.T(), e.FitRows, e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows)
+	d.Outcome = fmt.Sprintf("published: %s %.4g of %d rows, NLL %.5f → %.5f, ECE %.4f → %.4f on the %d since about %s",
+		what, a.t.T(), e.FitRows, e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows, record.At(a.since))
 	s.quick.restart()
 	s.unit = s.quick.weight
 	return s.putInForce(&d, a.cal, a.encoded, in.End)
@@ -651,22 +652,27 @@ func lasts(s *State, cal calibrator.Calibrator, c comparison, since int64) (bool
 }
 
 // comparison is what the calibrator in force and another make of some rows. newest is the gain of the other on the
-// newest of them.
+// newest of them, se the standard error of its mean gain.
 type comparison struct {
 	rows            int
 	inForce, itself score
-	newest          float64
+	newest, se      float64
 }
 
 func compare(s *State, cal calibrator.Calibrator, rows []acc.SampleRow) (c comparison, err error) {
+	var gains, squares, weights float64 // Σw²x, Σw²x², Σw² of the gains x
 	err = s.pairOf(cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
-		w := float64(row.W)
+		w, x := float64(row.W), was.NLL-now.NLL
 		c.inForce.add(was, w)
 		c.itself.add(now, w)
 		if c.rows++; c.rows > len(rows)-newestRows {
-			c.newest += w * (was.NLL - now.NLL)
+			c.newest += w * x
 		}
+		gains, squares, weights = gains+w*w*x, squares+w*w*x*x, weights+w*w
 	})
+	if mean := c.inForce.mean() - c.itself.mean(); c.inForce.w > 0 {
+		c.se = math.Sqrt(max(0, squares-2*mean*gains+mean*mean*weights)) / c.inForce.w
+	}
 	return c, err
 }
 
@@ -689,6 +695,7 @@ func quickEvidence(s *State, fit []acc.SampleRow, c comparison) record.Evidence 
 		NLLInForce: c.inForce.mean(),
 		NLLNew:     c.itself.mean(),
 		NLLDiff:    c.itself.mean() - c.inForce.mean(),
+		NLLDiffSE:  c.se,
 		ECEInForce: c.inForce.ece(),
 		ECENew:     c.itself.ece(),
 		AccInForce: c.inForce.acc(),

@@ -35,6 +35,9 @@ const estimateSize = confSize * stage.ScoreBins
 
 // Observe adds the predictions of a pane, or for measure miss its labelled rows.
 func (r *estimate) Observe(in *stage.Pane) (rows int64, err error) {
+	if r.key.Estimator != nil && r.key.Estimator.Turned() {
+		r.blocks = nil
+	}
 	sums := make([]float64, estimateSize)
 	for _, c := range in.Cells {
 		n, err := r.addSet(sums, c.Set)

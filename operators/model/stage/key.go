@@ -134,6 +134,8 @@ type SinceInForce struct {
 type Estimator interface {
 	// Confidence maps a raw confidence to the one that the calibrator in force gives.
 	Confidence(c float64) float64
+	// Turned reports whether that is another map than before the pane: rows of before had other confidences.
+	Turned() bool
 	// Reference returns the labelled reference: its correct rows and all of its rows. full is false while the reference
 	// still takes rows.
 	Reference() (right, rows float64, full bool)

@@ -18,7 +18,7 @@ function headline(r) {
 }
 
 function basis(r) {
-  if (!r) return "A range needs a full labelled reference in which right predictions are surer than wrong ones.";
+  if (!r) return "A range needs a full labelled reference in which right predictions are surer than wrong ones, and a window whose confidences no new calibrator has changed.";
   const past = r.blocks ? `the last ${count(r.blocks)} blocks of labelled rows add ${pct(r.margin)} at each end` : "no labelled rows have tested it yet";
   return `The first two estimates contradict each other unless nothing has changed, and the truth is mostly between them: ${pct(r.lo)} to ${pct(r.hi)}; ${past}. `
     + "If what is right for an input changes, it can be outside: only labels show that.";
