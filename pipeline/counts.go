@@ -42,6 +42,7 @@ const (
 	// Requests and responses that come apart: requests that met a response, requests that met none and responses that
 	// went on alone, both by reason, and those that wait now.
 	CountPaired           = "paired"
+	CountPairedEvicted    = "paired_evicted" // of the paired: pushed out before further responses could come
 	CountRequestsUnmet    = "requests_unmet"
 	CountResponsesAlone   = "responses_alone"
 	CountWaitingRequests  = "waiting_requests"
