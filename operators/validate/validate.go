@@ -79,11 +79,7 @@ func (v *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Em
 func (v *Operator) begin(b *arrowio.Batch) {
 	clear(v.why)
 	v.known.last = nil // its key may share the memory of a message that is gone
-	now := b.Origin.Time
-	if now <= 0 && b.N > 0 {
-		now = b.TS[0]
-	}
-	v.known.tick(now)
+	v.known.tick(v.timeOf(b))
 	orders, changes := v.cfg.Ordered.since(v.ordered)
 	if orders == nil {
 		return
@@ -94,6 +90,28 @@ func (v *Operator) begin(b *arrowio.Batch) {
 	}
 }
 
+// timeOf is when a batch came; 0: nothing tells. What is refused for its time does not: it would set the clock ahead,
+// and until that time has come no new version would be admitted.
+func (v *Operator) timeOf(b *arrowio.Batch) int64 {
+	if v.ahead(b) {
+		return 0
+	}
+	if b.Origin.Time > 0 {
+		return b.Origin.Time
+	}
+	for i := range b.N {
+		if b.Good(i) && inRange(b.TS[i]) {
+			return b.TS[i]
+		}
+	}
+	return 0
+}
+
+// ahead reports whether the rows of a batch are refused because their record's timestamp is in the future.
+func (v *Operator) ahead(b *arrowio.Batch) bool { return v.cfg.MaxAhead > 0 && b.Origin.Ahead }
+
+func inRange(ts pipeline.Time) bool { return ts >= -farthest && ts <= farthest }
+
 // obey takes the number of classes that was settled for all shards.
 func (v *version) obey(o Order) {
 	if o.Classes != 0 {
@@ -103,10 +121,10 @@ func (v *version) obey(o Order) {
 
 // check returns the reason why row i cannot be right, "" where it can.
 func (v *Operator) check(b *arrowio.Batch, i int) string {
-	if b.TS[i] < -farthest || b.TS[i] > farthest {
+	if !inRange(b.TS[i]) {
 		return v.refuse(arrowio.TimeRange, "ts = %d ns, allowed are %s to %s", b.TS[i], day(-farthest), day(farthest))
 	}
-	if v.cfg.MaxAhead > 0 && b.Origin.Ahead {
+	if v.ahead(b) {
 		return v.refuse(ReasonAhead,
 			"the record's timestamp %s is more than event_time.max_ahead, %s, ahead of the clock",
 			second(b.Origin.Time), time.Duration(v.cfg.MaxAhead))
@@ -247,6 +265,7 @@ func (v *Operator) AppendState(dst []byte) ([]byte, error) { return v.known.appe
 func (v *Operator) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
 	v.known.restore(&r)
+	v.known.ahead = v.cfg.MaxAhead > 0 && v.known.now > time.Now().UnixNano()+v.cfg.MaxAhead
 	v.orders, v.ordered = nil, 0
 	return r.Close()
 }

@@ -53,8 +53,11 @@ const (
 // table are the versions that a shard knows.
 type table struct {
 	Limits
-	by      map[arrowio.ModelKey]*version
-	now     int64 // time of the newest record
+	by  map[arrowio.ModelKey]*version
+	now int64 // time of the newest record
+	// The time was restored, and only a record that is refused for its time can have had it: states were written that
+	// follow such records. The next record sets it back. By the clock of the machine, as that refusal is.
+	ahead   bool
 	credit  int64 // new versions that may come, in minutes / PerMinute ns each
 	silent  int64 // no version was silent longer than since then when they were last looked through
 	lastKey arrowio.ModelKey
@@ -75,6 +78,9 @@ func (t *table) find(key arrowio.ModelKey) *version {
 
 // tick moves the time to that of a record.
 func (t *table) tick(now int64) {
+	if t.ahead && now > 0 {
+		t.setBack(now)
+	}
 	if now <= t.now {
 		return
 	}
@@ -83,6 +89,14 @@ func (t *table) tick(now int64) {
 		t.credit = min(t.credit+since*int64(t.PerMinute), burst*minute*int64(t.PerMinute))
 	}
 	t.now = now
+}
+
+// setBack replaces a time that lay ahead, also as that of the rows of versions: else none of them could ever be silent.
+func (t *table) setBack(now int64) {
+	t.ahead, t.now, t.silent = false, min(t.now, now), 0
+	for _, v := range t.by {
+		v.seen = min(v.seen, t.now)
+	}
 }
 
 // admit makes a version known, or says why it may not be.
@@ -191,7 +205,7 @@ func learntFrom(o *arrowio.Origin) string {
 
 // merge learns what another shard knows.
 func (t *table) merge(o *table) {
-	t.now, t.credit = max(t.now, o.now), min(t.credit, o.credit)
+	t.now, t.credit, t.ahead = max(t.now, o.now), min(t.credit, o.credit), t.ahead || o.ahead
 	for key, its := range o.by {
 		own := t.by[key]
 		if own == nil {

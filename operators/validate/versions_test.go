@@ -2,6 +2,7 @@ package validate_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -212,5 +213,90 @@ func TestNewModelsAreBounded(t *testing.T) {
 	}
 	if n := count(s.send(t, 3, names(0, 10)...), ""); n != 10 {
 		t.Error("a model with rows is not known any more")
+	}
+}
+
+// TestTimeOfRefusedRecords: what is refused for its time does not move the time by which new versions are admitted.
+func TestTimeOfRefusedRecords(t *testing.T) {
+	c := validate.Config{Limits: validate.Limits{Max: 1000, PerMinute: 30}, MaxAhead: int64(5 * time.Minute)}
+	for _, test := range []struct {
+		name, reason string
+		origin       arrowio.Origin
+		ts           int64
+	}{
+		{"a record that is ahead", validate.ReasonAhead, arrowio.Origin{Time: inTenYears(), Ahead: true}, inTenYears()},
+		{"a row out of range of a record without time", arrowio.TimeRange, arrowio.Origin{}, math.MaxInt64},
+	} {
+		s := newShard(c)
+		before, err := s.AppendState(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &arrowio.Batch{N: 1, K: 3, Scores: make([]float32, 3), TS: []int64{test.ts}, Label: []int32{0},
+			Models: []arrowio.ModelKey{{Model: "bad", Version: "1"}}, Origin: test.origin}
+		s.out.Begin(pipeline.Record{})
+		s.out.NextBatch(1)
+		rejects, err := s.Process(t.Context(), b, func(out *arrowio.Batch) (pipeline.Rejects, error) {
+			return out.Reject, nil
+		})
+		s.out.End()
+		if err != nil || len(rejects) != 1 || rejects[0] != test.reason {
+			t.Fatalf("%s: %v, %v; want %s", test.name, rejects, err, test.reason)
+		}
+		if after, err := s.AppendState(nil); err != nil || string(after) != string(before) {
+			t.Errorf("%s: it changes the state; %v", test.name, err)
+		}
+		if n := s.refused(t, 600); n > 0 {
+			t.Errorf("%s: then %d of 600 new versions, one a minute, are refused", test.name, n)
+		}
+	}
+}
+
+// refused is how many of n new models are refused, of which one comes each minute.
+func (s *shard) refused(t *testing.T, n int) (refused int) {
+	t.Helper()
+	for i := range n {
+		s.now = s.now.Add(time.Minute)
+		refused += count(s.send(t, 3, fmt.Sprint("n", i)), validate.ReasonModels)
+	}
+	return refused
+}
+
+func inTenYears() int64 { return time.Now().AddDate(10, 0, 0).UnixNano() }
+
+// TestStateThatIsAhead: a state whose time lies ahead, of before refused records were left out of it, goes on with the
+// time of the next record, whether or not it is stored once more before that one, and when shards take it over. New
+// versions are admitted again, and its own can be silent.
+func TestStateThatIsAhead(t *testing.T) {
+	for _, most := range []int{2, 1000} {
+		c := validate.Config{Limits: validate.Limits{Max: most, PerMinute: 30}}
+		old := newShard(c)
+		now := old.now
+		old.now = time.Unix(0, inTenYears())
+		old.send(t, 3, "a", "b")
+		old.now = now
+		c.MaxAhead = int64(5 * time.Minute)
+		taken := newShard(c)
+		if err := taken.Stage().Take(old.again(t, c).Operator, nil); err != nil {
+			t.Fatal(err)
+		}
+		for name, s := range map[string]*shard{"restored": old.again(t, c), "twice": old.again(t, c).again(t, c),
+			"taken over": taken, "taken over and restored": taken.again(t, c)} {
+			s.send(t, 3, "a")
+			s = s.again(t, c)
+			if most > 2 {
+				if n := s.refused(t, 600); n > 0 {
+					t.Errorf("%s: %d of 600 new versions, one a minute, are refused", name, n)
+				}
+				continue
+			}
+			if n := count(s.send(t, 3, "c"), validate.ReasonModels); n != 1 {
+				t.Errorf("%s: a third version is taken, at most 2 may be", name)
+			}
+			s.now = s.now.Add(time.Hour)
+			if n := count(s.send(t, 3, "c"), validate.ReasonModels); n != 0 {
+				t.Errorf("%s: after an hour of silence no version gives way to a new one", name)
+			}
+		}
 	}
 }
