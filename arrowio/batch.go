@@ -68,7 +68,7 @@ type Batch struct {
 	Features []float32 // N×D; NaN rows where null
 
 	Served []float32 // NaN where null; nil where absent
-	Weight []float32 // 1 where null; nil where absent (all 1)
+	Weight []float32 // 1 where null, NaN in requests and responses; nil where absent (all 1)
 
 	// Slices are the configured slice columns that the message has.
 	Slices []SliceColumn

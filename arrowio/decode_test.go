@@ -120,6 +120,26 @@ func TestRejectedRowsLeaveTheOthers(t *testing.T) {
 	equal(t, "null weight", b.Weight[6], float32(1))
 }
 
+// TestNullWeightOfHalves: 1 in a prediction; a request or a response leaves it to the other.
+func TestNullWeightOfHalves(t *testing.T) {
+	for _, side := range []Side{Whole, Request, Response} {
+		rows := &Rows{N: 2, Side: side, Model: "m", Version: "1", IDs: &TextColumn{Data: []byte("ab"),
+			Ends: []int32{1, 2}}, TS: []Time{1, 2}, Weight: []float32{3, 1}, NoWeight: []bool{false, true}}
+		if side != Request {
+			rows.Form, rows.K, rows.Scores = ScoreForms[0], 2, []float32{1, 2, 3, 4}
+		}
+		value, err := (&RowsEncoder{}).Append(nil, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := decodeOne(t, Options{}, value, Predictions)
+		if got := b.Weight; got[0] != 3 || (got[1] == 1) != (side == Whole) || (got[1] != got[1]) != (side != Whole) ||
+			b.Reject != nil {
+			t.Errorf("side %q: weights %v, rejected %v", sides[side], got, b.Reject)
+		}
+	}
+}
+
 func TestProbabilitiesMustBeDistributions(t *testing.T) {
 	nan := float32(math.NaN())
 	c := Columns{

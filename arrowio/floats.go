@@ -102,7 +102,7 @@ func (r *reader) served(b *Batch, c *wire.Column) error {
 // maxWeight keeps weighted sums inside the accumulators' fixed-point range.
 const maxWeight = 1 << 20
 
-// weights reads the sampling weight: 1 where null.
+// weights reads the sampling weight: 1 where null, but NaN in requests and responses, of which the other may have one.
 func (r *reader) weights(b *Batch, c *wire.Column) error {
 	if c == nil {
 		return nil
@@ -111,11 +111,15 @@ func (r *reader) weights(b *Batch, c *wire.Column) error {
 	if err != nil {
 		return err
 	}
+	absent := float32(1)
+	if b.Side != Whole {
+		absent = nan32
+	}
 	b.Weight = wire.Take(&b.mem.weight, b.N)
 	for i, x := range v {
 		switch {
 		case c.IsNull(i):
-			x = 1
+			x = absent
 		case !(x > 0 && x <= maxWeight):
 			b.reject(i, BadWeight)
 		}

@@ -71,7 +71,7 @@ func text(values ...string) *arrowio.TextColumn {
 	return t
 }
 
-func (e *event) message(t testing.TB) []byte {
+func (e *event) rows() *arrowio.Rows {
 	rows := &arrowio.Rows{N: 1, Side: e.side, Model: e.Model, IDs: text(e.ID), TS: []int64{e.TS}}
 	if e.side == arrowio.Request {
 		rows.Slices = []arrowio.NamedText{{Name: "region", Text: text(e.Region)}}
@@ -79,6 +79,11 @@ func (e *event) message(t testing.TB) []byte {
 	} else {
 		rows.Version, rows.Form, rows.K, rows.Scores = e.Version, arrowio.ScoreForms[0], len(e.Scores), e.Scores
 	}
+	return rows
+}
+
+func message(t testing.TB, rows *arrowio.Rows) []byte {
+	t.Helper()
 	value, err := (&arrowio.RowsEncoder{}).Append(nil, rows)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +95,7 @@ func lanes(t testing.TB, events []event, whole []batchtest.Row) worldtest.Lanes 
 	var out worldtest.Lanes
 	for i, e := range events {
 		out[0] = append(out[0], pipeline.Record{Input: pipeline.Logits, Topic: "logits", Offset: int64(i), Time: e.TS,
-			Value: e.message(t)})
+			Value: message(t, e.rows())})
 	}
 	out[1] = batchtest.Labels(t, batchtest.ByLabelTime(whole), 1)
 	return out
@@ -214,8 +219,13 @@ func (h *half) emit(b *arrowio.Batch) (pipeline.Rejects, error) {
 
 func (h *half) process(t testing.TB, e event) {
 	t.Helper()
-	bs, err := arrowio.NewDecoder(arrowio.Options{Slices: []string{"region"}}).Decode(e.message(t), arrowio.Origin{},
-		arrowio.Predictions)
+	h.read(t, e.rows())
+}
+
+func (h *half) read(t testing.TB, rows *arrowio.Rows) {
+	t.Helper()
+	d := arrowio.NewDecoder(arrowio.Options{Slices: []string{"region"}})
+	bs, err := d.Decode(message(t, rows), arrowio.Origin{}, arrowio.Predictions)
 	if err == nil {
 		_, err = h.Process(context.Background(), bs[0], h.emit)
 	}

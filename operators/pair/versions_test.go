@@ -2,6 +2,7 @@ package pair
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -214,4 +215,51 @@ func TestStateWithoutMetRequests(t *testing.T) {
 		t.Errorf("%v; %d requests and %d responses wait, want 2 and 2", err, len(after.queues[request]),
 			len(after.queues[response]))
 	}
+}
+
+// TestNullWeightOfAResponse: it lacks a weight as one without the column does, and has that of its request; 1 where
+// neither has any.
+func TestNullWeightOfAResponse(t *testing.T) {
+	requests, responses := events(1)
+	for _, c := range []struct {
+		name              string
+		request, response []float32 // NaN = null
+		want              float32
+	}{
+		{"no column", []float32{3}, nil, 3},
+		{"null", []float32{3}, []float32{nan32}, 3},
+		{"its own", []float32{3}, []float32{2}, 2},
+		{"null, of a request with null", []float32{nan32}, []float32{nan32}, 1},
+		{"no columns", nil, nil, 1},
+	} {
+		for _, first := range []arrowio.Side{arrowio.Request, arrowio.Response} {
+			h := newHalf(Config{Wait: time.Minute, MemoryBytes: 1 << 20})
+			q, a := requests[0].rows(), responses[0].rows()
+			q.Weight, q.NoWeight = nulls(c.request)
+			a.Weight, a.NoWeight = nulls(c.response)
+			if first == arrowio.Request {
+				h.read(t, q)
+				h.read(t, a)
+			} else {
+				h.read(t, a)
+				h.read(t, q)
+			}
+			if len(h.emitted) != 1 || h.emitted[0].Weight[0] != c.want {
+				t.Errorf("%s: got %+v, want a row of weight %v", c.name, h.emitted, c.want)
+			}
+		}
+	}
+}
+
+var nan32 = float32(math.NaN())
+
+// nulls are values of which those that are NaN are absent.
+func nulls(v []float32) (values []float32, absent []bool) {
+	for _, x := range v {
+		values, absent = append(values, 1), append(absent, x != x)
+		if x == x {
+			values[len(values)-1] = x
+		}
+	}
+	return values, absent
 }
