@@ -1,6 +1,9 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+	"unicode/utf8"
+)
 
 // Reasons why a whole message is refused. The set is bounded: it becomes a metric label and a header.
 const (
@@ -32,11 +35,15 @@ type FormatError struct {
 
 func (e *FormatError) Error() string { return e.Reason + ": " + e.Detail }
 
-// Errorf makes an Error, cutting the detail to its bound.
+// Errorf makes an Error, cutting the detail to its bound, at a character boundary.
 func Errorf(reason, format string, args ...any) *FormatError {
 	d := fmt.Sprintf(format, args...)
 	if len(d) > maxDetail {
-		d = d[:maxDetail]
+		end := maxDetail
+		for end > maxDetail-utf8.UTFMax && !utf8.RuneStart(d[end]) {
+			end--
+		}
+		d = d[:end]
 	}
 	return &FormatError{Reason: reason, Detail: d}
 }

@@ -1,9 +1,12 @@
 package inputs
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -112,6 +115,69 @@ func TestTensorOfTwoTypes(t *testing.T) {
 	}
 	if _, err := d.Decode(r); err == nil || !strings.Contains(err.Error(), "values of two types") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestPartsOfProtobufAreFew: what takes more memory than its bytes is bounded, packed or not: dimensions and outputs.
+func TestPartsOfProtobufAreFew(t *testing.T) {
+	varint := func(b []byte, n protowire.Number, v uint64) []byte {
+		return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), v)
+	}
+	part := func(b []byte, n protowire.Number, v []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), v)
+	}
+	output := func(packed bool, dimensions int) []byte {
+		var shape, list []byte
+		for range dimensions {
+			shape, list = varint(shape, 3, 1), append(list, 1)
+		}
+		if packed {
+			shape = part(nil, 3, list)
+		}
+		return part(append(part(nil, 1, []byte("y")), shape...), 5, part(nil, 6, float32s(1)))
+	}
+	dimensions := func(packed bool, n int) []byte {
+		return part(part(nil, 3, []byte("q")), 5, output(packed, n))
+	}
+	const many = 1 << 20
+	empty := func(field protowire.Number, n int) []byte {
+		return bytes.Repeat(part(nil, field, nil), n)
+	}
+	deep := func(n int) []byte {
+		return []byte(`{"id":"q","outputs":[{"name":"y","datatype":"FP32","data":[1],"shape":[` +
+			strings.Repeat("1,", n-1) + `1]}]}`)
+	}
+	c := Config{Topic: "t", Format: "v2", Model: "m", Columns: Columns{ID: "id", Logit: "outputs.y"}}
+	for _, test := range []struct {
+		name, want string
+		value      []byte
+	}{
+		{"eight dimensions", "", dimensions(false, 8)},
+		{"eight dimensions, packed", "", dimensions(true, 8)},
+		{"eight dimensions, JSON", "", deep(8)},
+		{"nine dimensions", "more than 8 dimensions", dimensions(false, 9)},
+		{"nine dimensions, packed", "more than 8 dimensions", dimensions(true, 9)},
+		{"nine dimensions, JSON", "eight at most", deep(9)},
+		{"many dimensions", "more than 8 dimensions", dimensions(false, many)},
+		{"many dimensions, packed", "more than 8 dimensions", dimensions(true, many)},
+		{"a dimension that is cut off", "its shape", part(nil, 5, part(nil, 3, []byte{0x80}))},
+		{"many outputs", "more than 1024 outputs", empty(5, many)},
+		{"many raw contents", "more than 1024 outputs", empty(6, many)},
+	} {
+		d, err := New(c, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = d.Decode(&Record{Value: test.value})
+		runtime.ReadMemStats(&after)
+		if got := fmt.Sprint(err); (err == nil) != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: got error %v, want %q", test.name, err, test.want)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 8<<20 {
+			t.Errorf("%s: %d bytes take %d bytes of memory", test.name, len(test.value), took)
+		}
 	}
 }
 

@@ -209,7 +209,7 @@ func readTensor(s *scanner) (t tensorJSON, err error) {
 					return err
 				}
 				d, err := strconv.Atoi(string(raw))
-				if err != nil || len(t.shape) > 8 {
+				if err != nil || len(t.shape) == maxDimensions {
 					return wire.Errorf(wire.Shape, "byte %d: a shape of whole numbers, eight at most", s.i)
 				}
 				t.shape = append(t.shape, d)

@@ -77,12 +77,21 @@ func fields(b []byte, each func(number protowire.Number, v []byte, n uint64) err
 	return nil
 }
 
+// What a Protobuf message may have of the parts whose memory is a multiple of their bytes.
+const (
+	maxOutputs    = 1 << 10
+	maxDimensions = 8 // of a shape
+)
+
 // message reads ModelInferResponse: model_name = 1, model_version = 2, id = 3, outputs = 5, raw_output_contents = 6.
 func (d *v2Decoder) message(b []byte, c *collector) error {
 	var tensors []*tensor
 	var raw [][]byte
 	texts := map[string][]byte{}
 	err := fields(b, func(number protowire.Number, v []byte, _ uint64) error {
+		if len(tensors) > maxOutputs || len(raw) > maxOutputs {
+			return wire.Errorf(wire.TooLarge, "more than %d outputs", maxOutputs)
+		}
 		switch number {
 		case 1:
 			texts["model_name"] = v
@@ -146,17 +155,7 @@ func tensorOf(b []byte) (*tensor, error) {
 		case 2:
 			t.datatype = string(v)
 		case 3:
-			if v == nil {
-				t.shape = append(t.shape, int(n))
-				break
-			}
-			for len(v) > 0 {
-				d, length := protowire.ConsumeVarint(v)
-				if length < 0 || len(t.shape) > 8 {
-					return wire.Errorf(NotProtobuf, "tensor %.40q: its shape", t.name)
-				}
-				t.shape, v = append(t.shape, int(d)), v[length:]
-			}
+			return t.dimensions(v, n)
 		case 5:
 			contents = v
 		}
@@ -166,6 +165,24 @@ func tensorOf(b []byte) (*tensor, error) {
 		return t, err
 	}
 	return t, t.contents(contents)
+}
+
+// dimensions takes a field of the shape: packed in v, or one of them, n.
+func (t *tensor) dimensions(v []byte, n uint64) error {
+	length := 0
+	for one := v == nil; one || len(v) > 0; one = false {
+		if !one {
+			n, length = protowire.ConsumeVarint(v)
+		}
+		if length < 0 {
+			return wire.Errorf(NotProtobuf, "tensor %.40q: its shape: %v", t.name, protowire.ParseError(length))
+		}
+		if len(t.shape) == maxDimensions {
+			return wire.Errorf(wire.Shape, "tensor %.40q: a shape of more than %d dimensions", t.name, maxDimensions)
+		}
+		t.shape, v = append(t.shape, int(n)), v[length:]
+	}
+	return nil
 }
 
 // contents reads InferTensorContents: lists of bool = 1, int32 = 2, int64 = 3, uint32 = 4, uint64 = 5, float = 6,
