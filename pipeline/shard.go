@@ -46,7 +46,8 @@ type ShardSpec struct {
 // Shard is one partition, one goroutine, one state, one checkpoint.
 type Shard struct {
 	ShardSpec
-	next   []int64 // first offset not yet taken, by input; -1 = from the start of the log
+	next   []int64  // first offset not yet taken, by input; -1 = from the start of the log
+	topics []string // by input, of the latest record; "" = none has come since the start
 	dirty  bool
 	rows   int64 // since the last checkpoint
 	woke   bool  // no longer idle, which no message says yet
@@ -84,7 +85,8 @@ type TaskStatus struct {
 
 // NewShard returns a shard at the start of its inputs.
 func NewShard(spec ShardSpec) *Shard {
-	s := &Shard{ShardSpec: spec, next: make([]int64, spec.Inputs), layout: layout{of: spec.Outbox.of}}
+	s := &Shard{ShardSpec: spec, next: make([]int64, spec.Inputs), topics: make([]string, spec.Inputs),
+		layout: layout{of: spec.Outbox.of}}
 	for i := range s.next {
 		s.next[i] = -1
 	}
@@ -126,12 +128,12 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 		s.woke = s.dirty // a checkpoint now
 		return nil
 	}
+	if r.Topic != "" {
+		s.topics[r.Input] = r.Topic
+	}
 	if r.Idle {
 		s.Watermark.Idle(r.Input)
-		if err := chainOf(s).release(ctx, s.soon); err != nil {
-			return err
-		}
-		return s.advance(ctx)
+		return releaseIdle(ctx, s, r.Input)
 	}
 	if r.Offset < s.next[r.Input] {
 		return nil
@@ -146,6 +148,18 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	}
 	s.Out.End()
 	s.next[r.Input] = r.Offset + 1
+	return s.advance(ctx)
+}
+
+// releaseIdle lets rows go on that stages hold back, and that an idle input makes late. If one of them is rejected, the
+// dead letter has the place of the input's latest record, as it has that of any record whose coming lets a row go on.
+func releaseIdle(ctx context.Context, s *Shard, in Input) error {
+	s.Out.Begin(Record{Input: in, Topic: s.topics[in], Partition: int32(s.ID), Offset: max(s.next[in], 0) - 1})
+	if err := chainOf(s).release(ctx, s.soon); err != nil {
+		return err
+	}
+	s.dirty = s.dirty || s.Out.letter.said
+	s.Out.End()
 	return s.advance(ctx)
 }
 

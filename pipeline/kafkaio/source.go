@@ -285,7 +285,8 @@ func (s *Source) becameIdle(i int) (pipeline.Record, bool) {
 	in.idle = true
 	in.idleAt.Store(0)
 	in.silent.Store(0)
-	return pipeline.Record{Input: s.order[i], Idle: true}, true
+	return pipeline.Record{Input: s.order[i], Topic: s.spec.Topics[s.order[i]], Partition: int32(s.spec.Partition),
+		Idle: true}, true
 }
 
 // tellEvery limits the log to one line of each kind a minute and input.
