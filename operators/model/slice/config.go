@@ -3,6 +3,7 @@ package slice
 import (
 	_ "embed"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/internal/setting"
@@ -28,9 +29,10 @@ type Config struct {
 	HalfLife time.Duration `yaml:"half_life" default:"1h" min:"1m"`
 }
 
-// reserved are columns that the wire schema defines; they cannot be cohorts.
+// reserved are columns that the wire schema or that of the archive defines; they cannot be cohorts.
 var reserved = []string{
-	"id", "ts", "logits", "logit", "probs", "prob", "label", "features", "model", "version", "served", "weight",
+	"id", "ts", "logits", "logit", "probs", "prob", "label", "label_ts", "features", "model", "version", "served",
+	"weight",
 }
 
 // Check implements the check of conditions between keys.
@@ -38,8 +40,14 @@ func (c Config) Check(r *setting.Report) {
 	columns := r.Distinct("columns", "")
 	for i, col := range c.Columns {
 		columns(i, col)
-		if slices.Contains(reserved, col) {
-			r.Fail(setting.Item("columns", i), setting.Quote(col), "is a column of the schema, not a cohort")
+		fail := func(why string) { r.Fail(setting.Item("columns", i), setting.Quote(col), why) }
+		switch {
+		case slices.Contains(reserved, col):
+			fail("is a column of the schema, not a cohort")
+		case strings.TrimSpace(col) != col:
+			fail("must be a name without spaces around it")
+		case strings.Contains(col, "="):
+			fail("must be without =, which ends the column in the name of a slice, such as region=eu")
 		}
 	}
 }
