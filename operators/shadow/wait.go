@@ -35,8 +35,13 @@ type waitingRows struct {
 	bytes int
 }
 
-// rowBytes is about how many bytes a row takes beside its scores.
-const rowBytes = 200
+// rowBytes is about how many bytes a row takes beside its scores: its place in the index, and two slots of rows, since
+// up to half of them are gaps. It is counted for rows alone: which rows are pushed out must not depend on when gaps
+// were closed, which a restored checkpoint does not tell.
+const rowBytes = 350
+
+// fewRows is the number of slots below which gaps stay.
+const fewRows = 128
 
 func newWaitingRows() waitingRows { return waitingRows{index: map[waitingID]int64{}} }
 
@@ -68,15 +73,24 @@ func (w *waitingRows) drop(i int) {
 	row.z = nil
 }
 
-// tidy forgets the rows in front that have been taken.
+// tidy forgets rows that have been taken, once they are more than half of the slots: a row that never gets its label
+// must not keep the slots of all later ones. It moves no more rows than have been taken since it last did.
 func (w *waitingRows) tidy() {
 	for w.first < len(w.rows) && w.rows[w.first].z == nil {
 		w.first++
 	}
-	if w.first > 64 && 2*w.first > len(w.rows) {
+	switch n := len(w.rows); {
+	case n < fewRows:
+	case 2*w.first > n: // most gaps are in front, the usual case: the index stays as it is
 		w.base += int64(w.first)
 		w.rows = slices.Delete(w.rows, 0, w.first)
 		w.first = 0
+	case 2*len(w.index) < n:
+		w.rows = slices.DeleteFunc(w.rows, func(r waitingRow) bool { return r.z == nil })
+		w.first = 0
+		for i := range w.rows {
+			w.index[w.rows[i].waitingID] = w.base + int64(i)
+		}
 	}
 }
 
