@@ -73,6 +73,15 @@ func (r *Rows) Bytes() int {
 	return n
 }
 
+// Capacity is about what the memory of rows takes, which Reset keeps.
+func (r *Rows) Capacity() int {
+	n := 16*cap(r.IDs) + 8*(cap(r.TS)+cap(r.LabelTS)) + 4*(cap(r.Label)+cap(r.Weight)+cap(r.Scores)) + cap(r.Features)
+	for _, c := range r.Slices {
+		n += int(unsafe.Sizeof("")) * cap(c)
+	}
+	return n
+}
+
 // AppendFeatures appends the features of one row. It appends nothing and reports false where one of them is not finite,
 // or not as a float16.
 func (r *Rows) AppendFeatures(x []float32) bool {

@@ -59,6 +59,7 @@ type Operator struct {
 	open   map[fileKey]*openFile
 	order  []*openFile // open, in order of seq
 	bytes  int         // of rows in memory
+	kept   int         // bytes of memory that files keep for rows to come
 	values map[string]string
 	work   scratch
 	queue  publishQueue
@@ -81,6 +82,7 @@ type openFile struct {
 	until pipeline.Time // the watermark that ends it
 	rows  archivefile.Rows
 	size  int // of rows, as Bytes has it
+	kept  int // bytes of memory that it kept when a record batch was made
 }
 
 // New returns the operator. Close it.
@@ -231,19 +233,25 @@ func (a *Operator) newOpen(key fileKey, seq uint64) *openFile {
 		Sequence:  seq,
 		K:         key.k,
 	}
-	o.rows = archivefile.Rows{
-		Model:   key.model.Model,
-		Version: key.model.Version,
-		K:       key.k,
-		D:       key.d,
-		Probs:   key.probs,
-		Half:    key.half,
-		Columns: a.cfg.Slices,
-		Slices:  make([][]string, len(a.cfg.Slices)),
-	}
+	o.rows.Columns = a.cfg.Slices
+	o.begin()
 	a.open[key] = o
 	a.order = append(a.order, o)
 	return o
+}
+
+// begin begins a record batch in new memory.
+func (o *openFile) begin() {
+	o.rows = archivefile.Rows{
+		Model:   o.key.model.Model,
+		Version: o.key.model.Version,
+		K:       o.key.k,
+		D:       o.key.d,
+		Probs:   o.key.probs,
+		Half:    o.key.half,
+		Columns: o.rows.Columns,
+		Slices:  make([][]string, len(o.rows.Columns)),
+	}
 }
 
 func labelTime(b *arrowio.Batch, i int) pipeline.Time {

@@ -99,8 +99,23 @@ func (a *Operator) cut(ctx context.Context, o *openFile) error {
 	}
 	a.bytes -= o.size
 	o.size = 0
-	o.rows.Reset()
+	empty(a, o)
 	return nil
+}
+
+// empty removes the rows of a file. Their memory stays for the next ones while all files together keep at most half of
+// archive.memory_bytes, which counts rows alone: many files of which one at a time gets rows would keep far more. What
+// is kept is no part of the state, so it decides nothing about files.
+func empty(a *Operator, o *openFile) {
+	a.kept -= o.kept
+	o.kept = o.rows.Capacity()
+	if a.kept+o.kept > a.cfg.MemoryBytes/2 {
+		o.kept = 0
+		o.begin()
+	} else {
+		o.rows.Reset()
+	}
+	a.kept += o.kept
 }
 
 // retry writes until it succeeds or ctx is done.
@@ -122,6 +137,8 @@ func (a *Operator) complete(ctx context.Context, o *openFile) error {
 	if err := a.cut(ctx, o); err != nil {
 		return err
 	}
+	a.kept -= o.kept
+	o.rows = archivefile.Rows{} // the queue holds on to o.file, and with it to all of o
 	if a.open[o.key] == o {
 		delete(a.open, o.key)
 	}
