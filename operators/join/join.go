@@ -101,6 +101,7 @@ func (j *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Em
 	if err == nil {
 		err = j.w.spill()
 	}
+	bound(&j.w.memory)
 	j.countWaiting()
 	return rejects, err
 }

@@ -208,3 +208,67 @@ func directoryBytes(t *testing.T, dir string) (sum float64) {
 	}
 	return sum
 }
+
+// TestRowsOfManyLengthsStayInMemoryBytes: each message has rows of another length, by their classes or features, and no
+// watermark comes. Memory keeps to join.memory_bytes all the same, and once the rows have gone to a small part of it.
+func TestRowsOfManyLengthsStayInMemoryBytes(t *testing.T) {
+	testsize.NoRace(t)
+	const lengths, memory = 1000, 4 << 20
+	for _, c := range []struct {
+		name     string
+		rows     int // of a message
+		labelled int // of them, with the next message
+		k, d     func(i int) int
+	}{
+		{"features", 1, 0, func(int) int { return 2 }, func(i int) int { return 2 * (i + 1) }},
+		{"classes", 1, 0, func(i int) int { return i + 2 }, func(int) int { return 0 }},
+		{"all rows but one join", 64, 63, func(i int) int { return i + 2 }, func(int) int { return 0 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j := New(Options{Config: Config{Wait: time.Hour, MaxRows: 1 << 20, MemoryBytes: memory, Dir: t.TempDir()},
+				Name: "shard", FeatureBytes: 2}, host(pipeline.NewCounts()))
+			joined := 0
+			process := func(b *arrowio.Batch) {
+				if _, err := j.Process(t.Context(), b, func(b *arrowio.Batch) (pipeline.Rejects, error) {
+					if b.Kind == arrowio.Labelled {
+						joined += b.N
+					}
+					return b.Reject, nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := testsize.HeapInUse()
+			for i := range lengths {
+				b := predictionBatch(c.rows, c.k(i))
+				b.D = c.d(i)
+				b.Features = make([]float32, c.rows*b.D)
+				fillBatch(b, i*c.rows)
+				process(b)
+				if c.labelled > 0 {
+					l := labelBatch(c.labelled)
+					fillBatch(l, i*c.rows)
+					process(l)
+				}
+			}
+			j.dropBuilders()
+			took := testsize.HeapInUse() - before
+			t.Logf("%d rows wait, %.1f MB are counted, the heap has grown by %.1f MB", j.w.n.predictions,
+				float64(j.w.bytes)/1e6, took/1e6)
+			if took > 3*memory || joined != lengths*c.labelled {
+				t.Errorf("the heap has grown by %.1f MB, %d rows have joined; want at most three times %.1f MB, and %d",
+					took/1e6, joined, memory/1e6, lengths*c.labelled)
+			}
+			if err := j.Advance(t.Context(), math.MaxInt64, nil); err != nil {
+				t.Fatal(err)
+			}
+			if j.w.pools.bytes != 0 || j.w.bytes != 0 {
+				t.Errorf("when all rows have expired, slabs have %d bytes and %d are counted, want none",
+					j.w.pools.bytes, j.w.bytes)
+			}
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}

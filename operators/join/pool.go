@@ -7,6 +7,7 @@ type pools struct {
 	by    map[int]*pool
 	last  *pool // the one used last
 	words int   // of its rows
+	bytes int   // of all slabs
 }
 
 // of returns the pool for rows of so many words.
@@ -16,7 +17,7 @@ func (p *pools) of(words int) *pool {
 	}
 	q := p.by[words]
 	if q == nil {
-		q = newPool(words)
+		q = newPool(words, &p.bytes)
 		p.by[words] = q
 	}
 	p.last, p.words = q, words
@@ -25,6 +26,7 @@ func (p *pools) of(words int) *pool {
 
 // put replaces a pool; nil removes it.
 func (p *pools) put(words int, q *pool) {
+	p.bytes -= p.by[words].bytes()
 	if p.last = nil; q == nil {
 		delete(p.by, words)
 		return
@@ -33,20 +35,45 @@ func (p *pools) put(words int, q *pool) {
 }
 
 // pool has the rows of one length: K scores and the features. They lie in slabs that never move, so growing copies
-// nothing.
+// nothing. Only the first slab begins with room for one row and doubles: whoever writes the rows chooses their lengths,
+// and so the number of pools.
 type pool struct {
 	words int
-	shift int // a slab has 1<<shift rows
+	shift int // a slab has 1<<shift rows, unless it is the first
 	slabs [][]float32
+	room  int // slots in slabs
 	made  int // slots, free ones included
 	free  []int32
+	held  *int // bytes of all pools' slabs
 }
 
 // slabWords is about the size of a slab.
 const slabWords = 1 << 16
 
-func newPool(words int) *pool {
-	return &pool{words: words, shift: bits.Len(uint(slabWords/words)|1) - 1}
+func newPool(words int, held *int) *pool {
+	return &pool{words: words, shift: bits.Len(uint(slabWords/words)|1) - 1, held: held}
+}
+
+func (p *pool) bytes() int { return 4 * p.words * p.room }
+
+// used returns the number of slots that are not free.
+func (p *pool) used() int { return p.made - len(p.free) }
+
+// grow adds a slab, or enlarges the first one while it is short, to at least so many rows if a slab has them.
+func (p *pool) grow(rows int) {
+	before := p.bytes()
+	if full := 1 << p.shift; p.room >= full {
+		p.slabs = append(p.slabs, make([]float32, p.words<<p.shift))
+		p.room += full
+	} else {
+		p.room = min(max(1, 2*p.room, rows), full)
+		first := make([]float32, p.words*p.room)
+		if len(p.slabs) > 0 {
+			copy(first, p.slabs[0])
+		}
+		p.slabs = append(p.slabs[:0], first)
+	}
+	*p.held += p.bytes() - before
 }
 
 func (p *pool) row(slot int32) []float32 { return p.rows(slot, 1) }
@@ -69,8 +96,8 @@ func (p *pool) take() int32 {
 		p.free = p.free[:n-1]
 		return s
 	}
-	if p.made>>p.shift == len(p.slabs) {
-		p.slabs = append(p.slabs, make([]float32, p.words<<p.shift))
+	if p.made == p.room {
+		p.grow(1)
 	}
 	p.made++
 	return int32(p.made - 1)
@@ -83,7 +110,7 @@ func (p *pool) takeRun(most int) (first int32, n int) {
 		switch free := len(p.free); {
 		case free > 0 && p.follows(p.free[free-1], first, n):
 			p.free = p.free[:free-1]
-		case free == 0 && p.follows(int32(p.made), first, n):
+		case free == 0 && p.made < p.room && p.follows(int32(p.made), first, n):
 			p.made++
 		default:
 			return first, n

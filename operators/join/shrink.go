@@ -20,7 +20,7 @@ func (w *memory) shrink() {
 		w.shrinkEntries()
 	}
 	for k, p := range w.pools.by {
-		switch used := p.made - len(p.free); {
+		switch used := p.used(); {
 		case used == 0:
 			w.pools.put(k, nil)
 		case p.made > least && 2*used < p.made:
@@ -28,6 +28,37 @@ func (w *memory) shrink() {
 		}
 	}
 }
+
+// unboundedSlack is what slabs may take beyond their rows where join.memory_bytes sets no bound.
+const unboundedSlack = 32 << 20
+
+// bound frees the slots of rows that have gone once slabs take more than twice join.memory_bytes: until Advance shrinks
+// the pools, which the writer of the rows can delay, rows of ever new lengths could leave nearly empty ones behind.
+// After it slabs take a quarter more than their rows, so as many bytes of rows have come before it copies them again.
+func bound(w *memory) {
+	if w.pools.bytes <= 2*max(w.bytes, cmp.Or(w.cfg.MemoryBytes, unboundedSlack)) {
+		return
+	}
+	old := w.pools.by
+	w.pools = pools{by: map[int]*pool{}}
+	for e := range w.inOrder {
+		q := &w.entries[e]
+		if q.slot < 0 {
+			continue
+		}
+		n := w.words(q)
+		to := w.pools.of(n)
+		if to.room == 0 {
+			to.grow(roomFor(old[n].used()))
+		}
+		slot := to.take()
+		copy(to.row(slot), old[n].row(q.slot))
+		q.slot = slot
+	}
+}
+
+// roomFor is the number of slots for so many rows, and some more.
+func roomFor(rows int) int { return rows + rows/4 }
 
 // shrinkEntries renumbers the entries in order of arrival, which is the reverse order of every id's chain.
 func (w *memory) shrinkEntries() {
@@ -53,7 +84,8 @@ func (w *memory) shrinkEntries() {
 
 // shrunk returns a pool with only the used rows of p.
 func (w *memory) shrunk(p *pool) *pool {
-	out := newPool(p.words)
+	out := newPool(p.words, p.held)
+	out.grow(roomFor(p.used()))
 	for e := range w.inOrder {
 		if q := &w.entries[e]; q.slot >= 0 && w.words(q) == p.words {
 			to := out.take()

@@ -19,9 +19,9 @@ import (
 func (w *buffer) retained() int {
 	n := cap(w.entries)*int(unsafe.Sizeof(entry{})) + 4*(cap(w.slices)+cap(w.free)+cap(w.order))
 	for _, p := range w.pools.by {
-		n += 4 * (len(p.slabs)*p.words<<p.shift + cap(p.free))
+		n += 4 * cap(p.free)
 	}
-	return n
+	return n + w.pools.bytes
 }
 
 // TestShrinkLeavesNoTrace runs random scripts without shrinking, and with it wherever a row has gone: what is joined,
