@@ -30,6 +30,7 @@ type Outbox struct {
 	idle      bool // as in the last punctuation
 	pending   []Message
 	trace     *tracing.Lane
+	announce  func() // tells of models that are new; nil in tests
 }
 
 // NewOutbox returns the empty outbox of one shard for a panes topic of so many partitions.
@@ -37,8 +38,12 @@ func NewOutbox(shard, of int, paneLength int64, partitions int) *Outbox {
 	return &Outbox{shard: shard, of: of, epoch: &Epoch{}, length: paneLength, seq: make([]uint64, partitions)}
 }
 
-// Increment adds the cells of one label pane of one model, split into messages of a bounded size.
+// Increment adds the cells of one label pane of one model, split into messages of a bounded size. It may be called at
+// any time, several times for a label pane: model tasks add the cells until the pane is closed.
 func (o *Outbox) Increment(model string, labelPane int64, late bool, cells []Cell) {
+	if o.announce != nil {
+		o.announce()
+	}
 	p := murmur.PartitionOf([]byte(model), len(o.seq))
 	defer o.trace.Enter(tracing.Pane{Model: model, Index: labelPane})()
 	for len(cells) > 0 {
@@ -87,7 +92,12 @@ func (o *Outbox) Punctuate(u Punctuation) {
 func (o *Outbox) put(p int, key []byte, m *PaneMessage) {
 	o.seq[p]++
 	m.Shard, m.Of, m.Epoch, m.Seq, m.Length = o.shard, o.of, o.epoch.ID, o.seq[p], o.length
-	out := Message{Stream: StreamPanes, Partition: int32(p), Key: key, Value: AppendPane(nil, m)}
+	room := 96 + len(m.Model) // many small messages may wait here
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		room += 32 + len(c.Version) + len(c.Slice) + len(c.Set)
+	}
+	out := Message{Stream: StreamPanes, Partition: int32(p), Key: key, Value: AppendPane(make([]byte, 0, room), m)}
 	if !m.Punctuation {
 		CarryTrace(o.trace, &out)
 	}

@@ -91,7 +91,7 @@ func NewShard(spec ShardSpec) *Shard {
 		s.next[i] = -1
 	}
 	s.soon = func() Time { return max(s.Watermark.Now(), s.Watermark.next(s.PaneLength)) }
-	s.Outbox.next = s.next
+	s.Outbox.next, s.Outbox.announce = s.next, func() { announce(s) }
 	return s
 }
 
@@ -272,10 +272,7 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 
 func (s *Shard) advance(ctx context.Context) error {
 	before := s.closed()
-	if born := s.Watermark.Clocks.born; len(born) > 0 {
-		// Before the first pane of a model the model tasks must know that the closed label panes are not closed for it.
-		s.punctuate(s.Outbox.idle, born, nil)
-	}
+	announce(s)
 	s.Watermark.Advance(s.PaneLength)
 	models, gone := s.Watermark.Clocks.close(s.PaneLength)
 	closed, idle := s.closed(), s.Watermark.AllIdle()
@@ -299,6 +296,15 @@ func (s *Shard) advance(ctx context.Context) error {
 	}
 	s.punctuate(idle, models, gone)
 	return nil
+}
+
+// announce tells of new models. Before the first pane of a model the model tasks must know that the closed label panes
+// are not closed for it.
+func announce(s *Shard) {
+	if born := s.Watermark.Clocks.born; len(born) > 0 {
+		s.Watermark.Clocks.born = nil
+		s.punctuate(s.Outbox.idle, born, nil)
+	}
 }
 
 // punctuate tells the model tasks which label panes are closed: for some models, or for all.

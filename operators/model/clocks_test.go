@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -94,19 +95,22 @@ func TestNoModelMakesAnotherLate(t *testing.T) {
 		shards, batch int
 		order         worldtest.Pick
 		crash         float64
+		cells         int
 	}{
-		{"one shard", 4, 1, 20, worldtest.AnyOrder, 0},
+		{"one shard", 4, 1, 20, worldtest.AnyOrder, 0, 0},
+		{"cells that go out early", 4, 2, 20, worldtest.AnyOrder, .02, 1},
 		// Labels that begin later than models wait for each other are not waited for: without the model that is new.
-		{"logits first", 3, 1, 7, worldtest.LogitsFirst, 0},
-		{"labels first", 4, 2, 20, worldtest.LabelsFirst, 0},
-		{"two shards", 4, 2, 5, worldtest.AnyOrder, 0},
-		{"four shards", 4, 4, 20, worldtest.InTurn, 0},
-		{"one shard, crashes", 4, 1, 20, worldtest.AnyOrder, .02},
-		{"four shards, crashes", 4, 4, 10, worldtest.AnyOrder, .02},
+		{"logits first", 3, 1, 7, worldtest.LogitsFirst, 0, 0},
+		{"labels first", 4, 2, 20, worldtest.LabelsFirst, 0, 0},
+		{"two shards", 4, 2, 5, worldtest.AnyOrder, 0, 0},
+		{"four shards", 4, 4, 20, worldtest.InTurn, 0, 0},
+		{"one shard, crashes", 4, 1, 20, worldtest.AnyOrder, .02, 0},
+		{"four shards, crashes", 4, 4, 10, worldtest.AnyOrder, .02, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			models := clockedModels[:c.models]
+			models, s := clockedModels[:c.models], s
+			s.cells = c.cells
 			w := newWorld(t, s, clockedLanes(t, models, c.shards, c.batch), uint64(c.shards))
 			if w.Crash = c.crash; c.crash > 0 {
 				w.Save = .1
@@ -123,9 +127,17 @@ func TestNoModelMakesAnotherLate(t *testing.T) {
 }
 
 // TestFirstRowsOfAModel has a model begin beside another that is ahead: with one message over several panes in one
-// shard, and in the other shard after the model task has had all of that.
+// shard, and in the other shard after the model task has had all of that. Cells go out when their panes are closed, and
+// as soon as they are there.
 func TestFirstRowsOfAModel(t *testing.T) {
+	for _, cells := range []int{0, 1} {
+		t.Run(fmt.Sprint(cells), func(t *testing.T) { firstRowsOfAModel(t, cells) })
+	}
+}
+
+func firstRowsOfAModel(t *testing.T, cells int) {
 	s := defaultSetup()
+	s.cells = cells
 	s.inputs, s.lateness, s.apart = 1, 10*second, 60*second
 	old := func(from, n int) []batchtest.Row {
 		return batchtest.Rows(uint64(from+1), batchtest.Options{N: n, Start: batchtest.Start + int64(from)*second,

@@ -39,6 +39,7 @@ type setup struct {
 	apply    *apply.Published
 	heads    *shadow.Heads // nil = no shadows
 	classes  string
+	cells    int   // stats.Options.CellBytes
 	apart    int64 // how long models of a shard wait for each other, ns
 }
 
@@ -61,7 +62,7 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 	waiting.Slices, waiting.Name = s.slices, fmt.Sprintf("shard-%d", id)
 	c := operators.Config{Validate: &validate.Config{NeedID: s.inputs == 2}, Join: &waiting,
 		Stats: &stats.Options{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys,
-			Turns: s.model.Turns, Classes: s.classes}}
+			Turns: s.model.Turns, Classes: s.classes, CellBytes: s.cells}}
 	if s.apply != nil {
 		c.Apply = &apply.Options{Published: s.apply}
 	}

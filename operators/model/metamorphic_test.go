@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +47,46 @@ func TestSplitAndOrderLeaveNoTrace(t *testing.T) {
 				return
 			}
 			w.compare(want)
+		})
+	}
+}
+
+// TestCellsThatGoOutEarlyLeaveNoTrace bounds the cells of shards so that a label pane goes out in up to as many parts
+// as it has blocks of rows, before it is closed. The state hash and every output have the same bytes as where each pane
+// goes out once, whatever the slices and the crashes.
+func TestCellsThatGoOutEarlyLeaveNoTrace(t *testing.T) {
+	t.Parallel()
+	rows := batchtest.Rows(3, batchtest.Options{N: 800, MaxLag: 50 * second, Unlabelled: .1, Sharpness: 2, Regions: 3,
+		Weights: true, Served: true})
+	for _, c := range []struct {
+		name  string
+		setup setup
+		rows  []batchtest.Row
+	}{
+		{"few slices", defaultSetup(), rows},
+		{"more values than slots", manySetup(3), manyValues(slices.Clone(rows), 60)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := c.setup
+			s.slices = []string{"region"}
+			want := newWorld(t, s, worldtest.Stream(t, c.rows, 2, 30), 1).run(worldtest.AnyOrder)
+			messages := len(want.Panes)
+			for _, cells := range []int{1, 64 << 10} {
+				for _, crash := range []float64{0, .05} {
+					s.cells = cells
+					w := newWorld(t, s, worldtest.Stream(t, c.rows, 2, 30), 2)
+					w.Save, w.Crash = .2, crash
+					w.run(worldtest.AnyOrder)
+					t.Logf("%d bytes of cells: %d pane messages, %d without a bound", cells, len(w.Panes), messages)
+					if cells == 1 && len(w.Panes) < 2*messages {
+						t.Errorf("%d pane messages, want twice the %d without a bound", len(w.Panes), messages)
+					}
+					if got, hash := w.Hash(), want.Hash(); got != hash {
+						t.Errorf("%d bytes of cells: state hash %s, want %s", cells, got, hash)
+					}
+					worldtest.CompareOutputs(t, worldtest.Firsts(w.Outputs), worldtest.Firsts(want.Outputs))
+				}
+			}
 		})
 	}
 }

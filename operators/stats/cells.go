@@ -28,7 +28,9 @@ func (s *Operator) cell(k cellKey, classes int) (set *acc.Set, late bool, err er
 		if free := s.pool[classes]; len(free) > 0 {
 			set = free[len(free)-1]
 			s.pool[classes] = free[:len(free)-1]
-			s.pooledBytes -= set.Memory()
+			n := set.Memory()
+			s.pooledBytes -= n
+			s.room -= n
 		} else {
 			cfg := s.cfg.Acc
 			cfg.K = classes
@@ -37,6 +39,7 @@ func (s *Operator) cell(k cellKey, classes int) (set *acc.Set, late bool, err er
 			}
 		}
 		m[k] = set
+		s.room -= newCell(classes)
 		if c := s.keys.columns[k.key]; c != nil && c.panes[k.labelPane] != nil {
 			p := c.panes[k.labelPane]
 			p.has[k.key] = append(p.has[k.key], k.predictionPane)
@@ -62,23 +65,31 @@ func (s *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit)
 		return nil
 	}
 	s.last = cachedCell{}
-	if err := s.emit(s.late, true); err != nil {
+	if err := s.emit(s.late, readyLate); err != nil {
 		return err
 	}
 	s.closed = max(s.closed, closed)
-	if err := s.emit(s.cells, false); err != nil {
+	if err := s.emit(s.cells, readyClosed); err != nil {
 		return err
 	}
 	s.compact()
 	return nil
 }
 
-// emit moves cells of closed label panes from m to the outbox, in canonical order. With late, these are all cells of
-// m.
-func (s *Operator) emit(m map[cellKey]*acc.Set, late bool) error {
+// ready says which cells emit takes.
+type ready int
+
+const (
+	readyClosed ready = iota // those of closed label panes
+	readyLate                // all: they are late
+	readyEarly               // all, though their label panes are open
+)
+
+// emit moves cells from m to the outbox, in canonical order.
+func (s *Operator) emit(m map[cellKey]*acc.Set, which ready) error {
 	var ready []cellKey
 	for k := range m {
-		if late || k.labelPane < closedOf(s, s.keys.keys[k.key].model.Model) {
+		if which != readyClosed || k.labelPane < closedOf(s, s.keys.keys[k.key].model.Model) {
 			ready = append(ready, k)
 		}
 	}
@@ -108,7 +119,7 @@ func (s *Operator) emit(m map[cellKey]*acc.Set, late bool) error {
 			delete(m, ready[n])
 			n++
 		}
-		s.outbox.Increment(first.model.Model, ready[0].labelPane, late, cells)
+		s.outbox.Increment(first.model.Model, ready[0].labelPane, which == readyLate, cells)
 		ready = ready[n:]
 	}
 	if cap(s.buf) > maxPooledBytes { // of a burst

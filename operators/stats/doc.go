@@ -3,7 +3,8 @@
 // A prediction counts as seen in the pane of its event time, a labelled row as labelled in the pane of its label's
 // time. When the watermark has passed the end of a label pane, its cells go to the outbox, once, never revised: rows
 // that come later go as late cells with the next ones. Sums are calib/acc.Set, which merge exactly, so that the model
-// task gets the same from any number of shards.
+// task gets the same from any number of shards, and from any number of parts: when cells take too much memory, all that
+// are there go out at once.
 //
 // The stage walks label panes, never prediction panes: a prediction pane fills up for as long as labels come.
 //

@@ -49,6 +49,7 @@ type keyTable struct {
 	ix      map[sliceKey]int32
 	recent  [places]int32 // by placeOf a value, the key that was asked for last
 	byName  map[columnKey]*sliceColumn
+	bytes   int // about what they take
 }
 
 const places = 1 << 10
@@ -112,6 +113,7 @@ func (t *keyTable) add(k sliceKey) int32 {
 	t.keys, t.names, t.columns = append(t.keys, k), append(t.names, k.slice()), append(t.columns, c)
 	t.turns = append(t.turns, slicing.TurnOf(t.names[i]))
 	t.ix[k] = i
+	t.bytes += keyBytes + len(k.value) + len(t.names[i])
 	return i
 }
 
@@ -148,5 +150,5 @@ func (t *keyTable) restore(r *binenc.Reader) {
 
 func (t *keyTable) clear() {
 	t.keys, t.names, t.turns, t.columns = nil, nil, nil, nil
-	t.ix, t.byName = map[sliceKey]int32{}, map[columnKey]*sliceColumn{}
+	t.ix, t.byName, t.bytes = map[sliceKey]int32{}, map[columnKey]*sliceColumn{}, 0
 }

@@ -48,6 +48,7 @@ func (s *Operator) RestoreState(src []byte) error {
 			m[c.key] = c.set
 		}
 	}
+	s.room = 0
 	return nil
 }
 

@@ -18,12 +18,14 @@ type Options struct {
 	Turns   slicing.Turns // of slices
 	MaxKeys int           // values of a slice column that model tasks keep; 0 = all
 	Classes string        // whose rows are counted by predicted class: ClassesNone or "", ClassesModel, ClassesSlices
+	// CellBytes is about the most memory of the cells; 0 = 256 MiB. Beyond it they go out early.
+	CellBytes int
 }
 
 // Operator keeps one accumulator set per cell (key, label pane, prediction pane) and hands a label pane's cells to the
-// outbox when the watermark passes its end: once, never revised. Every prediction counts in the cell (pane of ts, pane
-// of ts) as seen, every labelled row in (pane of label ts, pane of ts) as labelled. For slices, Turns merges some of
-// these panes.
+// outbox when the watermark passes its end: once, never revised. If cells take too much memory, all that are there go
+// out before (room.go). Every prediction counts in the cell (pane of ts, pane of ts) as seen, every labelled row in
+// (pane of label ts, pane of ts) as labelled. For slices, Turns merges some of these panes.
 type Operator struct {
 	cfg    Options
 	outbox *pipeline.Outbox
@@ -50,6 +52,7 @@ type Operator struct {
 
 	buf         []byte // scratch of emit
 	pooledBytes int    // memory of the sets in pool
+	room        int    // what the cells may take before they are measured
 }
 
 type cellKey struct {
@@ -147,7 +150,11 @@ func (s *Operator) addBlock(b *arrowio.Batch, from, end int) error {
 		return err
 	}
 	observe(s, newest{})
-	return s.addGroups(block)
+	if err := s.addGroups(block); err != nil {
+		return err
+	}
+	s.room -= newRows((end-from)*(1+len(b.Slices)), b.K)
+	return relieve(s)
 }
 
 // addGroups adds the rows that were sorted by cell.
