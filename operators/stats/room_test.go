@@ -128,6 +128,30 @@ func counted(t *testing.T, ms []pipeline.Message, late bool) (seen, labelled int
 	return seen, labelled, bytes
 }
 
+// TestBlocksOfManyClassesAreNotKept gives a shard full messages of many numbers of classes.
+func TestBlocksOfManyClassesAreNotKept(t *testing.T) {
+	testsize.NoRace(t)
+	const most = 40 << 20
+	s, _ := roomy(1 << 20)
+	before := testsize.HeapInUse()
+	for k := 100; k < 419; k++ { // the last ones fill what is kept
+		b := scattered(acc.BlockRows(k), k, 0)
+		clear(b.TS)
+		if _, err := s.Process(t.Context(), b, func(*arrowio.Batch) (pipeline.Rejects, error) {
+			return nil, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		s.outbox.Clear()
+	}
+	clear(s.pool)
+	took := testsize.HeapInUse() - before
+	t.Logf("%d blocks, the heap has grown by %.1f MB", len(s.blocks), took/1e6)
+	if took > most {
+		t.Errorf("%d blocks, the heap has grown by %.1f MB, want at most %.1f MB", len(s.blocks), took/1e6, most/1e6)
+	}
+}
+
 // TestGrowthIsEstimatedFromAbove: cells never take more than the room that they have used up, whether they have a row
 // or thousands, few classes or many.
 func TestGrowthIsEstimatedFromAbove(t *testing.T) {

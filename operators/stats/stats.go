@@ -136,11 +136,18 @@ func (s *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Em
 	return emit(b)
 }
 
+// maxBlocks bounds the numbers of classes for which a block is kept: one has about a megabyte, and the writers of
+// rows choose how many there are.
+const maxBlocks = 32
+
 // addBlock counts the rows in [from, end): it scores them, prepares each, sorts them by cell, and adds them cell by
 // cell.
 func (s *Operator) addBlock(b *arrowio.Batch, from, end int) error {
 	block := s.blocks[b.K]
 	if block == nil {
+		if len(s.blocks) >= maxBlocks {
+			clear(s.blocks)
+		}
 		block = acc.NewBlock(b.K)
 		s.blocks[b.K] = block
 	}
