@@ -192,6 +192,33 @@ func TestTrainerRowsOfArchive(t *testing.T) {
 	}
 }
 
+// TestTrainerLabelsBeforePredictions: rows of the range count whatever the time of their label, which may be the
+// midnight before, in files all of whose labels are of before the range too. Files without a row of the range are not
+// used.
+func TestTrainerLabelsBeforePredictions(t *testing.T) {
+	const k, d, day = 3, 5, int64(24 * time.Hour)
+	rows := archiveRowsOf(900, d, k)
+	dir := t.TempDir()
+	a := archive.New(archive.Config{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	for i := range rows {
+		rows[i].ts += day
+		rows[i].labelTS = rows[i].ts / day * day
+	}
+	for i := range 3 {
+		publishRows(t, a, "1", 0, uint64(i), k, true, rows[300*i:300*(i+1)])
+	}
+	l, log := loaderOf(func(c *service.Config) { c.Archive = dir })
+	got, err := l.Load(t.Context(), requestOf("1", rows[300].ts, rows[899].ts+1, k))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	used := got.Used.(trainerd.Rows)
+	if n := got.Train.N() + got.Valid.N(); n != 600 || used.ArchiveFiles != 2 {
+		t.Errorf("%d rows of %d files, want 600 of 2; used %+v\n%s", n, used.ArchiveFiles, used, log)
+	}
+}
+
 // TestTrainerReadsWhileArchiveShrinks: what the archive removes while it is read stays readable to whoever has it open;
 // what it removed a moment before is left out and counted, and the rest is trained on.
 func TestTrainerReadsWhileArchiveShrinks(t *testing.T) {

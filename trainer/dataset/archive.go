@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
 	"github.com/plumbline/plumbline/arrowio/archivefile"
+	"github.com/plumbline/plumbline/arrowio/table"
 )
 
 // archivePoll is how often a wait looks whether the archive has what is asked for.
@@ -44,8 +45,8 @@ func (s *Source) AddArchive(ctx context.Context, of Archive) (use ArchiveUse, er
 		return use, err
 	}
 	for _, f := range files {
-		if f.info.Oldest >= s.Span.To || f.info.Newest < s.Span.From {
-			continue // labels come after predictions
+		if f.info.Oldest > s.Span.To || f.info.Newest < s.Span.From && !s.Span.holds(f.path) {
+			continue
 		}
 		before := s.Used.Files
 		if err := s.try(f.path, false, func() error { return s.labelledBy(f) }); err != nil {
@@ -54,6 +55,22 @@ func (s *Source) AddArchive(ctx context.Context, of Archive) (use ArchiveUse, er
 		use.Files += s.Used.Files - before
 	}
 	return use, nil
+}
+
+// errHeld ends a scan whose question is answered.
+var errHeld = errors.New("a row of the span")
+
+// holds reports whether the file has a row that was predicted in the span. Its head tells times of labels only, and a
+// label may be of an earlier time than its prediction: a date is the midnight before. A file that cannot be read may
+// have one: whoever reads it says why it cannot.
+func (s *Span) holds(path string) bool {
+	_, err := table.ScanFeatures(path, func(p *table.FeaturePart) error {
+		if len(s.outside(0, p.TS)) < p.N {
+			return errHeld
+		}
+		return nil
+	})
+	return err != nil
 }
 
 // labelledBy adds the rows of an archive file; those whose label came after the span are outside.
