@@ -122,7 +122,7 @@ func (b *builder) column(i int, c arrow.Array) (err error) {
 	case labelHot:
 		return strided(b.hot, len(b.p.labels), r.at, c)
 	case timeColumn:
-		return b.timeError(b.timeValues(c))
+		return b.timeError("", b.timeValues(c))
 	case idColumn:
 		return appendText(&t.IDs, c)
 	case servedColumn:
@@ -224,9 +224,12 @@ func (b *builder) labelLists(c arrow.Array) error {
 	var rows []float64
 	k, err := appendLists(&rows, c, 0, true)
 	for i := 0; err == nil && i < c.Len(); i++ {
-		if k == 1 {
+		switch {
+		case c.IsNull(i): // where all are, k is 0
+			b.y.none()
+		case k == 1:
 			err = b.y.fraction(rows[i])
-		} else {
+		default:
 			err = b.y.hot(rows[i*k : (i+1)*k])
 		}
 	}
@@ -245,7 +248,7 @@ func (b *builder) timeValues(c arrow.Array) error {
 	}
 	if k := kindOf(c.DataType()); k == ints && c.DataType().ID() != arrow.DICTIONARY {
 		value := intAt(c)
-		return b.eachTime(c, func(i int) error { b.when.number(value(i)); return nil })
+		return b.eachTime(c, func(i int) error { return b.when.number(value(i)) })
 	} else if value := numberAt(c); k == floats && value != nil {
 		return b.eachTime(c, func(i int) error { return b.when.fraction(value(i)) })
 	} else if k != texts {
@@ -260,7 +263,7 @@ func (b *builder) timeValues(c arrow.Array) error {
 
 func (b *builder) eachTime(c arrow.Array, f func(i int) error) error {
 	for i := range c.Len() {
-		if c.IsNull(i) {
+		if isNull(c, i) {
 			return fmt.Errorf("row %d is null", b.t.N+i)
 		}
 		if err := f(i); err != nil {
@@ -470,11 +473,18 @@ func appendTimes(out *[]arrowio.Time, c arrow.Array) error {
 	for i := range c.Len() {
 		t := int64(a.Value(i))
 		if c.IsNull(i) || t > math.MaxInt64/unit || t < -(math.MaxInt64/unit) {
-			return fmt.Errorf("row %d is null or outside the years 1677 to 2262", i)
+			return fmt.Errorf("row %d is null or outside the years 1677 to 2262", len(*out))
 		}
 		*out = append(*out, t*unit)
 	}
 	return nil
+}
+
+// isNull reports whether a row is null: the row, or the entry of the dictionary that it stands for, which the library
+// writes as the text "(null)".
+func isNull(c arrow.Array, i int) bool {
+	d, ok := c.(*array.Dictionary)
+	return c.IsNull(i) || ok && d.Dictionary().IsNull(d.GetValueIndex(i))
 }
 
 // appendText appends any column as text; "" where null. Binary values stay bytes.
@@ -489,7 +499,7 @@ func appendText(out *[]string, c arrow.Array) error {
 		default:
 			s = c.ValueStr(i)
 		}
-		if c.IsNull(i) {
+		if isNull(c, i) {
 			s = ""
 		}
 		*out = append(*out, strings.Clone(s))

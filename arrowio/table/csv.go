@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 )
@@ -321,7 +320,10 @@ func (f *csvFiller) column(i int) csvColumn {
 			if f.noTime != nil {
 				return nil
 			}
-			return f.timeError(f.when.text(s))
+			if err := f.when.text(s); err != nil {
+				return f.timeError(fmt.Sprintf("row %d: ", len(f.when.ns)), err)
+			}
+			return nil
 		}
 	case idColumn:
 		return textCells(&t.IDs)
@@ -449,27 +451,15 @@ func intColumn(out *[]int32) csvColumn {
 	}
 }
 
-// timesColumn reads times row by row. Numbers have the unit of the first, for rows are handed on before the greatest is
-// known.
+// timesColumn reads times row by row.
 func timesColumn(out *[]arrowio.Time) csvColumn {
-	var unit int64
+	var m moments
 	return func(s string) error {
-		var m moments
 		if err := m.text(s); err != nil {
 			return err
 		}
-		if x, err := strconv.ParseFloat(s, 64); err == nil {
-			u := unitOf(int64(math.Abs(x)))
-			if unit == 0 {
-				unit = u
-			}
-			if u != unit {
-				return fmt.Errorf("%s is a time in another unit than the first one, %v: allowed are seconds, "+
-					"milliseconds, microseconds or nanoseconds since 1970, one of them in all rows",
-					s, time.Duration(unit))
-			}
-		}
-		*out = append(*out, m.finish()...)
+		*out = append(*out, m.ns...)
+		m.ns, m.handed = m.ns[:0], m.handed+1
 		return nil
 	}
 }

@@ -30,12 +30,13 @@ func newFiller(p *columnPlan) *filler {
 	return f
 }
 
-// timeError is an error of a time column: where no flag names it, the table is read without times.
-func (f *filler) timeError(err error) error {
-	if err == nil || f.p.options.Time != "" || f.p.time == timeNames[0] {
+// timeError is an error of a time column; where says of which row, unless it does itself. Where no flag names the
+// column, the table is read without times: most of its readers need none, and the others tell why there are none.
+func (f *filler) timeError(where string, err error) error {
+	if err == nil || f.p.options.Time != "" {
 		return err
 	}
-	f.noTime = fmt.Errorf("column %s: row %d: %w", quoteName(f.p.time), len(f.when.ns), err)
+	f.noTime = fmt.Errorf("column %s: %s%w", quoteName(f.p.time), where, err)
 	return nil
 }
 
@@ -59,9 +60,10 @@ func (f *filler) table() (*Table, error) {
 	if err := f.scores(); err != nil {
 		return nil, err
 	}
-	t.TS = f.when.finish()
+	t.TS = f.when.ns
 	if f.noTime != nil {
 		t.TS, t.NoTime = nil, f.noTime
+		p.notes = append(p.notes, withoutTimes(f.noTime))
 	}
 	var err error
 	if p.labels != nil {
@@ -79,6 +81,9 @@ func (f *filler) table() (*Table, error) {
 	}
 	return t, nil
 }
+
+// withoutTimes notes why a column of times has none.
+func withoutTimes(err error) string { return "read without times: " + err.Error() }
 
 // scores decides what the numbers are, and makes two of one.
 func (f *filler) scores() error {

@@ -407,8 +407,15 @@ func (as arrays) findTimes(t *Table, o Options) error {
 		if a == nil || a.Rows() != t.N || len(a.Shape) != 1 || a.Kind != 'M' && name != timeNames[0] {
 			continue
 		}
-		if err := arrayTimes(a, t); err == nil || name == timeNames[0] {
-			return err
+		err := arrayTimes(a, t)
+		if err == nil {
+			return nil
+		}
+		if name == timeNames[0] {
+			if t.NoTime = err; o.Note != nil {
+				o.Note(withoutTimes(err))
+			}
+			return nil
 		}
 	}
 	t.NoTime = fmt.Errorf("no array ts, and none that --ts names")
@@ -429,7 +436,7 @@ func arrayTimes(a *npy.Array, t *Table) error {
 			}
 			m.nanoseconds(v * unit)
 		case a.IsInt():
-			m.number(a.Int(i))
+			err = m.number(a.Int(i))
 		case a.IsFloat():
 			err = m.fraction(a.Float(i))
 		case a.IsText():
@@ -441,7 +448,7 @@ func arrayTimes(a *npy.Array, t *Table) error {
 			return fmt.Errorf("array %s: row %d: %w", a, i, err)
 		}
 	}
-	t.TS = m.finish()
+	t.TS = m.ns
 	return nil
 }
 

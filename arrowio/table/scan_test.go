@@ -246,7 +246,8 @@ func TestScanFeaturesTimes(t *testing.T) {
 		t.Errorf("times %v, %v; want %v", s, err, want)
 	}
 	_, err = scanBytes(t, "f", []byte(head+"1,0,1700000001\n2,1,1700000001500\n"))
-	if err == nil || !strings.Contains(err.Error(), "line 3, column ts: 1700000001500 is a time in another unit") {
+	if err == nil || !strings.Contains(err.Error(),
+		"line 3, column ts: 1700000001500 is a time in milliseconds by its size, 1700000001 at row 0 one in seconds") {
 		t.Errorf("two units: %v", err)
 	}
 }

@@ -357,7 +357,7 @@ func TestCSV(t *testing.T) {
 	}
 	equal(t, "scores", got.Scores64, []float64{.75, .25, 0, 1})
 	equal(t, "label", got.Label, []int32{1, -1})
-	equal(t, "ts", got.TS, []arrowio.Time{1_577_836_800_000_000_000, 5})
+	equal(t, "ts", got.TS, []arrowio.Time{1_577_836_800_000_000_000, 5e9})
 	equal(t, "two models", got.Slices["model"], []string{"a", "b"})
 	for text, want := range map[string]string{
 		"":                                 "EOF",

@@ -4,17 +4,20 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 )
 
-// moments are the times of a file as they are read. Numbers have the unit that makes the greatest of them a time of
-// these years.
+// moments are the times of a file as they are read. Numbers have one unit, which their size tells as in records:
+// another one would be that of a value that stands for no time, or the column holds something else.
 type moments struct {
-	ns       []arrowio.Time
-	numbers  bool
-	greatest int64
+	ns     []arrowio.Time
+	handed int   // times that have been taken out of ns
+	unit   int64 // of the numbers; 0 before the first, other than 0, has shown it
+	shown  string
+	at     int // the row of shown
 }
 
 // Layouts of pandas, polars and databases; without a zone it is UTC.
@@ -27,22 +30,41 @@ const zoneLayout = "2006-01-02 15:04:05.999999999 MST"
 
 func (m *moments) nanoseconds(t int64) { m.ns = append(m.ns, t) }
 
-func (m *moments) number(v int64) {
-	m.numbers = true
-	if v < 0 {
-		m.greatest = max(m.greatest, -max(v, -math.MaxInt64))
+func (m *moments) number(v int64) error {
+	return m.since(arrowio.Epoch(v), arrowio.EpochUnit(v), func() string { return strconv.FormatInt(v, 10) })
+}
+
+// fraction takes a number that may have one, such as time.time() returns.
+func (m *moments) fraction(x float64) error {
+	if x-x != 0 {
+		return fmt.Errorf("%v is no time", x)
 	}
-	m.greatest = max(m.greatest, v)
-	m.ns = append(m.ns, v)
+	t, unit := arrowio.EpochFloat(x)
+	return m.since(t, unit, func() string { return strconv.FormatFloat(x, 'f', -1, 64) })
+}
+
+// unitNames are what messages call units.
+var unitNames = map[int64]string{1e9: "seconds", 1e6: "milliseconds", 1e3: "microseconds", 1: "nanoseconds"}
+
+// since takes a number of a unit. 0 is 1970 in any.
+func (m *moments) since(t arrowio.Time, unit int64, text func() string) error {
+	switch {
+	case t == math.MaxInt64:
+		return fmt.Errorf("%s is outside the years 1678 to 2261 in %s, its unit by its size", text(), unitNames[unit])
+	case t == 0:
+	case m.unit == 0:
+		m.unit, m.shown, m.at = unit, text(), m.handed+len(m.ns)
+	case unit != m.unit:
+		return fmt.Errorf("%s is a time in %s by its size, %s at row %d one in %s: allowed is one unit in all rows",
+			text(), unitNames[unit], m.shown, m.at, unitNames[m.unit])
+	}
+	m.nanoseconds(t)
+	return nil
 }
 
 func (m *moments) text(s string) error {
-	if v, err := strconv.ParseInt(s, 10, 64); err == nil {
-		m.number(v)
-		return nil
-	}
-	if x, err := strconv.ParseFloat(s, 64); err == nil {
-		return m.fraction(x)
+	if t, unit, ok := arrowio.EpochText(s); ok {
+		return m.since(t, unit, func() string { return strings.Clone(s) })
 	}
 	for _, layout := range timeLayouts {
 		if at, err := time.ParseInLocation(layout, s, time.UTC); err == nil {
@@ -57,44 +79,4 @@ func (m *moments) text(s string) error {
 		}
 	}
 	return fmt.Errorf("%s is neither a time such as 2026-01-31T12:00:00Z nor a number since 1970", quoteName(s))
-}
-
-// float takes a number with a fraction, such as time.time() returns.
-func (m *moments) fraction(x float64) error {
-	if !(math.Abs(x) < 1<<62) {
-		return fmt.Errorf("%v is no time", x)
-	}
-	if x == math.Trunc(x) {
-		m.number(int64(x))
-		return nil
-	}
-	// The fraction is kept in units of the column: those of its greatest number.
-	unit := unitOf(int64(math.Abs(x)))
-	m.ns = append(m.ns, int64(math.Round(x*float64(unit))))
-	return nil
-}
-
-// unitOf is the nanoseconds of the unit in which a number is a time before 2261; small ones are nanoseconds.
-func unitOf(greatest int64) int64 {
-	const small, most = 1e8, 9.2e18 // 3 years of seconds; what int64 holds
-	if greatest < small {
-		return 1
-	}
-	for _, unit := range []int64{1e9, 1e6, 1e3} {
-		if greatest < most/unit {
-			return unit
-		}
-	}
-	return 1
-}
-
-func (m *moments) finish() []arrowio.Time {
-	if unit := unitOf(m.greatest); m.numbers && unit > 1 {
-		for i, v := range m.ns {
-			if v <= m.greatest && v >= -m.greatest {
-				m.ns[i] = v * unit
-			}
-		}
-	}
-	return m.ns
 }

@@ -238,7 +238,7 @@ func (c *column) addNumber(raw []byte) error {
 	case text:
 		return c.addText(raw)
 	case instant:
-		if ns, ok := sinceEpoch(string(raw)); ok {
+		if ns, _, ok := arrowio.EpochText(string(raw)); ok {
 			return c.addInstant(ns)
 		}
 		return c.fail(c.n, "%.40s must be a time since 1970 in s, ms, µs or ns", raw)
@@ -264,7 +264,7 @@ func (c *column) addInt(n int64) error {
 	case text:
 		return c.addText(strconv.AppendInt(nil, n, 10))
 	case instant:
-		return c.addInstant(epochUnit(n))
+		return c.addInstant(arrowio.Epoch(n))
 	case class:
 		return c.addInstant(n)
 	case ident:

@@ -3,7 +3,6 @@ package inputs
 import (
 	"math"
 	"strconv"
-	"strings"
 	"unsafe"
 )
 
@@ -116,50 +115,4 @@ func parseFloat32(raw []byte) float32 {
 	s := scanner{b: raw}
 	f, _ := s.float()
 	return f
-}
-
-// epochUnit makes nanoseconds of a time since 1970 whose unit follows from its size.
-func epochUnit(n int64) int64 {
-	unit := unitOf(n)
-	if n > math.MaxInt64/unit || n < -math.MaxInt64/unit {
-		return math.MaxInt64 // no time that a row may have
-	}
-	return n * unit
-}
-
-// unitOf is the unit, in nanoseconds, of a time since 1970.
-func unitOf(n int64) int64 {
-	switch {
-	case n < 1e11 && n > -1e11:
-		return 1e9
-	case n < 1e14 && n > -1e14:
-		return 1e6
-	case n < 1e17 && n > -1e17:
-		return 1e3
-	}
-	return 1
-}
-
-// sinceEpoch is epochUnit of a number in JSON, which may have a fraction.
-func sinceEpoch(s string) (ns int64, ok bool) {
-	whole, fraction, _ := strings.Cut(s, ".")
-	if n, err := strconv.ParseInt(whole, 10, 64); err == nil && !strings.ContainsAny(fraction, "eE") {
-		unit := unitOf(n)
-		part := int64(0)
-		for i, scale := 0, unit/10; i < len(fraction) && scale > 0; i, scale = i+1, scale/10 {
-			part += int64(fraction[i]-'0') * scale
-		}
-		if strings.HasPrefix(s, "-") {
-			part = -part
-		}
-		if ns = epochUnit(n); ns == math.MaxInt64 {
-			return ns, true
-		}
-		return ns + part, true
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || math.Abs(f) >= 1e11 {
-		return 0, false
-	}
-	return int64(f * 1e9), true
 }

@@ -1,0 +1,110 @@
+package table
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/internal/record"
+)
+
+// TestTimesOfNumbers: numbers have the unit that their size tells in records too, each the same one. 0 is 1970 in any.
+func TestTimesOfNumbers(t *testing.T) {
+	for _, c := range []struct {
+		cells []string
+		want  []arrowio.Time
+	}{
+		{[]string{"1700000000", "0", "1700000001.25", "1.7e9"},
+			[]arrowio.Time{17e17, 0, 1_700_000_001_250_000_000, 17e17}},
+		{[]string{"0", "1700000000001"}, []arrowio.Time{0, 1_700_000_000_001_000_000}},
+		{[]string{"1700000000000001"}, []arrowio.Time{1_700_000_000_000_001_000}},
+		{[]string{"1700000000000000001"}, []arrowio.Time{1_700_000_000_000_000_001}},
+		{[]string{"1", "2.5"}, []arrowio.Time{1e9, 25e8}},
+		{[]string{"2023-11-14T22:13:20Z", "5"}, []arrowio.Time{17e17, 5e9}},
+	} {
+		got, err := openTimes(t, c.cells, Options{Time: "ts"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, fmt.Sprint(c.cells), got.TS, c.want)
+	}
+}
+
+// TestTimesThatAreNone: a file is read without times, and says why, if no flag names them; else they are an error. A
+// value of another unit is one: it would move all rows, or be of 1970 itself.
+func TestTimesThatAreNone(t *testing.T) {
+	for _, c := range []struct {
+		cells []string
+		want  string
+	}{
+		{[]string{"1700000000", "253402300799"}, "253402300799 is a time in milliseconds by its size, " +
+			"1700000000 at row 0 one in seconds: allowed is one unit in all rows"},
+		{[]string{"0", "1700000000000.5", "1700000000"}, "1700000000 is a time in seconds by its size, " +
+			"1700000000000.5 at row 1 one in milliseconds"},
+		{[]string{"1700000000", "99999999999"}, "99999999999 is outside the years 1678 to 2261 in seconds"},
+		{[]string{"1700000000", ""}, `"" is neither a time such as 2026-01-31T12:00:00Z nor a number since 1970`},
+		{[]string{"1700000000", "31.1.2026"}, "31.1.2026 is neither a time such as 2026-01-31T12:00:00Z"},
+		{[]string{"1700000000", "2026-03-01 12:00:00 EST"},
+			"2026-03-01 12:00:00 EST: EST is the name of several zones"},
+	} {
+		if _, err := openTimes(t, c.cells, Options{Time: "ts"}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q, named: got %v, want %s", c.cells, err, c.want)
+		}
+		said := ""
+		got, err := openTimes(t, c.cells, Options{Note: func(s string) { said += s }})
+		want := fmt.Sprintf("column ts: row %d: %s", len(c.cells)-1, c.want)
+		if err != nil || got.TS != nil || got.NoTime == nil || !strings.Contains(got.NoTime.Error(), want) ||
+			!strings.Contains(said, "read without times: "+want) {
+			t.Errorf("%q: got %v, %+v, said %q; want %s", c.cells, err, got, said, want)
+		}
+	}
+}
+
+// TestTimesOfArrays: columns of numbers and arrays go by the rule of text.
+func TestTimesOfArrays(t *testing.T) {
+	probs := record.Slab([]float32{.5, .5, .25, .75}, 2)
+	for name, ts := range map[string]arrow.Array{
+		"int64":   record.Fixed(arrow.PrimitiveTypes.Int64, []int64{1_700_000_000, 253_402_300_799}, nil),
+		"float64": record.Fixed(arrow.PrimitiveTypes.Float64, []float64{1_700_000_000, 253_402_300_799}, nil),
+	} {
+		got, err := openColumns(t, []string{"probs", "ts"}, []arrow.Array{probs, ts})
+		if err != nil || got.NoTime == nil ||
+			!strings.Contains(got.NoTime.Error(), "column ts: row 1: 253402300799 is a time in milliseconds") {
+			t.Errorf("%s: got %v, %+v", name, err, got)
+		}
+	}
+	path := writeNPZ(t, map[string]string{
+		"label": npyBytes("<i8", "2,", record.Bytes([]int64{0, 1})),
+		"probs": npyBytes("<f4", "2, 2", record.Bytes([]float32{.5, .5, .25, .75})),
+		"ts":    npyBytes("<i8", "2,", record.Bytes([]int64{1_700_000_000, 253_402_300_799})),
+	})
+	if got, err := Open(path, Options{}); err != nil || got.NoTime == nil ||
+		!strings.Contains(got.NoTime.Error(), "row 1: 253402300799 is a time in milliseconds") {
+		t.Errorf("npz: got %v, %+v", err, got)
+	}
+	if _, err := Open(path, Options{Time: "ts"}); err == nil {
+		t.Error("npz: a named array of two units is taken")
+	}
+}
+
+func openTimes(t *testing.T, cells []string, o Options) (*Table, error) {
+	t.Helper()
+	text := "prob,ts\n"
+	for _, c := range cells {
+		text += "0.5," + c + "\n"
+	}
+	return Open(writeOdd(t, text), o)
+}
+
+// openColumns opens an Arrow file of columns, all nullable.
+func openColumns(t *testing.T, names []string, columns []arrow.Array) (*Table, error) {
+	t.Helper()
+	var fields []arrow.Field
+	for i, c := range columns {
+		fields = append(fields, arrow.Field{Name: names[i], Type: c.DataType(), Nullable: true})
+	}
+	return Open(writeOdd(t, string(arrowOf(t, true, nil, fields, columns))), Options{})
+}
