@@ -103,7 +103,7 @@ func bounded(cmd *cobra.Command) {
 		if most != "" {
 			var err error
 			if limit, err = setting.ParseBytes(most); err != nil {
-				return cli.Usagef("--max-memory %q: %v", most, err)
+				return cli.Usagef("--max-memory %q: %w", most, err)
 			}
 		}
 		err := heap.Within(cmd.Context(), limit, func() error { return run(cmd, args) })

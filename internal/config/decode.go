@@ -218,11 +218,7 @@ func (d *decoder) scalar(n ast.Node, path string, v reflect.Value) {
 		}
 		d.fail(path, written(n), "must be true or false")
 	case reflect.Int, reflect.Int64:
-		if i, ok := integer(n); ok {
-			v.SetInt(i)
-			return
-		}
-		d.fail(path, written(n), "must be a whole number")
+		d.wholeNumber(n, path, v)
 	case reflect.Float64:
 		if f, ok := float(n); ok {
 			v.SetFloat(f)
@@ -232,6 +228,29 @@ func (d *decoder) scalar(n ast.Node, path string, v reflect.Value) {
 	default:
 		panic("config: no decoding of " + v.Type().String() + " at " + path)
 	}
+}
+
+// wholeNumber decodes a number, which may have a unit of bytes as one of the environment may.
+func (d *decoder) wholeNumber(n ast.Node, path string, v reflect.Value) {
+	if i, ok := integer(n); ok {
+		if digits := n.GetToken().Value; setting.OldOctal(digits) {
+			d.fail(path, written(n), "must not begin with 0: that is base 8 to some readers and 10 to others")
+			return
+		}
+		v.SetInt(i)
+		return
+	}
+	if text, ok := textOf(n); ok && setting.HasByteUnit(text) {
+		if parsed, err := setting.ParseValue(text, v.Type()); err == nil {
+			v.Set(parsed)
+			return
+		}
+	}
+	if strings.HasSuffix(path, "bytes") {
+		d.fail(path, written(n), "must be a whole number, or one with a unit, such as 32MiB")
+		return
+	}
+	d.fail(path, written(n), "must be a whole number")
 }
 
 func integer(n ast.Node) (int64, bool) {

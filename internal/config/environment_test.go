@@ -37,6 +37,33 @@ checkpoints:
 	}
 }
 
+// TestSizesHaveUnits: in the file as in the environment.
+func TestSizesHaveUnits(t *testing.T) {
+	t.Setenv("SIZE", "32MiB")
+	for _, text := range []string{"32MiB", `"32MiB"`, "${SIZE}", "33_554_432", "${UNSET_SIZE:-0x2000000}"} {
+		c, err := Parse([]byte("join:\n  memory_bytes: "+text+"\n"), "f.yaml")
+		if err != nil || c.Join.MemoryBytes != 32<<20 {
+			t.Errorf("%s: got %d, %v", text, c.Join.MemoryBytes, err)
+		}
+	}
+	t.Setenv("SIZE", "010")
+	if c, err := Parse([]byte("trainer: {max_rows: \"${SIZE}\"}"), "f.yaml"); err == nil {
+		t.Errorf("010 is read as %d", c.Trainer.MaxRows)
+	}
+}
+
+// TestMarkBeforeTheText: editors on Windows write a byte order mark.
+func TestMarkBeforeTheText(t *testing.T) {
+	c, err := Parse([]byte("\ufeffjoin: {memory_bytes: 32MiB}\n"), "f.yaml")
+	if err != nil || c.Join.MemoryBytes != 32<<20 {
+		t.Errorf("got %d, %v", c.Join.MemoryBytes, err)
+	}
+	_, err = Parse([]byte("\ufeffjion: {}\n"), "f.yaml")
+	if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:1:1: jion: unknown key") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestVariablesInErrors: a problem shows the text of the file, never what the environment holds.
 func TestVariablesInErrors(t *testing.T) {
 	const secret = "hunter2-is-secret"

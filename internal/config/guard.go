@@ -15,6 +15,10 @@ const (
 	maxProblems  = 1000    // that are reported
 )
 
+// WithoutMark leaves out the byte order mark that editors on Windows put before the text. The parser would make it part
+// of the first key.
+func WithoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
+
 // CheckYAML refuses what would take the parser too much memory or time, before it is parsed.
 func CheckYAML(data []byte) error {
 	if len(data) > maxFileBytes {

@@ -36,6 +36,7 @@ func Load(path string) (Config, error) {
 // list replaces the default list. Unknown keys, wrong types and values out of range are errors. The error is Problems
 // and contains all of them.
 func Parse(data []byte, name string) (Config, error) {
+	data = WithoutMark(data)
 	if err := CheckYAML(data); err != nil {
 		return Config{}, wholeFile(name, "%v", err)
 	}

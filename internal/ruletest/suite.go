@@ -104,6 +104,7 @@ func Read(path, flag string) (*Suite, error) {
 	if err != nil {
 		return nil, err
 	}
+	b = config.WithoutMark(b)
 	if err := config.CheckYAML(b); err != nil {
 		return nil, invalidf("%s: %s", path, err)
 	}

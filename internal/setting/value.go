@@ -1,9 +1,11 @@
 package setting
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -87,6 +89,13 @@ func parseScalar(s string, t reflect.Type) (reflect.Value, error) {
 
 var byteUnits = []string{"KiB", "MiB", "GiB", "TiB", "PiB"}
 
+// OldOctal reports whether a whole number begins with a zero that is not alone: eight or ten is its base by the version
+// of YAML.
+func OldOctal(s string) bool {
+	digits := strings.TrimLeft(s, "+-")
+	return len(digits) > 1 && digits[0] == '0' && strings.Trim(digits, "0123456789_") == ""
+}
+
 // parseInt parses a whole number, which may have underscores and a unit of bytes.
 func parseInt(s string) (int64, error) {
 	shift := 0
@@ -96,7 +105,7 @@ func parseInt(s string) (int64, error) {
 		}
 	}
 	n, err := strconv.ParseInt(s, 0, 64)
-	if err == nil && n > math.MaxInt64>>shift {
+	if err == nil && (n > math.MaxInt64>>shift || n < math.MinInt64>>shift || OldOctal(s)) {
 		err = strconv.ErrRange
 	}
 	return n << shift, err
@@ -105,10 +114,15 @@ func parseInt(s string) (int64, error) {
 // ParseBytes parses a number of bytes as keys have it: 4GiB, 500_000.
 func ParseBytes(s string) (int64, error) {
 	n, err := parseInt(s)
-	if err == nil && n < 0 {
-		err = strconv.ErrRange
+	if err != nil || n < 0 {
+		return 0, errors.New("must be such as 4GiB or 500_000")
 	}
-	return n, err
+	return n, nil
+}
+
+// HasByteUnit reports whether s ends as sizes do.
+func HasByteUnit(s string) bool {
+	return slices.ContainsFunc(byteUnits, func(unit string) bool { return strings.HasSuffix(s, unit) })
 }
 
 // Text is a text key and its value.
