@@ -2,11 +2,13 @@ package calibrator
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -75,7 +77,7 @@ func decodeObject(b []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
-		return err
+		return plain(err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("data after the object at offset %d, allowed is one object", dec.InputOffset())
@@ -83,9 +85,47 @@ func decodeObject(b []byte, v any) error {
 	return nil
 }
 
+// plain says in words of JSON what a value of the wrong type is.
+func plain(err error) error {
+	var e *json.UnmarshalTypeError
+	if !errors.As(err, &e) {
+		return err
+	}
+	want := "an object"
+	switch e.Type.Kind() {
+	case reflect.Int:
+		want = "a whole number"
+	case reflect.Float64:
+		want = "a number"
+	case reflect.String:
+		want = "text"
+	case reflect.Slice:
+		want = "a list"
+	}
+	return fmt.Errorf("%s: %s, allowed is %s", cmp.Or(e.Field, "the whole"), jsonKind(e.Value), want)
+}
+
+// jsonKind is a kind of value as the library calls it, in words.
+func jsonKind(value string) string {
+	kind, number, _ := strings.Cut(value, " ")
+	switch {
+	case number != "": // one that does not fit
+		return number
+	case kind == "string":
+		return "text"
+	case kind == "bool":
+		return "true or false"
+	case kind == "array":
+		return "a list"
+	case kind == "object":
+		return "an object"
+	}
+	return "a " + kind
+}
+
 func decode(b []byte) (Calibrator, error) {
 	var w wire
-	if err := decodeObject(b, &w); err != nil {
+	if err := decodeObject(bytes.TrimPrefix(b, []byte("\ufeff")), &w); err != nil {
 		return nil, err
 	}
 	if w.Version == nil {

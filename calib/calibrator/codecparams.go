@@ -60,7 +60,7 @@ func decodeParams(c parametric, raw json.RawMessage) (Calibrator, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(raw, c.params()); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("params: %w", plain(err))
 	}
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Method(), err)

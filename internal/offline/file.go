@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ func ReadCalibrator(file string) (calibrator.Calibrator, error) {
 	if err != nil {
 		return nil, err // the error names the file
 	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // editors on Windows begin with it
 	var record struct {
 		Calibrator json.RawMessage `json:"calibrator"` // no calibrator has a key of this name
 	}

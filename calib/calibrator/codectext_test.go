@@ -1,0 +1,30 @@
+package calibrator_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+)
+
+// TestDecodeInWords: errors are about the JSON, not about the program that reads it, and a byte order mark is none.
+func TestDecodeInWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"\ufeff{\"version\":1,\"method\":\"identity\"}":          "",
+		`{"version":1,"method":"temperature","temperature":"2"}`: "temperature: text, allowed is a number",
+		`{"version":"1","method":"identity"}`:                    "version: text, allowed is a whole number",
+		`{"version":1.5,"method":"identity"}`:                    "version: 1.5, allowed is a whole number",
+		`{"version":1,"method":["identity"]}`:                    "method: a list, allowed is text",
+		`["identity"]`:                                           "the whole: a list, allowed is an object",
+		`{"version":1,"method":"platt","params":{"slope":true,"intercept":0}}`: "params: slope: true or false, " +
+			"allowed is a number",
+		`{"version":1,"method":"vector","params":{"w":1,"b":[0,0]}}`: "params: w: a number, allowed is a list",
+		`{"version":1,"method":"vector","params":{"w":[1e999,1],"b":[0,0]}}`: "params: w: 1e999, " +
+			"allowed is a number",
+	} {
+		_, err := calibrator.Decode([]byte(text))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasSuffix(err.Error(), ": "+want)) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
