@@ -9,6 +9,30 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
+// TestLabelsFromOne: labels 1 to K are refused with what makes them classes; other labels without it.
+func TestLabelsFromOne(t *testing.T) {
+	for _, c := range []struct{ labels, want string }{
+		{"1,2,3", "label 3 at row 2, allowed are 0 to 2, and -1 or null where not known; " +
+			"if 1 is the first class: --classes 1,2,3"},
+		{"3,,1", "; if 1 is the first class: --classes 1,2,3"},
+		{"0,2,3", "label 3 at row 2, allowed are 0 to 2, and -1 or null where not known"},
+		{"1,2,4", "label 4 at row 2, allowed are 0 to 2, and -1 or null where not known"},
+	} {
+		text := "probs_0,probs_1,probs_2,label\n"
+		for y := range strings.SplitSeq(c.labels, ",") {
+			text += "0.5,0.25,0.25," + y + "\n"
+		}
+		file := writeOdd(t, text)
+		if _, err := Open(file, Options{}); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", c.labels, err, c.want)
+		}
+		got, err := Open(file, Options{Classes: []string{"1", "2", "3"}})
+		if hint := strings.Contains(c.want, "--classes"); hint != (err == nil) {
+			t.Errorf("%s with --classes: got %v, %v", c.labels, got, err)
+		}
+	}
+}
+
 // TestLabelsThatAreNull: an entry of a dictionary may be null, and so may every list; both are labels that are not
 // known. An empty list is none.
 func TestLabelsThatAreNull(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -141,10 +142,29 @@ func (t *Table) check() error {
 	}
 	for i, y := range t.Label {
 		if y < -1 || int(y) >= t.K {
-			return fmt.Errorf("label %d at row %d, allowed are 0 to %d, and -1 or null where not known", y, i, t.K-1)
+			return fmt.Errorf("label %d at row %d, allowed are 0 to %d, and -1 or null where not known%s", y, i, t.K-1,
+				t.fromOne())
 		}
 	}
 	return nil
+}
+
+// fromOne says what to do where the labels are 1 to K.
+func (t *Table) fromOne() string {
+	for _, y := range t.Label {
+		if y == 0 || y < -1 || int(y) > t.K {
+			return ""
+		}
+	}
+	const all = 6 // more classes are not written out
+	names := make([]string, min(t.K, all))
+	for k := range names {
+		names[k] = strconv.Itoa(k + 1)
+	}
+	if t.K > all {
+		names = []string{"1", "2", "…", strconv.Itoa(t.K)}
+	}
+	return "; if 1 is the first class: --classes " + strings.Join(names, ",")
 }
 
 // writers are the formats of Write, by extension.
