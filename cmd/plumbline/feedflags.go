@@ -109,6 +109,9 @@ func (f *feedFlags) check() error {
 		if f.startTime, err = time.Parse(time.RFC3339Nano, f.start); err != nil {
 			return cli.Usagef("--start %q: must be a time such as 2026-01-31T12:00:00Z", f.start)
 		}
+		if year := f.startTime.UTC().Year(); year < 1678 || year > 2261 { // nanoseconds since 1970 hold these
+			return cli.Usagef("--start %q: must be of the years 1678 to 2261", f.start)
+		}
 	}
 	var ok bool
 	if f.delayMin, f.delayMax, ok = feed.ParseDelay(f.labelDelay); !ok {

@@ -170,7 +170,10 @@ func unknownMethod(e offline.UnknownMethodError) error {
 	if len(suggestions) > 0 {
 		return cli.Usagef("%w; did you mean %s?", e, strings.Join(suggestions, ", "))
 	}
-	return cli.Usagef("%w, allowed are all, %s", e, strings.Join(names, ", "))
+	if e.Flag == "method" {
+		names = append([]string{"all"}, names...)
+	}
+	return cli.Usagef("%w, allowed are %s", e, strings.Join(names, ", "))
 }
 
 // check validates how rows are held out; share is that of --holdout, 0 where it names a file or is not set.

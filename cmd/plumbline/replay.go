@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/engine"
@@ -13,6 +15,7 @@ import (
 // replayFlags are the flags of `plumbline replay`.
 type replayFlags struct {
 	feeds    *feedFlags
+	ofFiles  []string // flags that have no effect on topics
 	topic    bool
 	from, to string
 	shards   int
@@ -28,6 +31,8 @@ func newReplayCommand() *cobra.Command {
 	}
 	f.feeds = addFeedFlags(cmd)
 	flags := cmd.Flags()
+	flags.VisitAll(func(of *pflag.Flag) { f.ofFiles = append(f.ofFiles, of.Name) })
+	f.ofFiles = append(f.ofFiles, "shards")
 	flags.BoolVar(&f.topic, "topic", false, "read the configured logits and labels topics instead of files")
 	flags.StringVar(&f.from, "from", "earliest", "`position` to start at: earliest, an offset or a time (RFC 3339)")
 	flags.StringVar(&f.to, "to", "latest", "`position` to stop before: latest, an offset or a time (RFC 3339)")
@@ -42,6 +47,11 @@ func runReplay(cmd *cobra.Command, files []string, f replayFlags) error {
 	for _, name := range []string{"from", "to"} {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && !f.topic {
 			return cli.Usagef("--%s %q: only with --topic; of files --skip and --limit choose rows", name, flag.Value)
+		}
+	}
+	for _, name := range f.ofFiles {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && f.topic {
+			return cli.Usagef("--%s %q: only with files; of topics --from and --to choose rows", name, flag.Value)
 		}
 	}
 	if f.shards < 1 {
@@ -105,9 +115,12 @@ func printReplay(cmd *cobra.Command, r *engine.Replay, took time.Duration) error
 		return err
 	}
 	if jsonOutput(cmd) {
-		return printJSON(cmd, res)
+		return errors.Join(printJSON(cmd, res), res.NoRows())
 	}
 	printf(cmd, "%d rows, %d labelled, %.1f s, %.0f rows/s\n", res.Rows, res.Labelled, res.Seconds, res.RowsPerSec)
+	if left := res.LeftOut(); left != "" {
+		printf(cmd, "left out: %s\n", left)
+	}
 	for _, a := range res.Alerts {
 		printf(cmd, "%s  %s/%s %s  %s is %s: %s\n", a.At, a.Model, a.Version, a.Slice, a.Rule, a.State, a.Message)
 	}
@@ -117,6 +130,8 @@ func printReplay(cmd *cobra.Command, r *engine.Replay, took time.Duration) error
 	for _, skip := range res.Unequal {
 		printf(cmd, "not equal to the live run: %s\n", skip)
 	}
-	printf(cmd, "state hash %s\n", res.StateHash)
-	return nil
+	if res.StateHash != "" { // without rows there is no state
+		printf(cmd, "state hash %s\n", res.StateHash)
+	}
+	return res.NoRows()
 }

@@ -35,6 +35,76 @@ func TestReplayLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestReplayOfTopicsHasNoFlagsOfFiles: they would have no effect.
+func TestReplayOfTopicsHasNoFlagsOfFiles(t *testing.T) {
+	for _, flag := range []string{"--limit=3", "--skip=1", "--shards=2", "--model=m", "--label=y", "--end=false"} {
+		name, value, _ := strings.Cut(flag, "=")
+		want := fmt.Sprintf("%s %q: only with files; of topics --from and --to choose rows", name, value)
+		code, _, stderr := runCommand(t, "replay", "--topic", flag)
+		if code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("got exit code %d, stderr %q, want %d and %q", code, stderr, exitUsage, want)
+		}
+	}
+}
+
+// TestReplayNamesRowsLeftOut: what is in no statistic is said, and a replay that took no row has failed.
+func TestReplayNamesRowsLeftOut(t *testing.T) {
+	var repeated, refused strings.Builder
+	repeated.WriteString("id,prob,label\n")
+	refused.WriteString("id,prob,label,weight\n")
+	for i := range 500 {
+		fmt.Fprintf(&repeated, "r%d,0.5,1\n", i%100)
+		fmt.Fprintf(&refused, "r%d,0.5,1,-1\n", i)
+	}
+	for _, c := range []struct {
+		rows string
+		code int
+		want []string
+	}{
+		{repeated.String(), exitDone,
+			[]string{"100 rows", "left out: 400 rows with the id of one before\n", "state hash"}},
+		{refused.String(), exitFailed, []string{"0 rows", "500 rows rejected (bad_weight 500)", "no row was taken"}},
+		{"id,prob\na,0.5\n", exitDone, []string{"1 rows", "state hash"}},
+	} {
+		file := writeFile(t, "rows.csv", c.rows)
+		code, stdout, stderr := runCommand(t, "replay", file)
+		for _, want := range c.want {
+			if code != c.code || !strings.Contains(stdout+stderr, want) {
+				t.Errorf("exit code %d, stdout %q, stderr %q; want %d and %q", code, stdout, stderr, c.code, want)
+			}
+		}
+		if strings.Contains(stdout, "state hash \n") || c.code == exitDone && len(c.want) == 2 &&
+			strings.Contains(stdout, "left out") {
+			t.Errorf("stdout %q", stdout)
+		}
+		if code, _, _ := runCommand(t, "replay", file, "--json"); code != c.code {
+			t.Errorf("--json: exit code %d, want %d", code, c.code)
+		}
+	}
+}
+
+// TestReplayFlags: numbers and times at their ends do what they say, or are refused in words.
+func TestReplayFlags(t *testing.T) {
+	file := writeFile(t, "rows.csv", "id,prob,label\na,0.5,1\nb,0.5,0\nc,0.25,0\n")
+	for _, c := range []struct {
+		flags string
+		code  int
+		want  string
+	}{
+		{"--limit 9223372036854775807 --skip 1", exitDone, "2 rows"},
+		{"--start 2299-01-01T00:00:00Z", exitUsage, "must be of the years 1678 to 2261"},
+		{"--start 1600-01-01T00:00:00Z", exitUsage, "must be of the years 1678 to 2261"},
+		{"--max-memory foo", exitUsage, `--max-memory "foo": must be such as 4GiB`},
+		{"--max-memory -1", exitUsage, `--max-memory "-1": must be such as 4GiB`},
+	} {
+		code, stdout, stderr := runCommand(t, append([]string{"replay", file}, strings.Fields(c.flags)...)...)
+		if code != c.code || !strings.Contains(stdout+stderr, c.want) {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q; want %d and %q", c.flags, code, stdout, stderr, c.code,
+				c.want)
+		}
+	}
+}
+
 // TestReplayOfFilesHasNoPositions: a position that would have no effect is refused, whatever it is.
 func TestReplayOfFilesHasNoPositions(t *testing.T) {
 	file := writeFile(t, "rows.csv", "id,z0,z1\na,1,2\n")

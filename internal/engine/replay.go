@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -373,6 +376,37 @@ type ReplayResult struct {
 	Snapshots   []record.Snapshot   `json:"snapshots"`
 	// Unequal lists records that the live run skipped and the replay could not skip: its state is therefore different.
 	Unequal []string `json:"unequal,omitempty"`
+}
+
+// LeftOut says which rows and messages are in no statistic, "" where all are in one.
+func (res ReplayResult) LeftOut() string {
+	var out []string
+	if n, _ := res.Counts[pipeline.CountDuplicates].(int64); n > 0 {
+		out = append(out, fmt.Sprintf("%d rows with the id of one before", n))
+	}
+	for _, of := range []struct{ count, what string }{
+		{pipeline.CountRejected, "rows rejected"}, {pipeline.CountDeadLetters, "messages refused, wholly or in part"},
+	} {
+		by, _ := res.Counts[of.count].(map[string]int64)
+		var sum int64
+		var reasons []string
+		for _, reason := range slices.Sorted(maps.Keys(by)) {
+			sum += by[reason]
+			reasons = append(reasons, fmt.Sprintf("%s %d", reason, by[reason]))
+		}
+		if sum > 0 {
+			out = append(out, fmt.Sprintf("%d %s (%s)", sum, of.what, strings.Join(reasons, ", ")))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// NoRows is an error where there were rows and none was taken.
+func (res ReplayResult) NoRows() error {
+	if left := res.LeftOut(); res.Rows == 0 && left != "" {
+		return fmt.Errorf("replay: no row was taken; left out: %s", left)
+	}
+	return nil
 }
 
 // Result is what the replay came to.

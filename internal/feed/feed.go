@@ -115,7 +115,7 @@ func (f *Feed) step() error {
 func (f *Feed) load() error {
 	o := &f.opts
 	for !f.done && !f.loaded {
-		if o.Limit > 0 && f.next >= o.Skip+o.Limit {
+		if o.Limit > 0 && f.next-o.Skip >= o.Limit { // their sum may be too large
 			f.done = true
 			return nil
 		}

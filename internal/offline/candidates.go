@@ -60,6 +60,9 @@ func (c Choice) asked() ([]string, error) {
 		return nil, fmt.Errorf("--skip: needs --method all")
 	}
 	for name := range strings.SplitSeq(c.Skip, ",") {
+		if name == "all" {
+			return nil, fmt.Errorf("--skip %s: no method is left", c.Skip)
+		}
 		if !slices.Contains(asked, name) {
 			return nil, UnknownMethodError{"skip", name}
 		}
