@@ -121,8 +121,8 @@ func TestResolution(t *testing.T) {
 		unshown bool
 		want    string
 	}{
-		{stage.SignalRaw, false,
-			"raw calibration error is back inside the tolerance (ECE beyond chance 0.02, bins 0.05) on the latest rows"},
+		{stage.SignalRaw, false, "raw calibration error is back inside the tolerance " +
+			"(ECE beyond chance 0.02, bins 0.05) on the latest rows"},
 		{stage.SignalRaw, true, "not shown again in 50000 rows, as an error of twice the tolerance " +
 			"(ECE beyond chance 0.02, bins 0.05)" + left},
 		{stage.SignalAccuracy, false,
