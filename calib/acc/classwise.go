@@ -204,6 +204,60 @@ func (c *ClassWise) ECE() (cwece, cweceL2 float64) {
 	return cwece / float64(c.k), math.Sqrt(cweceL2 / float64(c.k))
 }
 
+// Chance returns how far the class-wise error can be off by chance: what ECE returns on average if every label comes
+// with its row's probabilities, and the standard deviation of ECE. Both are bounds from above, by classes and bins:
+//
+//	null = (1/K) Σ_k Σ_b W_b/W · E|X/n_b − c_b|,            X ~ Binomial(n_b, c_b)
+//	sd   = (1/K) Σ_k sqrt(Σ_b (W_b/W)² · a_b (1 − a_b)/n_b)
+//
+// with n_b rows, the mean probability c_b, and the share a_b of rows of the class, smoothed by one row of each kind.
+// Rows of one bin are taken as equal, and classes as fully dependent, which two classes are. All weights count as
+// equal. NaN without weight.
+func (c *ClassWise) Chance() (null, sd float64) {
+	if c.w == 0 {
+		return math.NaN(), math.NaN()
+	}
+	w := float64(c.w)
+	scratch := make([]entry, 0, c.m)
+	for k := range c.k {
+		var variance float64
+		scratch = c.bins(k, scratch)
+		for _, e := range scratch {
+			if e[cW] <= 0 || e[cN] <= 0 {
+				continue
+			}
+			n, share := float64(e[cN]), float64(e[cW])/w
+			null += share * binomialDeviation(n, min(float64(e[cWP])/float64(e[cW]), 1)) / n
+			a := (float64(e[cWA])/float64(e[cW])*n + 1) / (n + 2)
+			variance += share * share * a * (1 - a) / n
+		}
+		sd += math.Sqrt(variance)
+	}
+	return null / float64(c.k), sd / float64(c.k)
+}
+
+// binomialDeviation returns E|X − np| of X ~ Binomial(n, p), by de Moivre's formula, in log space:
+//
+//	2 ν C(n, ν) p^ν (1 − p)^(n−ν+1),  ν = ⌊np⌋ + 1
+//
+// Reference: Diaconis, Zabell, Closed form summation for classical distributions, 1991.
+func binomialDeviation(n, p float64) float64 {
+	if p <= 0 || p >= 1 {
+		return 0
+	}
+	v := math.Floor(n*p) + 1
+	if v > n { // n·p rounds to n
+		return 0
+	}
+	return 2 * math.Exp(math.Log(v)+logGamma(n+1)-logGamma(v+1)-logGamma(n-v+1)+v*math.Log(p)+
+		(n-v+1)*math.Log1p(-p))
+}
+
+func logGamma(x float64) float64 {
+	y, _ := math.Lgamma(x)
+	return y
+}
+
 // Merge adds the rows of o, which stays as it is. Another K or M is ErrShape.
 func (c *ClassWise) Merge(o *ClassWise) error {
 	if err := c.check(o); err != nil {

@@ -2,6 +2,7 @@ package acc
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -276,6 +277,71 @@ func softmaxWeights(c float64, m int, temperature float64) []float64 {
 		u[j] /= sum
 	}
 	return u
+}
+
+// TestClassWiseChance compares the bounds of chance with what calibrated rows show: they hold, and with two classes they
+// are near.
+func TestClassWiseChance(t *testing.T) {
+	for _, tt := range []struct {
+		k, n   int
+		spread float64 // of scores
+		near   float64 // the bound of the null is at most this much above it, as a share
+	}{{2, 500, 2, .05}, {2, 2000, 6, .05}, {7, 500, 2, .1}} {
+		const runs = 400
+		rng := rand.New(rand.NewPCG(3, uint64(tt.k*tt.n)))
+		var sum, square, null, sd float64
+		for range runs {
+			c := must(NewClassWise(tt.k, 15))
+			for range tt.n {
+				p, total := make([]float64, tt.k), 0.
+				for i := range p {
+					p[i] = math.Exp(tt.spread * rng.Float64())
+					total += p[i]
+				}
+				u, y := rng.Float64(), tt.k-1
+				for i := range p {
+					p[i] /= total
+					if u -= p[i]; u < 0 && i < y {
+						y = i
+					}
+				}
+				if err := c.Add(p, y, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			value, _ := c.ECE()
+			n, s := c.Chance()
+			sum, square, null, sd = sum+value/runs, square+value*value/runs, null+n/runs, sd+s/runs
+		}
+		if spread := math.Sqrt(square - sum*sum); null < .98*sum || null > (1+tt.near)*sum || sd < spread {
+			t.Errorf("K=%d, %d rows: null %.5f, sd %.5f; calibrated rows show %.5f ± %.5f", tt.k, tt.n, null, sd, sum,
+				spread)
+		}
+	}
+	if null, sd := newClass().Chance(); !math.IsNaN(null) || !math.IsNaN(sd) {
+		t.Errorf("empty: got %v, %v, want NaN", null, sd)
+	}
+}
+
+// TestBinomialDeviation compares the closed form with the sum that it stands for.
+func TestBinomialDeviation(t *testing.T) {
+	for _, x := range []struct{ n, p float64 }{{1, .3}, {10, .5}, {10, .01}, {50, .99}, {2000, .003},
+		{7, 0}, {7, 1}} {
+		row := []float64{1} // the chances of 0, 1, … hits, one row more at a time
+		for range int(x.n) {
+			next := make([]float64, len(row)+1)
+			for k, q := range row {
+				next[k] += q * (1 - x.p)
+				next[k+1] += q * x.p
+			}
+			row = next
+		}
+		var want float64
+		for k, q := range row {
+			want += q * math.Abs(float64(k)-x.n*x.p)
+		}
+		near(t, fmt.Sprint("deviation of ", x), binomialDeviation(x.n, x.p), want, 1e-9)
+	}
 }
 
 func TestClassWise(t *testing.T) {

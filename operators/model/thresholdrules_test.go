@@ -25,7 +25,7 @@ func threshold(measure string, fire, resolve float64) rule.Config {
 
 func thresholds() []rule.Config {
 	return []rule.Config{threshold(rule.Accuracy, .62, .66), threshold(rule.NLL, .9, .85),
-		threshold(rule.ECE, .08, .05), threshold(rule.SmECE, .08, .06),
+		threshold(rule.ECE, .08, .05), threshold(rule.SmECE, .08, .06), threshold(rule.CWECE, .05, .04),
 		threshold(rule.Confidence, .85, .8), threshold(rule.Coverage, .7, .8)}
 }
 
@@ -47,12 +47,12 @@ func TestThresholdRules(t *testing.T) {
 		want   []string
 	}{
 		{"overconfident", func(r *batchtest.Row, _ int) { r.Scores = scaled(r.Scores, 3) },
-			[]string{"confidence", "ece", "nll", "smece"}},
+			[]string{"confidence", "cwece", "ece", "nll", "smece"}},
 		{"wrong", func(r *batchtest.Row, i int) {
 			if i%4 == 0 {
 				r.Label = (r.Label + 1) % 4
 			}
-		}, []string{"accuracy", "ece", "nll", "smece"}},
+		}, []string{"accuracy", "cwece", "ece", "nll", "smece"}},
 		{"unlabelled", func(r *batchtest.Row, i int) {
 			if i%2 == 0 {
 				r.Label = -1

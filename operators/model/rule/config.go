@@ -44,7 +44,7 @@ type Config struct {
 	// The value: excess ECE; the change of a measure from a reference; the distance of a score's distribution from the
 	// reference; a measure estimated before labels; a measure itself.
 	Kind string `yaml:"kind" default:"excess"`
-	// What is measured; docs/operations.md says what goes with which kind.
+	// The measure; docs/operations.md says what goes with which kind.
 	Measure string `yaml:"measure" default:"ece"`
 	// Kind distance: the confidence score; class: the shares of the predicted classes.
 	Score string `yaml:"score" default:"msp" enum:"msp|margin|negent|class"`
@@ -76,7 +76,7 @@ var kinds = []kind{
 	{Reference, []string{ECE, SmECE, Accuracy, NLL, Curve}, newComparison},
 	{Distance, []string{KS, PSI, Wasserstein, JS}, newDistance},
 	{Estimate, []string{Accuracy, ECE, Miss}, newEstimate},
-	{Threshold, []string{Accuracy, NLL, ECE, SmECE, Confidence, Coverage}, newThreshold},
+	{Threshold, []string{Accuracy, NLL, ECE, SmECE, CWECE, Confidence, Coverage}, newThreshold},
 }
 
 // kindOf returns the kind of a name. ok is false if there is none.

@@ -89,11 +89,22 @@ func (r *labelled) size() int { return r.cfg.labelledSize(r.env.Bins) }
 // calibrators in force.
 func (r *labelled) Observe(in *stage.Pane) (rows int64, err error) {
 	sums := make([]float64, r.size())
+	var classes *acc.ClassWise
+	if r.cfg.Measure == CWECE {
+		if classes, err = acc.NewClassWise(r.key.K, r.env.Acc.Bins); err != nil {
+			return 0, err
+		}
+	}
 	add := func(set *acc.Set) error {
 		if set.LabelledRows() == 0 {
 			return nil
 		}
 		rows += set.LabelledRows()
+		if classes != nil {
+			if err := classes.Merge(set.Labelled.ClassWise); err != nil {
+				return err
+			}
+		}
 		return r.cfg.addLabelled(sums, set, r.env.Bins)
 	}
 	if r.cfg.Signal == stage.SignalRaw {
@@ -115,6 +126,9 @@ func (r *labelled) Observe(in *stage.Pane) (rows int64, err error) {
 		}
 	}
 	r.add(r.cfg, rows, sums)
+	if classes != nil && rows > 0 {
+		return rows, r.addClasses(classes)
+	}
 	return rows, nil
 }
 
@@ -146,7 +160,18 @@ func (r *labelled) options(in *stage.Pane) reference.Options {
 }
 
 // Append appends the rule window.
-func (r *labelled) Append(dst []byte) []byte { return r.append(dst) }
+func (r *labelled) Append(dst []byte) []byte {
+	dst = r.append(dst)
+	if r.cfg.Measure == CWECE {
+		dst = r.appendClasses(dst)
+	}
+	return dst
+}
 
 // Restore reads what Append wrote.
-func (r *labelled) Restore(in *binenc.Reader) { r.restore(in, r.size()) }
+func (r *labelled) Restore(in *binenc.Reader) {
+	r.restore(in, r.size())
+	if r.cfg.Measure == CWECE && in.Err() == nil {
+		r.restoreClasses(in, r.key.K, r.env.Acc.Bins)
+	}
+}

@@ -55,7 +55,7 @@ func TestReferenceEqualsRows(t *testing.T) {
 }
 
 // drawnSet returns a set of n labelled rows, and their bins counted row by row.
-func drawnSet(t *testing.T, env *stage.Env, rng *rand.Rand, n int) (*acc.Set, []metric.Bin) {
+func drawnSet(t testing.TB, env *stage.Env, rng *rand.Rand, n int) (*acc.Set, []metric.Bin) {
 	t.Helper()
 	set, err := env.NewSums(4)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 // Measures that only rules of kind threshold have.
 const (
+	CWECE      = "cwece"      // class-wise ECE
 	Confidence = "confidence" // mean confidence of labelled rows
 	Coverage   = "coverage"   // share of predictions that have a label at the age Config.Age
 )
@@ -26,6 +27,8 @@ const z95two = 1.959963984540054
 //	nll          mean ± 1.96 sd/√n of the sampled rows
 //	ece          reference.DebiasedECE ± 1.96 times the standard deviation that noise of the bins' accuracies gives it
 //	smece        resampled (metric.UncertaintyCells)
+//	cwece        from 1.96 standard deviations and the null below the value to 1.96 above it (acc.ClassWise.Chance):
+//	             on average noise adds to it, and at most the null
 //	confidence   mean ± 1.96 sd/√n, by cells of 1/180, whose width counts as noise
 //	coverage     Wilson's
 //
@@ -49,6 +52,9 @@ func (r threshold) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) {
 	now := r.cfg.referenceWindow(cur.sums, r.env.Bins)
 	interval := metric.Resample(now.Bins, opt.Resamples, opt.Seed)
 	j = Evaluation{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: interval}
+	if r.cfg.Measure == CWECE {
+		return r.classWise(j)
+	}
 	value, lo, hi, err := r.cfg.measured(now, opt)
 	if err != nil {
 		return j, false, err
@@ -56,6 +62,22 @@ func (r threshold) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) {
 	what := fmt.Sprintf("%s %s of the last %d %s", r.cfg.Signal, r.cfg.Measure, cur.rows,
 		stage.RowsOf(r.cfg.Signal))
 	return r.cfg.withBounds(j, value, lo, hi, what)
+}
+
+// classWise completes the evaluation of measure cwece.
+func (r threshold) classWise(j Evaluation) (Evaluation, bool, error) {
+	classes, err := r.latestClasses(r.cfg)
+	if err != nil {
+		return j, false, err
+	}
+	value, _ := classes.ECE()
+	null, sd := classes.Chance()
+	half := z95two * sd
+	what := fmt.Sprintf("%s class-wise ECE (cwece) of the last %d %s", r.cfg.Signal, j.Rows,
+		stage.RowsOf(r.cfg.Signal))
+	j, ok, err := r.cfg.withBounds(j, value, max(value-null-half, 0), min(value+half, 1), what)
+	j.Detail += fmt.Sprintf("; a calibrated model would show about %.4f", null)
+	return j, ok, err
 }
 
 // withBounds fills in a value and its interval, and checks the interval against Fire. ok is false if the value is not a

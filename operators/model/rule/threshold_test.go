@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -224,14 +225,63 @@ func counted(t *testing.T, env *stage.Env, n [2]int) *acc.Set {
 	return set
 }
 
+// TestClassWiseEqualsRows: the value of measure cwece is that of the latest rows, also after a restart, and the text
+// says so.
+func TestClassWiseEqualsRows(t *testing.T) {
+	x := testContext(threshold0(CWECE, .02, .01))
+	x.cfg.Rows = 700
+	r := newThreshold(x)
+	rng := rand.New(rand.NewPCG(1, 19))
+	var sets []*acc.Set
+	for at := range int64(40) {
+		set, _ := drawnSet(t, x.env, rng, 50)
+		sets = append(sets, set)
+		in := &stage.Pane{Index: at, End: (at + 1) * x.env.Pane, Labelled: 50,
+			Cells: []stage.Cell{{PredictionPane: at, Set: set}}}
+		if _, err := r.Observe(in); err != nil {
+			t.Fatal(err)
+		}
+		if at%13 == 5 {
+			e := &entry{context: x}
+			if !e.restore(r.Append(nil)) {
+				t.Fatal("the state cannot be read")
+			}
+			r = e.rule
+		}
+	}
+	got, ok, err := r.Evaluate(&stage.Pane{})
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	want := sets[len(sets)-int(got.Rows)/50].Labelled.ClassWise.Clone()
+	for _, set := range sets[len(sets)-int(got.Rows)/50+1:] {
+		if err := want.Merge(set.Labelled.ClassWise); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if value, _ := want.ECE(); got.Value != value || *got.Lo >= value || *got.Hi <= value || got.Rows < 700 ||
+		!strings.HasPrefix(got.Detail, "raw class-wise ECE (cwece) of the last ") ||
+		!strings.Contains(got.Detail, "; a calibrated model would show about 0.0") {
+		t.Errorf("got %+v (%v to %v), want %v", got, *got.Lo, *got.Hi, value)
+	}
+	other := &entry{context: &context{x.env, x.cfg, &stage.Key{Version: x.key.Version, K: 5}}}
+	if other.restore(r.Append(nil)) {
+		t.Error("a state of 4 classes is taken for one of 5")
+	}
+}
+
 // FuzzState: invalid bytes give an error, and what is read encodes to the same bytes.
 func FuzzState(f *testing.F) {
-	rules := []Config{threshold0(Accuracy, .8, .9), threshold0(Coverage, .8, .9)}
+	rules := []Config{threshold0(Accuracy, .8, .9), threshold0(Coverage, .8, .9), threshold0(CWECE, .02, .01)}
 	fresh := func() *State {
 		env := testContext(Config{}).env
 		return New(env, rules).NewKey(&stage.Key{Version: &stage.Version{}, K: 4}).(*State)
 	}
 	s := fresh()
+	set, _ := drawnSet(f, s.stage.env, rand.New(rand.NewPCG(1, 17)), 20)
+	if _, err := s.entries[2].rule.Observe(&stage.Pane{Cells: []stage.Cell{{Set: set}}}); err != nil {
+		f.Fatal(err)
+	}
 	s.entries[0].alert.AlertState = stage.AlertState{State: stage.Firing, Since: 5, Notified: true,
 		Last: stage.NewLastAlert(&record.Alert{}, []byte("{}"))}
 	stagetest.FuzzState(f, s, func() stage.KeyState { return fresh() })

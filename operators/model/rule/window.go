@@ -1,6 +1,11 @@
 package rule
 
-import "github.com/plumbline/plumbline/internal/binenc"
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
 
 // window is the rule window of one key: the latest rows in blocks of whole label panes, and the reference if the rule
 // has one. Each row is either in the window or in the reference.
@@ -11,8 +16,9 @@ type window struct {
 
 // block holds the sums of a number of rows. The kind of the rule defines the sums.
 type block struct {
-	rows int64
-	sums []float64
+	rows    int64
+	sums    []float64
+	classes *acc.ClassWise // measure cwece only. Invariant: there if rows > 0.
 }
 
 // blocksOf is the smallest number of blocks in a full window. The window moves on by one block at a time.
@@ -72,6 +78,32 @@ func (l *window) windows(s *Config) (ref, cur block, ok bool) {
 	return ref, cur, ref.rows >= s.ReferenceRows
 }
 
+// addClasses adds the classes of the pane that add has just added to the newest block.
+func (l *window) addClasses(pane *acc.ClassWise) error {
+	b := &l.blocks[len(l.blocks)-1]
+	if b.classes == nil {
+		b.classes = pane
+		return nil
+	}
+	return b.classes.Merge(pane)
+}
+
+// latestClasses returns those of the rows that windows returns, nil if there are none.
+func (l *window) latestClasses(s *Config) (*acc.ClassWise, error) {
+	var out *acc.ClassWise
+	var rows int64
+	for i := len(l.blocks) - 1; i >= 0 && rows < s.Rows; i-- {
+		b := &l.blocks[i]
+		rows += b.rows
+		if out == nil {
+			out = b.classes.Clone()
+		} else if err := out.Merge(b.classes); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 func (l *window) append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(l.blocks)))
 	for _, b := range append([]block{l.ref}, l.blocks...) {
@@ -79,6 +111,36 @@ func (l *window) append(dst []byte) []byte {
 		dst = binenc.AppendFloat64s(dst, b.sums...)
 	}
 	return dst
+}
+
+// appendClasses appends the classes of all blocks, after append.
+func (l *window) appendClasses(dst []byte) []byte {
+	for _, b := range l.blocks {
+		enc, err := b.classes.AppendBinary(nil)
+		if err != nil {
+			panic(fmt.Sprintf("rule: %v", err)) // it returns none
+		}
+		dst = binenc.AppendBytes(dst, enc)
+	}
+	return dst
+}
+
+// restoreClasses reads what appendClasses wrote: of k classes and m bins, after restore.
+func (l *window) restoreClasses(r *binenc.Reader, k, m int) {
+	for i := range l.blocks {
+		c := new(acc.ClassWise)
+		if err := c.UnmarshalBinary(r.Bytes(binenc.MaxBytes)); r.Err() != nil {
+			return
+		} else if err != nil {
+			r.Failf("classes of a block: %v", err)
+			return
+		}
+		if gotK, gotM := c.Shape(); gotK != k || gotM != m {
+			r.Failf("block of %d classes and %d bins, allowed %d and %d", gotK, gotM, k, m)
+			return
+		}
+		l.blocks[i].classes = c
+	}
 }
 
 // restore reads what append wrote. Each block has sums of size numbers.
