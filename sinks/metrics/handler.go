@@ -67,8 +67,10 @@ var (
 	descECE     = desc("ece_ratio", "Expected calibration error of the latest window.", signalLabels...)
 	descECENull = desc("ece_null_ratio",
 		"ECE that a perfectly calibrated model would show at these counts.", signalLabels...)
-	descECELo      = desc("ece_lower_ratio", "Lower end of the 95 % interval of the ECE.", signalLabels...)
-	descECEHi      = desc("ece_upper_ratio", "Upper end of the 95 % interval of the ECE.", signalLabels...)
+	descECELo = desc("ece_lower_ratio", "Lower end of the 95 % interval of the ECE.", signalLabels...)
+	descECEHi = desc("ece_upper_ratio", "Upper end of the 95 % interval of the ECE.", signalLabels...)
+	descCWECE = desc("cwece_ratio",
+		"Class-wise ECE of the latest window: the mean over the classes, each by its own probability.", signalLabels...)
 	descAccuracy   = desc("accuracy_ratio", "Accuracy of the latest window.", signalLabels...)
 	descConfidence = desc("mean_confidence_ratio",
 		"Mean top-label confidence of the labelled rows.", signalLabels...)
@@ -230,7 +232,7 @@ func collectMetrics(ch chan<- prometheus.Metric, m *record.Metrics, labels []str
 		v *float64
 	}{{descECE, m.ECE}, {descECENull, m.ECENull}, {descECELo, m.ECELo}, {descECEHi, m.ECEHi}, {descAccuracy,
 		m.Accuracy},
-		{descConfidence, m.MeanConfidence}, {descNLL, m.NLL}, {descBrier, m.Brier}} {
+		{descConfidence, m.MeanConfidence}, {descNLL, m.NLL}, {descBrier, m.Brier}, {descCWECE, m.CWECE}} {
 		optional(ch, x.d, x.v, labels...)
 	}
 }

@@ -79,6 +79,7 @@ func fullSnapshot() record.Snapshot {
 			MeanConfidence: ptr(.9 + d),
 			NLL:            ptr(.5 + d),
 			Brier:          ptr(.3 + d),
+			CWECE:          ptr(.04 + d),
 		}
 	}
 	served := m(.03)
@@ -161,6 +162,7 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 		for name, v := range map[string]float64{"ece_ratio": *m.ECE, "ece_null_ratio": *m.ECENull,
 			"ece_lower_ratio": *m.ECELo, "ece_upper_ratio": *m.ECEHi, "accuracy_ratio": *m.Accuracy,
 			"mean_confidence_ratio": *m.MeanConfidence, "nll_nats": *m.NLL, "brier_score": *m.Brier,
+			"cwece_ratio":          *m.CWECE,
 			"window_labelled_rows": float64(m.N)} {
 			want["plumbline_"+name+l] = v
 		}
