@@ -86,7 +86,7 @@ func TestPageInBrowser(t *testing.T) {
 	s := snapshotAt("digits-resnet20", "2024-03-01", "", time.Hour)
 	thin := "\u202f"
 	f("", "ECE calibrated", percent(*s.Raw.ECE), percent(*s.Calibrated.ECE), "5"+thin+"043", "T 1.619", "revision 3",
-		"▲ 1 in other slices", "Calibrator published: revision 3", "as of 2024-03-05", "<canvas", `class="gap raw"`,
+		"▲ 1 slice", "Calibrator published: revision 3", "as of 2024-03-05", "<canvas", `class="gap raw"`,
 		"Reliability diagram. raw")
 	f("?model=digits-resnet20&version=2024-03-01&slice=region%3Deu&window=last-5000", "▲ firing", ">ece-calibrated<",
 		">critical<")
@@ -230,7 +230,8 @@ func TestInhibitedAlertsInBrowser(t *testing.T) {
 	at := "/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice=&at=2024-03-05T11:54:00Z"
 	dom := chromium(t, srv.URL+at, "--dump-dom")
 	root := item(t, dom, "Alarm: calibration-calibrated")
-	for _, want := range []string{`aria-label="Follows from it"`, "worse-nll", "region=us", "over its limit, inhibited",
+	for _, want := range []string{`aria-label="Follows from it"`, "worse-nll", "region=us",
+		"over its limit, no alarm of its own",
 		"calibrated confidence is overconfident",
 		"Evidence: by chance at most once in 9.8 years; overconfident", "alarm from 15.7",
 		"Since about 11:51:00 (an estimate)", "(0.600, 0.667]",
@@ -242,7 +243,7 @@ func TestInhibitedAlertsInBrowser(t *testing.T) {
 	if got := item(t, dom, "Calibrator published: revision 3"); !strings.Contains(got, "calibration-raw") {
 		t.Errorf("the calibrator that answers an alert does not show it: %s", got)
 	}
-	item(t, dom, "Inhibited: lost-root") // nothing is hidden
+	item(t, dom, "Part of another alarm: lost-root") // nothing is hidden
 	for _, rule := range []string{"worse-nll", "calibration-raw", "lost-root"} {
 		if strings.Contains(dom, "Alarm: "+rule) {
 			t.Errorf("%s is inhibited, and is shown as an alarm", rule)
@@ -250,8 +251,7 @@ func TestInhibitedAlertsInBrowser(t *testing.T) {
 	}
 	us := chromium(t, srv.URL+"/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice=region%3Dus",
 		"--dump-dom")
-	if !strings.Contains(us, "follows calibration-calibrated of all rows") ||
-		!strings.Contains(us, "▲ 2 in other slices") {
-		t.Errorf("the tile of a slice whose alert is inhibited does not say by whom: %s", us)
+	if !strings.Contains(us, "▲ all rows and 1 slice") || !strings.Contains(us, "region=us: 1 follows from another") {
+		t.Errorf("the tile of a slice whose alert is inhibited does not say so: %s", us)
 	}
 }

@@ -46,8 +46,9 @@ func TestVerdictInBrowser(t *testing.T) {
 	f("&at=2024-03-05T11:40:00Z", `data-state="ok"`, "No alarm", "a calibrated model would show 0.8 %", "of 5 043 rows")
 	f("&at=2024-03-05T11:54:00Z", `data-state="firing"`, "▲ calibration-calibrated is firing",
 		"is overconfident since about 11:51:00", " sure, ", " right")
-	f("region%3Dus", `data-state="inhibited"`, "calibration-calibrated of all rows stands for it",
-		"Firing in other slices: all rows, region=eu.")
+	f("region%3Dus", `data-state="elsewhere"`, "▲ Alarm in all rows and 1 slice, worst: ", ">all rows</a>",
+		"region=us: calibration-calibrated is over its limit, as part of another alarm",
+		"It follows from calibration-calibrated of all rows.", "Also: ", ">region=eu</a>.")
 }
 
 // TestAnsweredInBrowser: an alarm that a calibrator answers is no alarm, and an accuracy that stays down is told beside
@@ -86,15 +87,27 @@ func TestManySlicesInBrowser(t *testing.T) {
 		h.AddSnapshot(snapshotAt("m", "1", slice, time.Hour))
 		if i%40 == 7 {
 			h.AddAlert(record.Alert{Schema: 1, Model: "m", Version: "1", Slice: slice, Rule: "calibration-raw",
-				State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Hour)})
+				State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Hour), ECE: .1,
+				ECENull: .05, ECELo: ptr(.06 + float64(i/160))})
 		}
 	}
 	srv := httptest.NewServer(still(h))
 	defer srv.Close()
 	dom := chromium(t, srv.URL, "--dump-dom")
-	v, want := verdictOf(t, dom), "Firing in other slices: merchant=007, merchant=047, merchant=087 and 2 more."
-	if !strings.Contains(v, want) || !strings.Contains(v, `data-state="elsewhere"`) {
-		t.Errorf("got %s, want %s", v, want)
+	link := func(name string) string {
+		return `<a href="/?model=m&amp;version=1&amp;slice=merchant%3D` + name +
+			`&amp;window=last-5000">merchant=` + name + `</a>`
+	}
+	v := verdictOf(t, dom)
+	for _, want := range []string{`data-state="elsewhere"`, "▲ Alarm in 5 slices, worst: " + link("167"),
+		"All rows: no alarm. ECE ",
+		" Also: " + link("007") + ", " + link("047") + ", " + link("087") + " and 1 more."} {
+		if !strings.Contains(v, want) {
+			t.Errorf("got %s, want %s", v, want)
+		}
+	}
+	if strings.Contains(v, "No alarm") {
+		t.Errorf("the headline denies the alarms: %s", v)
 	}
 	for _, want := range []string{">merchant=047 ▲</option>", ">merchant=046</option>", ">merchant=199</option>",
 		`class="chip" href="/?model=m&amp;version=1&amp;slice=merchant%3D047&amp;window=last-5000"`} {

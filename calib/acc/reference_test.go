@@ -279,8 +279,8 @@ func softmaxWeights(c float64, m int, temperature float64) []float64 {
 	return u
 }
 
-// TestClassWiseChance compares the bounds of chance with what calibrated rows show: they hold, and with two classes they
-// are near.
+// TestClassWiseChance compares the bounds of chance with what calibrated rows show: they hold, and with two classes
+// they are near.
 func TestClassWiseChance(t *testing.T) {
 	for _, tt := range []struct {
 		k, n   int

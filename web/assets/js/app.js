@@ -1,6 +1,6 @@
 // The page: loads the state by plain fetches, paints it, then follows the event stream from where the fetches stood.
 import { get, Stream } from "./api.js";
-import { choose, fillSelectors, markFiring, missing, readURL, writeURL } from "./select.js";
+import { address, choose, fillSelectors, markFiring, missing, readURL, writeURL } from "./select.js";
 import { drawDiagram, drawBinTable } from "./reliability.js";
 import { drawTiles } from "./tiles.js";
 import { drawUnlabelled } from "./unlabelled.js";
@@ -225,7 +225,8 @@ function paint() {
   const snap = state.pinned ? state.pinned.snap : state.latest;
   const events = timeline(state.alerts, state.calibrators, headEvents(state.heads, state.sel));
   const current = state.pinned ? alertsAt(state.alerts, state.pinned.time, state.alerts.length < ALERTS) : state.current;
-  drawVerdict($("verdict"), $("verdictnews"), verdict(snap, current, state.pinned ? [] : state.heads));
+  const to = (slice) => address({ ...state.sel, slice }, state.pinned ? state.at : "");
+  drawVerdict($("verdict"), $("verdictnews"), verdict(snap, current, state.pinned ? [] : state.heads), to);
   drawTiles($("tiles"), snap, current);
   markFiring($("selectors"), own(state.current).filter((a) => a.state === "firing").map((a) => a.slice));
   const signals = [

@@ -7,6 +7,12 @@ import { refitEvidence } from "./refit.js";
 export const GLYPHS = { firing: "▲", pending: "△", resolved: "●", published: "◆", kept: "◇", inhibited: "▹", asked: "□", ready: "■", unfit: "⊠" };
 const TITLES = { firing: "Alarm", pending: "Pending", resolved: "Resolved", published: "Calibrator published", kept: "No change" };
 
+// Why a calibrator was decided on.
+const REASONS = {
+  period: "a refit on schedule", alarm: "a refit after an alarm", quick: "a first answer, before a whole refit", rollback: "undone, because it did worse",
+  manual: "by a person", canary: "a trial on a share of the rows", label_shift: "the shares of the classes have moved", classes: "another number of classes",
+};
+
 /** One list, newest first: {kind, at, slice, title, text, under: what it inhibits}. slice is null for what concerns all slices. */
 export function timeline(alerts, calibrators, heads) {
   const list = [...adopt([...alerts.map(fromAlert), ...calibrators.map(fromCalibrator)]), ...heads.map((e) => ({ ...e, under: [] }))];
@@ -36,9 +42,11 @@ function fromCalibrator(c) {
   const e = c.evidence || {};
   const refused = (c.outcome || "").startsWith("refused: ");
   const kind = c.published ? "published" : "kept";
-  const by = c.by ? `by ${c.by}${c.why ? `: ${c.why}` : ""}` : `by ${c.reason}`;
-  const change = `NLL ${fixed(e.nll_in_force)} → ${fixed(e.nll_new)} (${fixed(e.nll_diff, 4)} ± ${fixed(1.96 * e.nll_diff_se, 4)}), ECE ${pct(e.ece_in_force)} → ${pct(e.ece_new)}`;
-  const proof = e.test_rows ? ` On ${count(e.test_rows)} newer rows: ${change}.` : "";
+  const by = c.by ? `by ${c.by}${c.why ? `: ${c.why}` : ""}` : REASONS[c.reason] || c.reason;
+  const error = e.nll_diff_se ? ` ± ${fixed(1.96 * e.nll_diff_se, 4)}` : ""; // builds before had none for a first answer
+  const change = `NLL ${fixed(e.nll_in_force)} → ${fixed(e.nll_new)} (${fixed(e.nll_diff, 4)}${error}), ECE ${pct(e.ece_in_force)} → ${pct(e.ece_new)}`;
+  const rows = c.reason === "quick" ? `the ${count(e.test_rows)} latest rows, those of the fit among them` : `${count(e.test_rows)} newer rows`;
+  const proof = e.test_rows ? ` On ${rows}: ${change}.` : "";
   const t = e.temperature ? `T = ${fixed(e.temperature)}${e.on_bound ? " (on its bound)" : ""}. ` : "";
   return {
     kind, at: c.decided_at, slice: null, key: `calibrator ${c.revision}`,
@@ -105,5 +113,5 @@ function chip(slice, sel) {
 function under(e, ref, sel) {
   if (!e.under.length) return null;
   return el("ul.under", { "aria-label": "Follows from it" }, ...e.under.map((u) =>
-    el("li", {}, `${u.rule} `, chip(u.slice, sel), ` ${STATES[u.kind]}, inhibited, `, el("time", { datetime: u.at }, clock(u.at, ref)))));
+    el("li", {}, `${u.rule} `, chip(u.slice, sel), ` ${STATES[u.kind]}, no alarm of its own, `, el("time", { datetime: u.at }, clock(u.at, ref)))));
 }

@@ -18,7 +18,7 @@ export function adopt(events) {
     const at = Date.parse(e.at);
     const root = rootOf(e.inhibitedBy, at, roots, events);
     if (!root) {
-      orphans.push({ ...e, kind: "inhibited", title: `${e.kind === "resolved" ? "Over" : "Inhibited"}: ${e.rule}`, under: [] });
+      orphans.push({ ...e, kind: "inhibited", title: `${e.kind === "resolved" ? "Over" : "Part of another alarm"}: ${e.rule}`, under: [] });
       continue;
     }
     const same = root.under.findIndex((u) => u.key === e.key);

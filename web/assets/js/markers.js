@@ -2,7 +2,7 @@
 import { el, clock } from "./format.js";
 import { GLYPHS } from "./events.js";
 
-const APART = 20; // pixels, as wide as a marker
+const APART = 30; // pixels: a marker with its count of two digits
 const RANK = { firing: 6, published: 5, ready: 4, unfit: 4, resolved: 3, asked: 2, pending: 1, kept: 0, inhibited: 0 };
 
 export class Markers {
@@ -45,7 +45,7 @@ export class Markers {
   button(g) {
     const label = g.events.map((e) => `${clock(e.at)} ${e.title}`).join("; ");
     const b = el("button.mark.glyph", { type: "button", "data-kind": g.lead.kind, "data-at": g.lead.at, "aria-label": label }, GLYPHS[g.lead.kind]);
-    if (g.events.length > 1) b.append(el("sub", {}, String(g.events.length)));
+    if (g.events.length > 1) b.append(el("sub", {}, g.events.length > 99 ? "99+" : String(g.events.length)));
     b.style.left = g.x + "px";
     const show = () => this.showTip(b, g.events);
     const hide = () => { this.tip.hidden = true; };

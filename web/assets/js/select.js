@@ -59,9 +59,11 @@ export function readURL() {
   return Object.fromEntries([...FIELDS, "at"].map((f) => [f, q.get(f) || ""]));
 }
 
-/** at: the moment shown, "" for the newest. */
+/** address of a selection; at: the moment shown, "" for the newest. */
+export const address = (sel, at) => "/?" + new URLSearchParams(at ? { ...sel, at } : sel);
+
 export function writeURL(sel, at) {
-  history.replaceState(null, "", "?" + new URLSearchParams(at ? { ...sel, at } : sel));
+  history.replaceState(null, "", address(sel, at));
 }
 
 /** missing says which of what a link asked for is not there, "" where all is. */

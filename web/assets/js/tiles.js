@@ -1,9 +1,12 @@
 // The row of key numbers. No number stands without its uncertainty and its count.
 import { el, svg, pct, pctBare, count, fixed, duration, clock, sliceName, DASH } from "./format.js";
-import { answerOf, inhibitor, alertStates } from "./verdict.js";
+import { answerOf, inhibitor, alertStates, placesOf, where } from "./verdict.js";
 
 const METHODS = { temperature: "Temperature" };
 const FITS = 10; // letters of a name in a number's size
+
+const NLL = "Negative log-likelihood: the mean of −ln p, p the probability that was given to what came true. Lower is better.";
+const CLASSWISE = "The mean over all classes of the error of a class's own probability, where ECE is of the most probable class only. Noise alone makes it more than 0.";
 
 /** snap: the snapshot shown; current: the alerts pending and firing at its moment, or null where that is not known. */
 export function drawTiles(root, snap, current) {
@@ -13,8 +16,9 @@ export function drawTiles(root, snap, current) {
     ece("ECE raw", "raw", snap.raw, scale),
     ece("ECE calibrated", "cal", snap.calibrated, scale),
     ...(snap.served ? [ece("ECE served", "served", snap.served, scale)] : []),
-    tile("Accuracy", pct(snap.raw.accuracy), accuracyError(snap.raw), `confidence ${pct(snap.raw.mean_confidence)}`, calibratedAccuracy(snap)),
-    tile("NLL", fixed(snap.raw.nll), `calibrated ${fixed(snap.calibrated.nll)}`, `Brier ${fixed(snap.raw.brier)}`),
+    titled(CLASSWISE, tile("Class-wise ECE", pct(snap.raw.cwece), `calibrated ${pct(snap.calibrated.cwece)}`, `of ${count(snap.raw.n)} rows`)),
+    accuracy(snap),
+    titled(NLL, tile("NLL", fixed(snap.raw.nll), `calibrated ${fixed(snap.calibrated.nll)}`, `Brier ${fixed(snap.raw.brier)}`)),
     tile("Labelled rows", count(snap.labelled), snap.window.kind === "rows" ? extent(snap.window) : `of ${count(snap.predictions)} predictions`, snap.late ? `${count(snap.late)} late` : "none late", snap.pooled_values ? `of ${snap.pooled_values_more ? "at least " : ""}${count(snap.pooled_values)} pooled values` : "", ...missing(snap)),
     tile("Label coverage", pct(snap.coverage, 1), ...(snap.window.kind === "rows" ? ["for windows by time"] : [`window ${snap.window.name}`, extent(snap.window)])),
     tile("Label lag p50", duration(snap.label_lag.p50_s), `p90 ${duration(snap.label_lag.p90_s)}`, `p99 ${duration(snap.label_lag.p99_s)}`),
@@ -41,24 +45,35 @@ function tile(name, big, ...subs) {
   return el("div.tile", {}, el("dt", {}, name), el("dd.big", {}, big), ...subs.filter(Boolean).map((s) => el("dd.sub", {}, s)));
 }
 
+function titled(title, t) {
+  t.title = title;
+  return t;
+}
+
 function alarm(snap, current) {
   if (!current) return tile("Alarm", DASH, "not kept that far back");
   const { mine, held, elsewhere: others } = alertStates(snap.slice, current);
   const follows = current.filter((a) => a.inhibited_by).length;
-  const elsewhere = others.length ? `▲ ${others.length} in other slices` : "";
+  const places = placesOf(others);
   let t;
-  if (mine.length) {
+  if (places.length && !(mine.length && mine[0].state === "firing")) {
+    const here = mine.length ? "pending" : held.length ? `${held.length} follow${held.length > 1 ? "" : "s"} from another` : "none";
+    t = tile("Alarm", `▲ ${where(places)}`, `${places.length > 1 ? "worst: " : ""}${sliceName(places[0])}`, `${sliceName(snap.slice)}: ${here}`);
+    t.dataset.state = "elsewhere";
+    if (places.length > 1 && places.includes("")) t.querySelector(".big").classList.add("long");
+  } else if (mine.length) {
     const a = mine[0];
     t = tile("Alarm", a.state === "firing" ? "▲ firing" : "△ pending", a.rule, `since ${a.kind === "anytime" ? "about " : ""}${clock(a.since, snap.at)}`,
-      [a.severity, follows ? `${follows} inhibited` : ""].filter(Boolean).join(", "), elsewhere);
+      [a.severity, follows ? `${follows} follow${follows > 1 ? "" : "s"}` : ""].filter(Boolean).join(", "), places.length ? `▲ also ${where(places)}` : "");
     t.dataset.state = a.state;
+    if (places.length) t.lastElementChild.classList.add("bad");
   } else {
     const a = held[0], by = a && answerOf(a);
-    t = tile("Alarm", !a ? "none" : by ? "answered" : "inhibited", !a ? `for ${sliceName(snap.slice)}` : by ? `${a.rule}` : `${a.rule},`,
-      by ? `by ${by}` : a ? `follows ${inhibitor(a)}` : "", held.length > 1 ? `${held.length - 1} more inhibited` : "", elsewhere);
-    t.dataset.state = others.length ? "" : by ? "answered" : a ? "" : "ok";
+    t = tile("Alarm", !a ? "none" : by ? "answered" : "none of its own", !a ? `for ${sliceName(snap.slice)}` : a.rule,
+      by ? `by ${by}` : a ? `follows ${inhibitor(a)}` : "", held.length > 1 ? `${held.length - 1} more follow` : "");
+    t.dataset.state = by ? "answered" : a ? "" : "ok";
+    if (a && !by) t.querySelector(".big").classList.add("long");
   }
-  if (elsewhere) t.lastElementChild.classList.add("bad");
   for (const sub of t.querySelectorAll(".sub")) sub.title = sub.textContent; // names may be longer than the tile
   return t;
 }
@@ -99,15 +114,20 @@ function accuracyError(m) {
   return `± ${pctBare(1.96 * Math.sqrt((m.accuracy * (1 - m.accuracy)) / m.n))} (95 %)`;
 }
 
-// A calibrator that changes which class is first changes the accuracy too.
-function calibratedAccuracy(snap) {
-  const a = snap.calibrated.accuracy;
-  return snap.calibrator && a !== null && a !== undefined ? `calibrated ${pct(a)}` : "";
+// Like beside like: a calibrator that changes which class is first changes the accuracy too, not only the confidence.
+function accuracy(snap) {
+  const { raw, calibrated: cal } = snap;
+  const known = snap.calibrator && cal.accuracy !== null && cal.accuracy !== undefined;
+  const t = tile("Accuracy", pct(raw.accuracy), accuracyError(raw), `confidence ${pct(raw.mean_confidence)}`,
+    known ? `calibrated ${pct(cal.accuracy)}` : "", known ? `its confidence ${pct(cal.mean_confidence)}` : "");
+  t.classList.add("four");
+  return titled(known ? `Raw: ${pct(raw.accuracy)} right, ${pct(raw.mean_confidence)} sure on average. Calibrated: ${pct(cal.accuracy)} right, ${pct(cal.mean_confidence)} sure.`
+    : `${pct(raw.accuracy)} right, ${pct(raw.mean_confidence)} sure on average.`, t);
 }
 
 function calibrator(snap) {
   const c = snap.calibrator;
-  if (!c) return tile("Calibrator", "none", "identity in force");
+  if (!c) return titled("No calibrator is in force: probabilities are the model's own.", tile("Calibrator", "none", "none in force"));
   const name = METHODS[c.method] || c.method.replaceAll("_", " ");
   const t = tile("Calibrator", c.temperature ? `T ${fixed(c.temperature)}` : name, `${c.temperature ? `${name}, ` : ""}revision ${c.version}`, `since ${clock(c.effective_from, snap.at)}`);
   if (!c.temperature && name.length > FITS) t.querySelector(".big").classList.add("long");

@@ -8,6 +8,7 @@ const SYNC = "plumbline";
 /** seconds since 1970 of a snapshot on the time axis: the window's end, or the pane's for windows of rows. */
 export const moment = (s) => Date.parse(s.window.kind === "time" ? s.window.end : s.at) / 1000;
 
+// label is the field of a snapshot, too.
 const ECE = [
   { label: "raw", key: "raw", of: (s) => s.raw.ece, lo: (s) => s.raw.ece_lo, hi: (s) => s.raw.ece_hi, null: (s) => s.raw.ece_null },
   { label: "calibrated", key: "cal", of: (s) => s.calibrated.ece, lo: (s) => s.calibrated.ece_lo, hi: (s) => s.calibrated.ece_hi, null: (s) => s.calibrated.ece_null },
@@ -53,7 +54,7 @@ export class Timeline {
   }
 
   accData() {
-    const cols = [(s) => s.raw.accuracy, (s) => s.raw.mean_confidence, (s) => s.calibrated.mean_confidence];
+    const cols = this.signals().flatMap((d) => [(s) => s[d.label].accuracy, (s) => s[d.label].mean_confidence]);
     return [this.snaps.map(moment), ...cols.map((f) => this.snaps.map((x) => opt(f(x))))];
   }
 
@@ -77,11 +78,10 @@ export class Timeline {
   }
 
   accSeries() {
-    return [
-      { stroke: css("--text"), width: 2, points: LONE },
-      { stroke: css("--raw"), width: 1.5, points: LONE },
-      { stroke: css("--cal"), width: 1.5, points: LONE },
-    ].map((s, i) => ({ ...s, show: i === 0 || this.show[i === 1 ? "raw" : "cal"] }));
+    return this.signals().flatMap((s) => [
+      { stroke: css(`--${s.key}`), width: 2, points: LONE },
+      { stroke: css(`--${s.key}`), width: 1.5, dash: [4, 4], points: LONE },
+    ]);
   }
 
   options(root, height, series, isECE) {
@@ -124,8 +124,10 @@ export class Timeline {
     ]);
     this.roots.eceAt.textContent = at;
     this.roots.eceRead.replaceChildren(...eceText);
-    const parts = [["", "accuracy", s?.raw.accuracy], ["raw", "confidence, raw", s?.raw.mean_confidence], ["cal", "calibrated", s?.calibrated.mean_confidence]];
-    this.roots.accRead.replaceChildren(...parts.filter(([k]) => !k || this.show[k]).map(([k, name, v]) => item(k ? `.${k}` : ".text", `${name} ${pct(v)}`)));
+    const accText = this.signals().flatMap((d) => [
+      item(`.${d.key}`, `${d.label}: accuracy ${pct(s?.[d.label].accuracy)}`), item(`.dash.${d.key}`, `confidence ${pct(s?.[d.label].mean_confidence)}`),
+    ]);
+    this.roots.accRead.replaceChildren(...accText);
   }
 
   resize() {

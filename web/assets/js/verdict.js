@@ -5,6 +5,7 @@ import { keyOf, own } from "./inhibit.js";
 const RANK = { firing: 2, pending: 1 };
 const WORDS = { raw: "The model", calibrated: "Calibrated confidence" };
 const NAMED = 3; // other slices that are named
+const SEVERITY = { critical: 3, warning: 2, info: 1 };
 
 /** ofAccuracy tells the alarm on a fall of accuracy from those on confidence. */
 const ofAccuracy = (a) => a.evidence?.reference_accuracy !== undefined || a.rule === "accuracy-fall";
@@ -21,42 +22,62 @@ export function inhibitor(a) {
   return rest.slice(cut + 1) + (slice === a.slice ? "" : ` of ${sliceName(slice)}`);
 }
 
+// How bad an alert is: its severity, then how much of the ECE is sure, as /metrics orders slices.
+const sure = (a) => (a.ece_lo ?? a.ece ?? 0) - (a.ece_null ?? 0);
+const worse = (a, b) => (SEVERITY[b.severity] || 0) - (SEVERITY[a.severity] || 0) || sure(b) - sure(a) || (a.slice < b.slice ? -1 : 1);
+
+/** placesOf are the slices of alerts, each once, in their order. */
+export const placesOf = (alerts) => [...new Set(alerts.map((a) => a.slice))];
+
+/** where counts places as people say it: "all rows", "3 slices", "all rows and 2 slices". */
+export function where(places) {
+  const n = places.filter((s) => s !== "").length;
+  return [places.includes("") ? sliceName("") : "", n ? `${n} slice${n > 1 ? "s" : ""}` : ""].filter(Boolean).join(" and ");
+}
+
 /**
  * alertStates sorts the alerts of one moment: those of the slice that are not inhibited (roots first), the others of
- * it, and those that fire elsewhere.
+ * it, and those that fire elsewhere, the worst first.
  */
 export function alertStates(slice, current) {
   const here = current.filter((a) => a.slice === slice);
   const led = (a) => current.filter((b) => b.inhibited_by === keyOf(a)).length;
   const mine = own(here).sort((a, b) => RANK[b.state] - RANK[a.state] || led(b) - led(a));
   const held = here.filter((a) => a.inhibited_by).sort((a, b) => Boolean(answerOf(b)) - Boolean(answerOf(a)));
-  const elsewhere = own(current).filter((a) => a.state === "firing" && a.slice !== slice);
+  const elsewhere = own(current).filter((a) => a.state === "firing" && a.slice !== slice).sort(worse);
   return { mine, held, elsewhere };
 }
 
-/** verdict returns {state, head, text}. current: alerts pending and firing then, or null where that is not known; heads: all there are. */
+/**
+ * verdict returns {state, head, text, places}: places are the slices to be named after the text, the worst first, where
+ * worst tells that the first of them belongs to the head. current: alerts pending and firing then, or null where that is
+ * not known; heads: all there are.
+ */
 export function verdict(snap, current, heads) {
-  if (!current) return { state: "", head: "Alarms of that time are not kept", text: error("raw", snap.raw) };
+  if (!current) return { state: "", head: "Alarms of that time are not kept", text: error("raw", snap.raw), places: [] };
   const { mine, held, elsewhere } = alertStates(snap.slice, current);
   const v = mine.length ? alerting(mine[0], snap) : held.length ? heldBack(held, snap) : calm(snap);
   const ready = heads.filter((h) => h.model === snap.model && h.version === snap.version && h.state === "ready").pop();
   if (ready && v.state !== "ok") v.text += ` Head ${ready.shadow_version} is ready to be served.`;
-  if (elsewhere.length) {
-    const names = [...new Set(elsewhere.map((a) => sliceName(a.slice)))];
-    v.text += ` Firing in other slices: ${names.slice(0, NAMED).join(", ")}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ""}.`;
-    if (v.state === "ok") v.state = "elsewhere";
-  }
-  return v;
+  v.places = placesOf(elsewhere);
+  if (!v.places.length || v.state === "firing") return v;
+  // An alarm is the news, wherever it is; what holds here comes second.
+  return { ...v, state: "elsewhere", head: `▲ Alarm in ${where(v.places)}`, worst: true, text: `${snap.slice || "All rows"}: ${v.here || v.head.replace(/^\S /, "")}. ${v.text}` };
 }
 
 function alerting(a, snap) {
   const since = `since ${a.kind === "anytime" ? "about " : ""}${clock(a.since, snap.at)}`;
-  return { state: a.state, head: `${a.state === "firing" ? "▲" : "△"} ${a.rule} is ${a.state}`, text: ofAccuracy(a) ? fall(a, snap, since) : wrong(a, snap, since) };
+  return { state: a.state, head: `${a.state === "firing" ? "▲" : "△"} ${a.rule} is ${a.state}`, text: ofAccuracy(a) ? fall(a, snap, since) : a.measure === "cwece" ? classes(a, snap, since) : wrong(a, snap, since) };
 }
 
 function fall(a, snap, since) {
   const from = a.evidence?.reference_accuracy;
   return `Accuracy is down ${since}: ${pct(snap.raw.accuracy, 1)}${from ? `, it was ${pct(from, 1)}` : ""}. ${error("raw", snap.raw)}`;
+}
+
+function classes(a, snap, since) {
+  const signal = a.signal === "calibrated" ? "calibrated" : "raw";
+  return `The probabilities of single classes are off ${since}: class-wise ECE ${pct(snap[signal].cwece)}. ${error(signal, snap[signal])}`;
 }
 
 function wrong(a, snap, since) {
@@ -71,14 +92,14 @@ function wrong(a, snap, since) {
 function heldBack(held, snap) {
   const a = held[0], by = answerOf(a);
   const low = held.find(ofAccuracy);
-  if (!by) return { state: "inhibited", head: `▹ ${a.rule} is ${a.state}, inhibited`, text: `${inhibitor(a)} stands for it. ${error("raw", snap.raw)}` };
+  if (!by) return { state: "inhibited", head: `▹ ${a.rule} is over its limit, as part of another alarm`, text: `It follows from ${inhibitor(a)}. ${error("raw", snap.raw)}` };
   const text = `Raw ECE ${pct(snap.raw.ece, 1)}, calibrated ${pct(snap.calibrated.ece, 1)}; a calibrated model would show ${pct(snap.calibrated.ece_null, 1)}.`;
   return { state: "answered", head: `◆ ${a.rule} is answered by ${by}`, text: text + (low ? ` Accuracy stays down: ${pct(snap.raw.accuracy, 1)}.` : "") };
 }
 
 function calm(snap) {
-  if (snap.raw.ece === null || snap.raw.ece === undefined) return { state: "", head: "No labels in this window", text: "Nothing can be said about calibration yet." };
-  return { state: "ok", head: "● No alarm", text: error("raw", snap.raw) };
+  if (snap.raw.ece === null || snap.raw.ece === undefined) return { state: "", head: "No labels in this window", here: "no labels in this window", text: "Nothing can be said about calibration yet." };
+  return { state: "ok", head: "● No alarm", here: "no alarm", text: error("raw", snap.raw) };
 }
 
 const LABELS = { raw: "ECE", calibrated: "Calibrated ECE" };
@@ -88,11 +109,22 @@ function error(signal, m) {
   return `${LABELS[signal]} ${pct(m.ece, 1)} of ${count(m.n)} rows; a calibrated model would show ${pct(m.ece_null, 1)}.`;
 }
 
-/** drawVerdict writes it; what a screen reader says changes with the state only, not with every number. */
-export function drawVerdict(root, news, v) {
+const drawn = new WeakMap(); // element → what it says
+
+/** drawVerdict writes it; to(slice) is the address of a slice. What a screen reader says changes with the state only, not with every number. */
+export function drawVerdict(root, news, v, to) {
+  const links = v.places.map((s) => el("a", { href: to(s) }, sliceName(s)));
+  const head = v.worst ? [v.head, links.length > 1 ? ", worst: " : ": ", links.shift()] : [v.head];
+  const others = links.slice(0, NAMED).flatMap((a, i) => [i ? ", " : v.worst ? " Also: " : " Alarm also in: ", a]);
+  if (others.length) others.push(links.length > NAMED ? ` and ${links.length - NAMED} more.` : ".");
+  const said = JSON.stringify([v, links.map((a) => a.href)]);
   root.dataset.state = v.state;
-  root.replaceChildren(el("strong", {}, v.head), ` ${v.text}`);
-  if (news.textContent !== v.head) news.textContent = v.head;
+  if (drawn.get(root) !== said) { // a link that has the focus keeps it
+    drawn.set(root, said);
+    root.replaceChildren(el("strong", {}, ...head), ` ${v.text}`, ...others);
+  }
+  const spoken = v.worst ? `${v.head}, worst: ${sliceName(v.places[0])}` : v.head;
+  if (news.textContent !== spoken) news.textContent = spoken;
 }
 
 /**
