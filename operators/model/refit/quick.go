@@ -208,8 +208,8 @@ func (c *Config) answersFirst() bool {
 
 // stepQuick tests the trackers on a pane's rows, fits them anew, and publishes a temperature if the evidence is there.
 func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
-	cfg := &s.stage.cfg
-	if !cfg.answersFirst() || s.pin != nil || s.run.busy() || len(in.Rows) == 0 {
+	cfg, rows := &s.stage.cfg, judging(s.version.Newest(), in.Rows)
+	if !cfg.answersFirst() || s.pin != nil || s.run.busy() || len(rows) == 0 {
 		return false, nil
 	}
 	if s.quick == nil {
@@ -220,8 +220,8 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 		q.replaced(s.version.Newest(), rev)
 	}
 	before := q.convinced(inForce(s.version), cfg.Alpha)
-	for left := in.Rows; len(left) > 0; {
-		part := left[:partOf(len(in.Rows), len(left))]
+	for left := rows; len(left) > 0; {
+		part := left[:partOf(len(rows), len(left))]
 		left = left[len(part):]
 		if err := q.bet(&s.publisher, part, float64(max(cfg.FreshRows, leastTracked))); err != nil {
 			return false, err
@@ -236,12 +236,21 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 	}
 	now := q.convinced(inForce(s.version), cfg.Alpha)
 	now = slices.DeleteFunc(now, func(t *tracker) bool {
-		return slices.Contains(before, t) && !t.again(int64(len(in.Rows)))
+		return slices.Contains(before, t) && !t.again(int64(len(rows)))
 	})
 	if published, err := answer(s, now, in); err != nil || published {
 		return published, err
 	}
 	return refine(s, in)
+}
+
+// judging returns the rows that may be evidence against the calibrator in force. Class weights came before labels:
+// those of rows of before them tell of the shares that have moved since.
+func judging(f *stage.InForce, rows []acc.SampleRow) []acc.SampleRow {
+	if f != nil && weighsClasses(f.Cal) {
+		return rowsSince(rows, f.From)
+	}
+	return rows
 }
 
 // paneParts is the most parts of a pane. After each the trackers learn, so that a pane of many rows both shows a change

@@ -46,6 +46,24 @@ func (f *fixture) stepWith(rows []acc.SampleRow) int {
 	return 0
 }
 
+// TestWeightsOutlastLabelsOfBefore: class weights that came before labels are not judged by labels of rows from before
+// them, however late; by those of rows since, they are.
+func TestWeightsOutlastLabelsOfBefore(t *testing.T) {
+	t.Parallel()
+	x := newFixture(t, testConfig(), 4)
+	weights, err := calibrator.NewClassWeights(calibrator.Identity{}, []float64{1, 1, 1, 30})
+	x.must(err)
+	const late = 1000 // rows from before the weights whose labels come after them
+	x.version.Calibrators = append(x.version.Calibrators, &stage.InForce{Revision: 1, Cal: weights, Reason: reasonShift,
+		From: batchtest.Start + late*second})
+	if after := x.stepQuickly(231, late, 1); after != 0 {
+		t.Errorf("replaced by a temperature after %d rows from before it", after)
+	}
+	if after := x.stepQuickly(232, 1000, 1); after == 0 {
+		t.Error("weights that are wrong stay")
+	}
+}
+
 // TestFirstAnswerOfManyClasses: where a class has a row or two in the sample, the answer to a change is as quick as
 // with few classes, and of rows since the change only.
 func TestFirstAnswerOfManyClasses(t *testing.T) {
