@@ -39,7 +39,7 @@ func metrics(n int64, gap, wiggle float64) record.Metrics {
 	}
 	null := .55 / math.Sqrt(float64(n))
 	m.Accuracy, m.MeanConfidence, m.ECE = ptr(acc), ptr(conf), ptr(ece+.4*null)
-	m.NLL, m.Brier = ptr(.38+2*ece), ptr(.21+ece/2)
+	m.NLL, m.Brier, m.CWECE = ptr(.38+2*ece), ptr(.21+ece/2), ptr(.004+ece/3)
 	m.ECENull, m.ECENullHi = ptr(null), ptr(1.6*null)
 	m.ECELo, m.ECEHi = ptr(math.Max(0, *m.ECE-1.3*null)), ptr(*m.ECE+1.3*null)
 	return m

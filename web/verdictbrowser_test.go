@@ -100,8 +100,8 @@ func TestManySlicesInBrowser(t *testing.T) {
 	}
 	v := verdictOf(t, dom)
 	for _, want := range []string{`data-state="elsewhere"`, "▲ Alarm in 5 slices, worst: " + link("167"),
-		"All rows: no alarm. ECE ",
-		" Also: " + link("007") + ", " + link("047") + ", " + link("087") + " and 1 more."} {
+		"All rows: no alarm. ECE ", " Also: " + link("007") + ", " + link("047") + ", " + link("087") +
+			" and 1 more."} {
 		if !strings.Contains(v, want) {
 			t.Errorf("got %s, want %s", v, want)
 		}
@@ -114,6 +114,48 @@ func TestManySlicesInBrowser(t *testing.T) {
 		if !strings.Contains(dom, want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+}
+
+// TestLikeWithLikeInBrowser: accuracy stands beside the confidence of the same signal, a first answer does not claim
+// newer rows nor an error that was not computed, and an alert on the class-wise ECE is told as one.
+func TestLikeWithLikeInBrowser(t *testing.T) {
+	h := history.New(history.Config{})
+	s := snapshotAt("m", "1", "", time.Hour)
+	s.Raw.Accuracy, s.Raw.MeanConfidence, s.Raw.CWECE = ptr(.735), ptr(.742), ptr(.0131)
+	s.Calibrated.Accuracy, s.Calibrated.MeanConfidence, s.Calibrated.CWECE = ptr(.842), ptr(.84), ptr(.0042)
+	h.AddSnapshot(s)
+	h.AddAlert(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: "classes", Kind: "threshold", Measure: "cwece",
+		State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Hour), Message: "raw class-wise ECE (cwece)"})
+	quick := record.Calibrator{Schema: 1, Model: "m", Version: "1", Revision: 3, Published: true, Reason: "quick",
+		DecidedAt: stamp(time.Minute), EffectiveFrom: stamp(time.Minute), Outcome: "published: a first answer",
+		Evidence: record.Evidence{FitRows: 900, TestRows: 8192, NLLInForce: .047, NLLNew: .046, NLLDiff: -.0011,
+			ECEInForce: .01, ECENew: .008}}
+	h.AddCalibrator(quick)
+	quick.Published, quick.Reason, quick.Outcome = false, "period", "no change: NLL difference -0.00032 ± 0.00053: "+
+		"the chance of that without a gain is up to 0.95, and must be below 0.002"
+	quick.DecidedAt, quick.Evidence.NLLDiffSE = stamp(2*time.Minute), .0005
+	h.AddCalibrator(quick)
+	srv := httptest.NewServer(still(h))
+	defer srv.Close()
+	dom := strings.ReplaceAll(chromium(t, srv.URL, "--dump-dom"), "\u202f", " ")
+	for _, want := range []string{
+		"raw: accuracy 73.50 %", "confidence 74.20 %", "calibrated: accuracy 84.20 %", "confidence 84.00 %",
+		">calibrated 84.20 %<", ">its confidence 84.00 %<", "Raw: 73.50 % right, 74.20 % sure on average. Calibrated: ",
+		"Class-wise ECE</dt><dd class=\"big\">1.31 %</dd><dd class=\"sub\">calibrated 0.42 %</dd>",
+		"On the 8 192 latest rows, those of the fit among them: NLL 0.047 → 0.046 (−0.0011), ECE 1.00 % → 0.80 %.",
+		"a first answer, before a whole refit", "a refit on schedule", "On 8 192 newer rows: ", "(−0.0011 ± 0.0010)",
+		"if it gained nothing, the chance of that is up to 0.95, and must be below 0.002."} {
+		if !strings.Contains(dom, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if v := verdictOf(t, dom); !strings.Contains(v, "The probabilities of single classes are off since 11:30:00: "+
+		"class-wise ECE 1.31 %. ECE ") {
+		t.Errorf("the verdict does not tell of classes: %s", v)
+	}
+	if t.Failed() {
+		t.Log(dom)
 	}
 }
 

@@ -51,9 +51,12 @@ function fromCalibrator(c) {
   return {
     kind, at: c.decided_at, slice: null, key: `calibrator ${c.revision}`,
     title: refused ? "Order refused" : kind === "published" ? `${TITLES[kind]}: revision ${c.revision}` : `${TITLES[kind]}: revision ${c.revision} stays`,
-    text: `${t}${sentence(c.outcome)}${proof}`, note: by, calibrator: c,
+    text: `${t}${sentence(plain(c.outcome || ""))}${proof}`, note: by, calibrator: c,
   };
 }
+
+// The outcome's own words are in every record of a decision; the page says the same in plainer ones.
+const plain = (s) => s.replace("the chance of that without a gain is up to", "if it gained nothing, the chance of that is up to");
 
 // The bins of a message are in the table of the evidence.
 const brief = (a) => (a.evidence?.bins?.length ? a.message.replace(/; mostly in .*$/, "") : a.message);

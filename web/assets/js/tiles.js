@@ -20,7 +20,7 @@ export function drawTiles(root, snap, current) {
     accuracy(snap),
     titled(NLL, tile("NLL", fixed(snap.raw.nll), `calibrated ${fixed(snap.calibrated.nll)}`, `Brier ${fixed(snap.raw.brier)}`)),
     tile("Labelled rows", count(snap.labelled), snap.window.kind === "rows" ? extent(snap.window) : `of ${count(snap.predictions)} predictions`, snap.late ? `${count(snap.late)} late` : "none late", snap.pooled_values ? `of ${snap.pooled_values_more ? "at least " : ""}${count(snap.pooled_values)} pooled values` : "", ...missing(snap)),
-    tile("Label coverage", pct(snap.coverage, 1), ...(snap.window.kind === "rows" ? ["for windows by time"] : [`window ${snap.window.name}`, extent(snap.window)])),
+    tile("Label coverage", pct(snap.coverage, 1), ...(snap.window.kind === "rows" ? ["windows by time"] : [`window ${snap.window.name}`, extent(snap.window)])),
     tile("Label lag p50", duration(snap.label_lag.p50_s), `p90 ${duration(snap.label_lag.p90_s)}`, `p99 ${duration(snap.label_lag.p99_s)}`),
     calibrator(snap),
   );
@@ -127,7 +127,7 @@ function accuracy(snap) {
 
 function calibrator(snap) {
   const c = snap.calibrator;
-  if (!c) return titled("No calibrator is in force: probabilities are the model's own.", tile("Calibrator", "none", "none in force"));
+  if (!c) return titled("No calibrator is in force: probabilities are the model's own.", tile("Calibrator", "none", "no correction"));
   const name = METHODS[c.method] || c.method.replaceAll("_", " ");
   const t = tile("Calibrator", c.temperature ? `T ${fixed(c.temperature)}` : name, `${c.temperature ? `${name}, ` : ""}revision ${c.version}`, `since ${clock(c.effective_from, snap.at)}`);
   if (!c.temperature && name.length > FITS) t.querySelector(".big").classList.add("long");

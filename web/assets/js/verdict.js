@@ -109,18 +109,18 @@ function error(signal, m) {
   return `${LABELS[signal]} ${pct(m.ece, 1)} of ${count(m.n)} rows; a calibrated model would show ${pct(m.ece_null, 1)}.`;
 }
 
-const drawn = new WeakMap(); // element → what it says
+let drawn = ""; // what the headline says, as text
 
 /** drawVerdict writes it; to(slice) is the address of a slice. What a screen reader says changes with the state only, not with every number. */
 export function drawVerdict(root, news, v, to) {
   const links = v.places.map((s) => el("a", { href: to(s) }, sliceName(s)));
-  const head = v.worst ? [v.head, links.length > 1 ? ", worst: " : ": ", links.shift()] : [v.head];
+  const said = JSON.stringify([v, links.map((a) => a.href)]);
+  const head = !v.worst ? [v.head] : links.length > 1 ? [v.head, ", worst: ", links.shift()] : ["▲ Alarm in ", links.shift()];
   const others = links.slice(0, NAMED).flatMap((a, i) => [i ? ", " : v.worst ? " Also: " : " Alarm also in: ", a]);
   if (others.length) others.push(links.length > NAMED ? ` and ${links.length - NAMED} more.` : ".");
-  const said = JSON.stringify([v, links.map((a) => a.href)]);
   root.dataset.state = v.state;
-  if (drawn.get(root) !== said) { // a link that has the focus keeps it
-    drawn.set(root, said);
+  if (drawn !== said) { // a link that has the focus keeps it
+    drawn = said;
     root.replaceChildren(el("strong", {}, ...head), ` ${v.text}`, ...others);
   }
   const spoken = v.worst ? `${v.head}, worst: ${sliceName(v.places[0])}` : v.head;
