@@ -270,6 +270,67 @@ func TestClassWiseEqualsRows(t *testing.T) {
 	}
 }
 
+// TestFewPositives: the rule of docs/operations.md. Of 50 rows a pane 1 % are positive. While their probabilities are
+// right it is never over its limit; when their odds are three times too high or too low, it is within 5,000 rows.
+func TestFewPositives(t *testing.T) {
+	const panes, size = 400, 50
+	for name, factor := range map[string]float64{"high": math.Log(3), "low": -math.Log(3)} {
+		x := testContext(threshold0(CWECE, .005, .004))
+		x.key = &stage.Key{Version: x.key.Version, K: 2}
+		x.cfg.Rows, x.cfg.MinRows = 5000, 5000
+		r, rng, over := newThreshold(x), rand.New(rand.NewPCG(1, 23)), 0
+		for at := range int64(2 * panes) {
+			set, err := x.env.NewSums(2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range size {
+				odds := -math.Log(99) - .9 + 1.3*rng.NormFloat64()
+				y := 0
+				if rng.Float64() < 1/(1+math.Exp(-odds)) {
+					y = 1
+				}
+				if at >= panes {
+					odds += factor
+				}
+				addRow(t, set, []float64{0, odds}, y)
+			}
+			if _, err := r.Observe(&stage.Pane{Index: at, End: (at + 1) * x.env.Pane, Labelled: size,
+				Cells: []stage.Cell{{PredictionPane: at, Set: set}}}); err != nil {
+				t.Fatal(err)
+			}
+			got, ok, err := r.Evaluate(&stage.Pane{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok && got.Value > x.cfg.Fire && over == 0 {
+				over = int(at+1-panes) * size
+			}
+		}
+		if over <= 0 || over > 5000 {
+			t.Errorf("%s: over its limit %d rows after the change, want 1 to 5000", name, over)
+		}
+	}
+}
+
+// addRow adds a labelled row.
+func addRow(t *testing.T, set *acc.Set, z []float64, y int) {
+	t.Helper()
+	p := make([]float64, len(z))
+	row, ok := kernel.Logits(z, p)
+	if !ok {
+		t.Fatal("scores are not finite")
+	}
+	err := set.Predict(row, 1)
+	if err == nil {
+		truth := acc.Truth{Class: y, NLL: kernel.NLL(row, z, y, false), Weight: 1, Served: math.NaN()}
+		err = set.Label(row, p, truth)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // FuzzState: invalid bytes give an error, and what is read encodes to the same bytes.
 func FuzzState(f *testing.F) {
 	rules := []Config{threshold0(Accuracy, .8, .9), threshold0(Coverage, .8, .9), threshold0(CWECE, .02, .01)}
