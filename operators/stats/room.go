@@ -2,7 +2,6 @@ package stats
 
 import (
 	"cmp"
-	"maps"
 
 	"github.com/plumbline/plumbline/calib/acc"
 )
@@ -52,7 +51,7 @@ func relieve(s *Operator) error {
 func held(s *Operator) int {
 	n := s.keys.bytes
 	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
-		for set := range maps.Values(m) {
+		for _, set := range m {
 			n += cellBytes + set.Memory()
 		}
 	}

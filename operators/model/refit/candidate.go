@@ -18,10 +18,25 @@ type candidate struct {
 	out   string // why it can no longer be published; "" = it can
 	score score
 	test  *evalue.Paired
-	// Paired differences new - in force: Σwd, Σw²d, Σw²d².
-	wd, w2d, w2d2 float64
+	paired
 
 	known sampleLosses
+}
+
+// paired sums the differences d of the NLL of rows, new - in force: Σwd, Σw²d, Σw²d².
+type paired struct{ wd, w2d, w2d2 float64 }
+
+// add adds a row of weight w that gained so much.
+func (p *paired) add(w, gain float64) {
+	p.wd -= w * gain
+	p.w2d -= w * w * gain
+	p.w2d2 += w * w * gain * gain
+}
+
+// diff returns the mean difference and its standard error; s has the same rows.
+func (p *paired) diff(s *score) (mean, se float64) {
+	mean = p.wd / s.w
+	return mean, math.Sqrt(max(0, p.w2d2-2*mean*p.w2d+mean*mean*s.w2)) / s.w
 }
 
 // score holds the sums of one calibrator over the validated rows.
@@ -33,9 +48,7 @@ type score struct {
 // add adds a row of weight w as the candidate scores it, and its gain over the calibrator in force.
 func (c *candidate) add(now stage.RowScore, w, gain, unit float64) error {
 	c.score.add(now, w)
-	c.wd -= w * gain
-	c.w2d -= w * w * gain
-	c.w2d2 += w * w * gain * gain
+	c.paired.add(w, gain)
 	return c.test.Add(unit * gain)
 }
 
@@ -58,11 +71,7 @@ func (s *score) mean() float64 { return s.nll / s.w }
 func (s *score) acc() float64  { return s.hits / s.w }
 
 // diff returns the mean paired NLL difference, new - in force, and its standard error.
-func (c *candidate) diff() (mean, se float64) {
-	s := &c.score
-	mean = c.wd / s.w
-	return mean, math.Sqrt(max(0, c.w2d2-2*mean*c.w2d+mean*mean*s.w2)) / s.w
-}
+func (c *candidate) diff() (mean, se float64) { return c.paired.diff(&c.score) }
 
 // refuted says which bound a candidate breaks beyond doubt: by more than chance allows, at any time. It returns "" if
 // there is none.

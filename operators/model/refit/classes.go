@@ -6,6 +6,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/shift"
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
@@ -70,38 +71,34 @@ func (g *classGains) add(y int32, gain float64) {
 }
 
 // means returns the mean gain of each class, shrunk towards that of all rows: with many classes a class has a row or
-// two, and their gains differ by chance. With n_c rows of class c of mean x_c, N of mean x, and C classes,
-//
-//	x + (x_c - x)·τ²/(τ² + σ²/n_c),  σ² = Σ(row - x_c)²/(N - C),
-//	τ² = max(0, Σ n_c (x_c - x)² - (C - 1)σ²)/(N - Σn_c²/N)
-//
-// (the random-effects estimate of a one-way layout). A class without rows has the mean of all.
+// two, and their gains differ by chance. The mean of n rows has the variance σ²/n, σ² pooled over the classes. A class
+// without rows has the mean of all.
 func (g *classGains) means() []float64 {
-	var rows, classes, sum, squares float64
+	var rows, classes, sum float64
 	for y, n := range g.n {
 		if n > 0 {
-			rows, classes, sum, squares = rows+n, classes+1, sum+n*g.mean[y], squares+n*n
+			rows, classes, sum = rows+n, classes+1, sum+n*g.mean[y]
 		}
 	}
 	out := make([]float64, len(g.mean))
 	if rows == 0 {
 		return out
 	}
-	mean, between := sum/rows, 0.0
-	for y, n := range g.n {
-		between += n * (g.mean[y] - mean) * (g.mean[y] - mean)
-	}
-	sigma, tau := 0.0, 0.0
+	mean, variance := sum/rows, math.Inf(1) // a row a class tells of no class
 	if rows > classes {
-		sigma = g.within / (rows - classes)
-		if free := rows - squares/rows; free > 0 {
-			tau = max(0, between-(classes-1)*sigma) / free
+		variance = max(g.within/(rows-classes), sameGain*sameGain)
+	}
+	var r, v []float64 // effects about 1
+	for y, n := range g.n {
+		if n > 0 {
+			r, v = append(r, 1+g.mean[y]-mean), append(v, variance/n)
 		}
 	}
+	shift.Shrink(r, v, shift.PauleMandel(r, v))
 	for y, n := range g.n {
-		out[y] = mean
-		if n > 0 && tau > 0 {
-			out[y] += (g.mean[y] - mean) * tau / (tau + sigma/n)
+		if out[y] = mean; n > 0 {
+			out[y] += r[0] - 1
+			r = r[1:]
 		}
 	}
 	return out

@@ -661,27 +661,24 @@ func lasts(s *State, cal calibrator.Calibrator, c comparison, since int64) (bool
 }
 
 // comparison is what the calibrator in force and another make of some rows. newest is the gain of the other on the
-// newest of them, se the standard error of its mean gain.
+// newest of them.
 type comparison struct {
 	rows            int
 	inForce, itself score
-	newest, se      float64
+	paired
+	newest float64
 }
 
 func compare(s *State, cal calibrator.Calibrator, rows []acc.SampleRow) (c comparison, err error) {
-	var gains, squares, weights float64 // Σw²x, Σw²x², Σw² of the gains x
 	err = s.pairOf(cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
-		w, x := float64(row.W), was.NLL-now.NLL
+		w, gain := float64(row.W), was.NLL-now.NLL
 		c.inForce.add(was, w)
 		c.itself.add(now, w)
+		c.paired.add(w, gain)
 		if c.rows++; c.rows > len(rows)-newestRows {
-			c.newest += w * x
+			c.newest += w * gain
 		}
-		gains, squares, weights = gains+w*w*x, squares+w*w*x*x, weights+w*w
 	})
-	if mean := c.inForce.mean() - c.itself.mean(); c.inForce.w > 0 {
-		c.se = math.Sqrt(max(0, squares-2*mean*gains+mean*mean*weights)) / c.inForce.w
-	}
 	return c, err
 }
 
@@ -695,6 +692,7 @@ func (c *comparison) allowed(cfg *Config) bool {
 // quickEvidence is the evidence of a temperature that was fitted on rows.
 func quickEvidence(s *State, fit []acc.SampleRow, c comparison) record.Evidence {
 	cfg := &s.stage.cfg
+	diff, se := c.diff(&c.itself)
 	return record.Evidence{
 		FitRows:    len(fit),
 		FitFrom:    record.At(fit[0].TS),
@@ -703,8 +701,8 @@ func quickEvidence(s *State, fit []acc.SampleRow, c comparison) record.Evidence 
 		TestRows:   c.rows,
 		NLLInForce: c.inForce.mean(),
 		NLLNew:     c.itself.mean(),
-		NLLDiff:    c.itself.mean() - c.inForce.mean(),
-		NLLDiffSE:  c.se,
+		NLLDiff:    diff,
+		NLLDiffSE:  se,
 		ECEInForce: c.inForce.ece(),
 		ECENew:     c.itself.ece(),
 		AccInForce: c.inForce.acc(),
