@@ -28,10 +28,10 @@ const (
 	leastBlock = 100
 )
 
-// add takes the labelled rows of a pane.
+// add takes the labelled rows of a pane, but for those that were predicted under another map of confidences.
 func (e *pastErrors) add(d *State, in *stage.Pane) error {
 	for _, c := range in.Cells {
-		if c.Set.LabelledRows() == 0 {
+		if c.Set.LabelledRows() == 0 || c.PredictionPane*d.stage.env.Pane < d.calibrated().since {
 			continue
 		}
 		wrong, right, err := c.Set.Labelled.MSP.BinsByOutcome(stage.ScoreBins)

@@ -75,8 +75,8 @@ func (d *State) Open() bool { return false }
 // Merge implements stage.KeyState. It does nothing: a reference covers the rows of its own slice only and ends with it.
 func (d *State) Merge(stage.KeyState) error { return nil }
 
-// Turned implements stage.Estimator.
-func (d *State) Turned() bool { return d.q.turned }
+// Mapped implements stage.Estimator.
+func (d *State) Mapped() (since int64, turned bool) { return d.calibrated().since, d.q.turned }
 
 // Confidence implements stage.Estimator.
 func (d *State) Confidence(c float64) float64 {

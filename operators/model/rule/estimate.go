@@ -33,13 +33,21 @@ func newEstimate(c *context) Rule { return &estimate{context: c} }
 
 const estimateSize = confSize * stage.ScoreBins
 
-// Observe adds the predictions of a pane, or for measure miss its labelled rows.
+// Observe adds the predictions of a pane, or for measure miss its labelled rows: of rows that were predicted under the
+// present map of confidences only.
 func (r *estimate) Observe(in *stage.Pane) (rows int64, err error) {
-	if r.key.Estimator != nil && r.key.Estimator.Turned() {
+	since, turned := int64(math.MinInt64), false
+	if r.key.Estimator != nil {
+		since, turned = r.key.Estimator.Mapped()
+	}
+	if turned {
 		r.blocks = nil
 	}
 	sums := make([]float64, estimateSize)
 	for _, c := range in.Cells {
+		if c.PredictionPane*r.env.Pane < since {
+			continue
+		}
 		n, err := r.addSet(sums, c.Set)
 		if err != nil {
 			return rows, err

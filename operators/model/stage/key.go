@@ -134,8 +134,8 @@ type SinceInForce struct {
 type Estimator interface {
 	// Confidence maps a raw confidence to the one that the calibrator in force gives.
 	Confidence(c float64) float64
-	// Turned reports whether that is another map than before the pane: rows of before had other confidences.
-	Turned() bool
+	// Mapped returns the event time from which rows have that map, and whether it is another one than before the pane.
+	Mapped() (since int64, turned bool)
 	// Reference returns the labelled reference: its correct rows and all of its rows. full is false while the reference
 	// still takes rows.
 	Reference() (right, rows float64, full bool)
