@@ -318,6 +318,24 @@ func TestPartitionsAndBatchesDoNotMatter(t *testing.T) {
 	}
 }
 
+// TestMessageBytes: messages end before their numbers are more than a message may have; one row may be more by itself.
+func TestMessageBytes(t *testing.T) {
+	const row = 4 * (testK + 2)
+	for bound, most := range map[int]int{0: 16, 10 * row: 10, 11*row - 1: 10, row - 1: 1} {
+		o := options()
+		o.Partitions, o.MessageBytes = 1, bound
+		rows, fullest := 0, 0
+		for _, m := range play(t, o, source(t, numbered(400), Order{})) {
+			if m.Stream == Logits {
+				rows, fullest = rows+m.Rows, max(fullest, m.Rows)
+			}
+		}
+		if rows != 400 || fullest != most {
+			t.Errorf("%d bytes: %d rows in messages of up to %d, want 400 in %d", bound, rows, fullest, most)
+		}
+	}
+}
+
 func TestWatermark(t *testing.T) {
 	o := options()
 	for _, c := range []struct {
