@@ -27,7 +27,7 @@ type Config struct {
 	FirstAnswer bool `yaml:"first_answer" default:"true"`
 	// A refit on alarm waits for this many sampled rows since the alarm's start, and since the refit before it.
 	FreshRows int `yaml:"fresh_rows" default:"1000" min:"0" max:"10_000_000"`
-	// Smallest number of sampled rows for a refit.
+	// Fewest sampled rows of a refit, and fewest new ones of the next by period.
 	MinRows int `yaml:"min_rows" default:"500" min:"10" max:"10_000_000"`
 	// Latest sampled rows that a refit uses.
 	MaxRows int `yaml:"max_rows" default:"5000" min:"10" max:"10_000_000"`

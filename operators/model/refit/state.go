@@ -187,7 +187,9 @@ func recalibrate(s *State, in *stage.Pane) error {
 	return s.byPeriod(in)
 }
 
-// byPeriod begins a run in a new period. If the current run is likely to publish soon, that one goes on instead.
+// byPeriod begins a run in a new period that has MinRows rows more than the run by period before it: runs on nearly the
+// same rows would test the same evidence again and again, and each would be replaced before it has any of its own. If
+// the current run is likely to publish soon, that one goes on instead.
 func (s *State) byPeriod(in *stage.Pane) error {
 	cfg, k := &s.stage.cfg, s.sampled()
 	if cfg.Period <= 0 {
@@ -197,6 +199,7 @@ func (s *State) byPeriod(in *stage.Pane) error {
 	if !s.started {
 		s.started, s.period = true, period
 	}
+	s.period = min(s.period, period) // above it where refit.period was shorter before
 	if period == s.period || s.run.busy() || s.run.promises() {
 		return nil
 	}
@@ -205,7 +208,7 @@ func (s *State) byPeriod(in *stage.Pane) error {
 		// The stream changed. On rows from before the change, the calibrator that was rolled back would win again.
 		rows = rowsSince(rows, f.From)
 	}
-	if len(rows) < cfg.MinRows {
+	if len(rows) < cfg.MinRows || labelledSince(rows, s.period*int64(cfg.Period)) < cfg.MinRows {
 		return nil
 	}
 	s.period = period

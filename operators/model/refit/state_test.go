@@ -100,3 +100,32 @@ func TestRefitOnAlarmGoesOn(t *testing.T) {
 			pipeline.Format(third.fitFrom), pipeline.Format(since))
 	}
 }
+
+// TestRefitByPeriodWaitsForRows: at six rows a minute a period has six; the next refit by period waits for as many new
+// rows as the first needs, so that no run is replaced before it has evidence of its own.
+func TestRefitByPeriodWaitsForRows(t *testing.T) {
+	x := newFixture(t, testConfig(), 4)
+	k := x.key
+	rows := sample(batchtest.Rows(46, batchtest.Options{N: 1000, Sharpness: 3}))
+	for i := range rows {
+		rows[i].TS = batchtest.Start + int64(i)*10*second
+		rows[i].LabelTS = rows[i].TS
+	}
+	var began []int
+	for n := 1; n <= len(rows); n++ {
+		k.Sample = rows[:n]
+		before := x.run
+		x.must(x.byPeriod(&stage.Pane{Index: int64(n), End: rows[n-1].TS + 1, Labelled: 1}))
+		if x.run != before {
+			began = append(began, n)
+		}
+	}
+	if len(began) != 5 { // 200 rows apart, less those of the period in which the one before began; not 6
+		t.Errorf("refits began after %d rows, want one in about 200", began)
+	}
+	x.period *= 60 // refit.period was a second before
+	x.must(x.byPeriod(&stage.Pane{Index: 1001, End: rows[999].TS + 60*second, Labelled: 1}))
+	if now := (rows[999].TS + 60*second) / (60 * second); x.period > now {
+		t.Errorf("period %d after one that was shorter, want at most %d", x.period, now)
+	}
+}
