@@ -52,6 +52,10 @@ var dashboards = []dashboard{
 				{`plumbline_ece_null_ratio{` + key + `,signal="raw"}`, name + " if calibrated"}}},
 			{title: "ECE, raw and calibrated", unit: "percentunit", queries: []query{
 				{`plumbline_ece_ratio{` + key + `}`, name + " {{signal}}"}}},
+			{title: "Class-wise ECE", unit: "percentunit",
+				what: "The error of each class's own probability, on average. It shows what ECE hides where positives are few.",
+				queries: []query{
+					{`plumbline_cwece_ratio{` + key + `}`, name + " {{signal}}"}}},
 		}},
 		{"Confidence and accuracy", []panel{
 			{title: "Mean confidence and accuracy", unit: "percentunit",
