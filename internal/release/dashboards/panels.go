@@ -53,7 +53,7 @@ var dashboards = []dashboard{
 			{title: "ECE, raw and calibrated", unit: "percentunit", queries: []query{
 				{`plumbline_ece_ratio{` + key + `}`, name + " {{signal}}"}}},
 			{title: "Class-wise ECE", unit: "percentunit",
-				what: "The error of each class's own probability, on average. It shows what ECE hides where positives are few.",
+				what: "Of each class's probability, on average. Tells what ECE hides where positives are few.",
 				queries: []query{
 					{`plumbline_cwece_ratio{` + key + `}`, name + " {{signal}}"}}},
 		}},
