@@ -57,17 +57,20 @@ func TestReplayNamesRowsLeftOut(t *testing.T) {
 		fmt.Fprintf(&refused, "r%d,0.5,1,-1\n", i)
 	}
 	for _, c := range []struct {
-		rows string
-		code int
-		want []string
+		rows, delay string // of labels
+		code        int
+		want        []string
 	}{
-		{repeated.String(), exitDone,
+		{repeated.String(), "0s", exitDone,
 			[]string{"100 rows", "left out: 400 rows with the id of one before\n", "state hash"}},
-		{refused.String(), exitFailed, []string{"0 rows", "500 rows rejected (bad_weight 500)", "no row was taken"}},
-		{"id,prob\na,0.5\n", exitDone, []string{"1 rows", "state hash"}},
+		{refused.String(), "0s", exitFailed,
+			[]string{"0 rows", "500 rows rejected (bad_weight 500)", "no row was taken"}},
+		{"id,prob,label\na,0.5,1\nb,0.5,0\n", "5h", exitDone, []string{"2 rows, 0 labelled", "state hash",
+			"left out: 2 labels without a prediction, or later than join.wait, 1h0m0s\n"}},
+		{"id,prob\na,0.5\n", "5h", exitDone, []string{"1 rows", "state hash"}},
 	} {
 		file := writeFile(t, "rows.csv", c.rows)
-		code, stdout, stderr := runCommand(t, "replay", file)
+		code, stdout, stderr := runCommand(t, "replay", file, "--label-delay", c.delay)
 		for _, want := range c.want {
 			if code != c.code || !strings.Contains(stdout+stderr, want) {
 				t.Errorf("exit code %d, stdout %q, stderr %q; want %d and %q", code, stdout, stderr, c.code, want)
@@ -77,7 +80,7 @@ func TestReplayNamesRowsLeftOut(t *testing.T) {
 			strings.Contains(stdout, "left out") {
 			t.Errorf("stdout %q", stdout)
 		}
-		if code, _, _ := runCommand(t, "replay", file, "--json"); code != c.code {
+		if code, _, _ := runCommand(t, "replay", file, "--label-delay", c.delay, "--json"); code != c.code {
 			t.Errorf("--json: exit code %d, want %d", code, c.code)
 		}
 	}

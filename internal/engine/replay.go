@@ -376,6 +376,8 @@ type ReplayResult struct {
 	Snapshots   []record.Snapshot   `json:"snapshots"`
 	// Unequal lists records that the live run skipped and the replay could not skip: its state is therefore different.
 	Unequal []string `json:"unequal,omitempty"`
+
+	wait time.Duration // join.wait
 }
 
 // LeftOut says which rows and messages are in no statistic, "" where all are in one.
@@ -383,6 +385,14 @@ func (res ReplayResult) LeftOut() string {
 	var out []string
 	if n, _ := res.Counts[pipeline.CountDuplicates].(int64); n > 0 {
 		out = append(out, fmt.Sprintf("%d rows with the id of one before", n))
+	}
+	orphans, _ := res.Counts[pipeline.CountOrphans].(int64)
+	alone, _ := res.Counts[pipeline.CountWaitingLabels].(int64)
+	if n := orphans + alone; n > 0 {
+		out = append(out, fmt.Sprintf("%d labels without a prediction, or later than join.wait, %v", n, res.wait))
+	}
+	if n, _ := res.Counts[pipeline.CountEvicted].(int64); n > 0 {
+		out = append(out, fmt.Sprintf("%d rows pushed out before their label, or prediction, by join.max_rows", n))
 	}
 	for _, of := range []struct{ count, what string }{
 		{pipeline.CountRejected, "rows rejected"}, {pipeline.CountDeadLetters, "messages refused, wholly or in part"},
@@ -411,7 +421,7 @@ func (res ReplayResult) NoRows() error {
 
 // Result is what the replay came to.
 func (r *Replay) Result(took time.Duration) (ReplayResult, error) {
-	res := ReplayResult{Seconds: took.Seconds(), Alerts: r.History.Alerts("", "", 1000),
+	res := ReplayResult{wait: r.Config.Join.Wait, Seconds: took.Seconds(), Alerts: r.History.Alerts("", "", 1000),
 		Calibrators: r.History.Calibrators("", "", 1000)}
 	var err error
 	if res.ByModel, err = r.Model.Hash(); err != nil {
