@@ -118,7 +118,12 @@ func (v *course) add(m pipeline.Message, row int) error {
 		if n := len(v.published); n > 0 {
 			base = v.published[n-1].cal
 		}
-		cal, err := calibrator.Correct(base, calibrator.TopCorrection{Slope: c.Slope, Intercept: c.Intercept})
+		var apart []calibrator.ClassCorrection
+		for _, x := range c.Apart {
+			apart = append(apart, calibrator.ClassCorrection{Class: x.Class,
+				TopCorrection: calibrator.TopCorrection{Slope: x.Slope, Intercept: x.Intercept}})
+		}
+		cal, err := calibrator.Correct(base, calibrator.TopCorrection{Slope: c.Slope, Intercept: c.Intercept}, apart...)
 		if err != nil {
 			return err
 		}

@@ -53,6 +53,19 @@ type rareResult struct {
 	kind, share     int
 	nll             [6]float64
 	published, hurt int
+	positive        predicted
+}
+
+// predicted is what the rows predicted positive were told of the positive, and their NLL.
+type predicted struct {
+	rows, right, told, nll [2]float64 // by what was published alone, and with refit.follow
+}
+
+func (p *predicted) add(i int, told float64, right bool, nll float64) {
+	p.rows[i]++
+	p.right[i] += float64(step(right))
+	p.told[i] += told
+	p.nll[i] += nll
 }
 
 var rarePolicies = []string{"what is true", "the model", "plumbline", "with `refit.follow`",
@@ -91,6 +104,14 @@ func measureRare(o options, unseen bool) ([]rareResult, error) {
 			_, _, nll := servedRows(s, c)
 			out.nll[1+i] = mean1(nll)
 		}
+		for i, c := range [][]change{ours.published, ours.followed} {
+			conf, hit, nll := servedRows(s, c)
+			for j := range conf {
+				if (s.labels[j] == 1) == hit[j] {
+					out.positive.add(i, conf[j], hit[j], nll[j])
+				}
+			}
+		}
 		for _, v := range judge(s, ours.published, dayRows, byNLL) {
 			out.published, out.hurt = out.published+1, out.hurt+step(v.hurt())
 		}
@@ -120,6 +141,28 @@ func renderRare(title string, all []rareResult) string {
 			}
 			fmt.Fprintf(&b, " %d, %d |\n", published, hurt)
 		}
+	}
+	b.WriteString(renderPredicted(title, all))
+	return b.String()
+}
+
+// renderPredicted is the table of the rows that are predicted positive, by kind of stream.
+func renderPredicted(title string, all []rareResult) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n| rows predicted positive, %s | rows | right | told | with `refit.follow` | NLL | "+
+		"with `refit.follow` |\n|---|---|---|---|---|---|---|\n", title)
+	for kind := range rareKinds {
+		var p predicted
+		for _, r := range all {
+			if r.kind == kind {
+				for i := range p.rows {
+					p.rows[i], p.right[i] = p.rows[i]+r.positive.rows[i], p.right[i]+r.positive.right[i]
+					p.told[i], p.nll[i] = p.told[i]+r.positive.told[i], p.nll[i]+r.positive.nll[i]
+				}
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %.0f | %.3f | %.3f | %.3f | %.3f | %.3f |\n", rareKinds[kind].name, p.rows[0],
+			p.right[0]/p.rows[0], p.told[0]/p.rows[0], p.told[1]/p.rows[1], p.nll[0]/p.rows[0], p.nll[1]/p.rows[1])
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package calibrator
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -28,6 +29,27 @@ func (t TopCorrection) Check() error {
 	return within("intercept", []float64{t.Intercept}, -maxParam, maxParam)
 }
 
+// ClassCorrection is the correction of the rows of one predicted class, in place of that of all.
+type ClassCorrection struct {
+	Class int `json:"class"`
+	TopCorrection
+}
+
+// CheckClasses refuses corrections of classes that are not ascending from 0, or that Check refuses.
+func CheckClasses(apart []ClassCorrection) error {
+	last := -1
+	for _, x := range apart {
+		if x.Class <= last {
+			return fmt.Errorf("class %d, allowed are ascending ones above %d", x.Class, last)
+		}
+		if err := x.Check(); err != nil {
+			return fmt.Errorf("class %d: %w", x.Class, err)
+		}
+		last = x.Class
+	}
+	return nil
+}
+
 // Map returns c' in [0, 1] of c in [0, 1]; NaN gives NaN.
 func (t TopCorrection) Map(c float64) float64 { return sigmoid(t.logOdds(math.Log(c / (1 - c)))) }
 
@@ -49,21 +71,34 @@ func (t TopCorrection) logOdds(l float64) float64 {
 //	p_ŷ = c' = Map(c),  p_k = (1 - c') q_k / (1 - c) for k ≠ ŷ,  q = base(z), ŷ = argmax q, c = q_ŷ
 //
 // ŷ stays on top: where c' would fall below another class, it is the least that does not, with a relative distance
-// that float32 tells apart. Encode does not write it: what is published is its two parts. Make it with Correct.
+// that float32 tells apart. Rows of some classes ŷ may have a Map of their own. Encode does not write it: what is
+// published is its parts. Make it with Correct.
 type Corrected struct {
-	base Calibrator
-	top  TopCorrection
+	base  Calibrator
+	top   TopCorrection
+	apart []ClassCorrection
 }
 
-// Correct returns base with a correction of its top confidence; one that changes nothing leaves it as it is.
-func Correct(base Calibrator, top TopCorrection) (Calibrator, error) {
-	if top.None() {
+// Correct returns base with a correction of its top confidence, and those of the predicted classes that have their own,
+// ascending. One that changes nothing leaves it as it is.
+func Correct(base Calibrator, top TopCorrection, apart ...ClassCorrection) (Calibrator, error) {
+	if top.None() && len(apart) == 0 {
 		return base, nil
 	}
-	if err := top.Check(); err != nil {
+	if err := errors.Join(top.Check(), CheckClasses(apart)); err != nil {
 		return nil, fmt.Errorf("correction of the top confidence: %w", err)
 	}
-	return &Corrected{base, top}, nil
+	return &Corrected{base, top, apart}, nil
+}
+
+// of is the correction of the rows of a predicted class.
+func (c *Corrected) of(class int) TopCorrection {
+	for _, x := range c.apart {
+		if x.Class == class {
+			return x.TopCorrection
+		}
+	}
+	return c.top
 }
 
 // aHair is how far the class on top stays above the next, relative to it.
@@ -83,7 +118,7 @@ func (c *Corrected) Apply(p, z []float64) {
 	if !(rest > 0 && p[a] > 0) { // no doubt that could be corrected, or NaN
 		return
 	}
-	l := c.top.logOdds(math.Log(p[a] / rest))
+	l := c.of(a).logOdds(math.Log(p[a] / rest))
 	now, others := sigmoid(l), sigmoid(-l)
 	if least := second * aHair; now*rest < least*others {
 		now, others = least/(rest+least), rest/(rest+least)

@@ -3,6 +3,7 @@ package calibrator_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -94,6 +95,49 @@ func TestCorrected(t *testing.T) {
 	if c, err := calibrator.Correct(sized, calibrator.TopCorrection{Slope: 1, Intercept: 1}); err != nil ||
 		calibrator.Fits(c, 3) || !calibrator.Fits(c, 4) || calibrator.ClassesOf(c) != 4 {
 		t.Errorf("a correction of a calibrator for 4 classes: %v, %v", c, err)
+	}
+}
+
+// TestCorrectedByClass: rows of a predicted class that has its own correction have that, all others the common one.
+func TestCorrectedByClass(t *testing.T) {
+	common := calibrator.TopCorrection{Slope: .8, Intercept: .3}
+	own := calibrator.TopCorrection{Slope: .5, Intercept: -.2}
+	base := calibrator.Identity{}
+	both, err := calibrator.Correct(base, common, calibrator.ClassCorrection{Class: 0, TopCorrection: own},
+		calibrator.ClassCorrection{Class: 2, TopCorrection: own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(4, 4))
+	for range 200 {
+		z, p, want := make([]float64, 4), make([]float64, 4), make([]float64, 4)
+		for k := range z {
+			z[k] = 3 * rng.NormFloat64()
+		}
+		top := common
+		if a := argmax(z); a == 0 || a == 2 {
+			top = own
+		}
+		c, err := calibrator.Correct(base, top)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Apply(want, z)
+		both.Apply(p, z)
+		if !slices.Equal(p, want) {
+			t.Fatalf("%v: %v, want %v", z, p, want)
+		}
+	}
+	none := calibrator.TopCorrection{Slope: 1}
+	if c, err := calibrator.Correct(base, none, calibrator.ClassCorrection{Class: 1, TopCorrection: own}); err != nil ||
+		c == calibrator.Calibrator(base) {
+		t.Errorf("a correction of one class alone: %v, %v", c, err)
+	}
+	for _, bad := range [][]calibrator.ClassCorrection{{{-1, own}}, {{1, own}, {1, own}}, {{2, own}, {1, own}},
+		{{1, calibrator.TopCorrection{Slope: -1}}}} {
+		if _, err := calibrator.Correct(base, common, bad...); err == nil {
+			t.Errorf("%v was taken", bad)
+		}
 	}
 }
 

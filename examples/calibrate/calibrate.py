@@ -42,11 +42,15 @@ def calibrate(c, z):
 def correct(top, p):
     p = np.asarray(p, np.float64)
     y, rest = np.arange(p.shape[1]) == p.argmax(axis=1)[:, None], np.where(np.arange(p.shape[1]) == p.argmax(axis=1)[:, None], 0, p)
+    slope, intercept = (np.full((len(p), 1), float(top[name])) for name in ("slope", "intercept"))
+    for own in top.get("apart", []):  # predicted classes with a map of their own
+        rows = p.argmax(axis=1) == own["class"]
+        slope[rows], intercept[rows] = own["slope"], own["intercept"]
     doubt, second = rest.sum(axis=1, keepdims=True), rest.max(axis=1, keepdims=True) * (1 + 2.0**-20)
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.log(p.max(axis=1, keepdims=True) / doubt)
         at = np.clip(odds, -np.log(9999), np.log(9999))
-        x = top["slope"] * at + top["intercept"] + (odds - at)
+        x = slope * at + intercept + (odds - at)
         now, others = softmax(np.hstack([x, 0 * x])).T[:, :, None]
         low = now * doubt < second * others  # another class would come out on top
         now, others = np.where(low, second / (doubt + second), now), np.where(low, doubt / (doubt + second), others)

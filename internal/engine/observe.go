@@ -63,9 +63,13 @@ func (rt *Engine) showRecord(rec any) error {
 			return fmt.Errorf("correction of revision %d of %s/%s: effective_from is no time", r.Revision, r.Model,
 				r.Version)
 		}
-		return rt.published.Correct(arrowio.ModelKey{Model: r.Model, Version: r.Version}, apply.Top{
-			Revision: r.Revision, From: r.EffectiveFrom.UnixNano(),
-			Correction: calibrator.TopCorrection{Slope: r.Slope, Intercept: r.Intercept}})
+		top := apply.Top{Revision: r.Revision, From: r.EffectiveFrom.UnixNano(),
+			Correction: calibrator.TopCorrection{Slope: r.Slope, Intercept: r.Intercept}}
+		for _, x := range r.Apart {
+			top.Apart = append(top.Apart, calibrator.ClassCorrection{Class: x.Class,
+				TopCorrection: calibrator.TopCorrection{Slope: x.Slope, Intercept: x.Intercept}})
+		}
+		return rt.published.Correct(arrowio.ModelKey{Model: r.Model, Version: r.Version}, top)
 	case *record.Finetune:
 		return rt.Tuning.Request(r)
 	case *record.Verdict, *record.Head, *record.Job, *record.Order:

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -44,6 +45,7 @@ type Top struct {
 	Revision   int
 	From       pipeline.Time
 	Correction calibrator.TopCorrection
+	Apart      []calibrator.ClassCorrection // of predicted classes that have their own
 }
 
 // NewPublished returns an empty table. It forgets calibrators that only rows later than late would ask for; 0 = none.
@@ -104,7 +106,7 @@ func (p *Published) Put(m arrowio.ModelKey, pub Publication) error {
 
 // Correct adds a correction of the top confidence. One of the same time is replaced.
 func (p *Published) Correct(m arrowio.ModelKey, top Top) error {
-	if err := top.Correction.Check(); err != nil {
+	if err := errors.Join(top.Correction.Check(), calibrator.CheckClasses(top.Apart)); err != nil {
 		return fmt.Errorf("correction of the top confidence of %s/%s revision %d: %w", m.Model, m.Version,
 			top.Revision, err)
 	}
@@ -134,7 +136,7 @@ func (p *Published) correctAgain(m arrowio.ModelKey) error {
 		if base == nil || t.serving != nil && t.serving.base == base {
 			continue
 		}
-		both, err := calibrator.Correct(base.Calibrator, t.Correction)
+		both, err := calibrator.Correct(base.Calibrator, t.Correction, t.Apart...)
 		if err != nil {
 			return err
 		}

@@ -61,6 +61,16 @@ type TopCorrection struct {
 	Rows          int64   `json:"rows"` // that it has followed
 	Slope         float64 `json:"slope"`
 	Intercept     float64 `json:"intercept"`
+	// Apart are the predicted classes that have a slope and intercept of their own, ascending. A reader that does not
+	// know it corrects them as the others.
+	Apart []ClassCorrection `json:"apart,omitempty"`
+}
+
+// ClassCorrection is the correction of the rows of one predicted class.
+type ClassCorrection struct {
+	Class     int     `json:"class"`
+	Slope     float64 `json:"slope"`
+	Intercept float64 `json:"intercept"`
 }
 
 // Evidence compares a candidate with the calibrator in force on rows that come after those it was fitted on. NLLs are

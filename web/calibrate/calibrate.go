@@ -23,7 +23,9 @@ type InForce struct {
 	From           time.Time // event time from which it is in force; zero at revision 0
 	Calibrator     calibrator.Calibrator
 	// Top corrects its top confidence from TopFrom on; nil where nothing does.
+	// Apart are those of predicted classes that have their own.
 	Top     *calibrator.TopCorrection
+	Apart   []calibrator.ClassCorrection
 	TopFrom time.Time
 	// Canary calibrates Share of the ids (arrowio.InShare) of rows that have one; nil where there is none.
 	Canary calibrator.Calibrator
@@ -122,7 +124,8 @@ type record struct {
 
 type top struct {
 	calibrator.TopCorrection
-	EffectiveFrom string `json:"effective_from"`
+	Apart         []calibrator.ClassCorrection `json:"apart,omitempty"`
+	EffectiveFrom string                       `json:"effective_from"`
 }
 
 // etag names what is in force: the revision of a version, which never comes again, and the time of its correction.
@@ -134,14 +137,14 @@ func (f *InForce) etag() string {
 	return strconv.Quote(tag)
 }
 
-func (f *InForce) corrected() bool { return f.Top != nil && !f.Top.None() }
+func (f *InForce) corrected() bool { return f.Top != nil && (!f.Top.None() || len(f.Apart) > 0) }
 
 // serving is the calibrator with the correction of its top confidence.
 func (f *InForce) serving() (calibrator.Calibrator, error) {
 	if !f.corrected() {
 		return f.Calibrator, nil
 	}
-	return calibrator.Correct(f.Calibrator, *f.Top)
+	return calibrator.Correct(f.Calibrator, *f.Top, f.Apart...)
 }
 
 func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
@@ -179,7 +182,7 @@ func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
 		out.EffectiveFrom = f.From.UTC().Format(time.RFC3339Nano)
 	}
 	if f.corrected() {
-		out.Top = &top{*f.Top, f.TopFrom.UTC().Format(time.RFC3339Nano)}
+		out.Top = &top{*f.Top, f.Apart, f.TopFrom.UTC().Format(time.RFC3339Nano)}
 	}
 	_ = reply.JSON(w, http.StatusOK, out) // all of it has an encoding
 }

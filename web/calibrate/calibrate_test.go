@@ -59,10 +59,10 @@ func (s *table) publish(c calibrator.Calibrator) {
 	s.changed = make(chan struct{})
 }
 
-func (s *table) correct(top calibrator.TopCorrection, at time.Time) {
+func (s *table) correct(top calibrator.TopCorrection, at time.Time, apart ...calibrator.ClassCorrection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.f.Top, s.f.TopFrom = &top, at
+	s.f.Top, s.f.TopFrom, s.f.Apart = &top, at, apart
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -156,6 +156,23 @@ func TestFollow(t *testing.T) {
 	}
 	if p, want := rows.Probabilities[0][0], 1/(1+math.Exp(-(.5*1.5+.25))); math.Abs(p-want) > 1e-12 {
 		t.Errorf("corrected to %g, want %g", p, want)
+	}
+	// So is one of a predicted class alone.
+	s.correct(calibrator.TopCorrection{Slope: 1}, time.Date(2026, 1, 1, 0, 2, 0, 0, time.UTC),
+		calibrator.ClassCorrection{Class: 1, TopCorrection: calibrator.TopCorrection{Slope: .5, Intercept: .25}})
+	_, body = do(t, http.MethodGet, url, nil, nil)
+	want = `"top":{"slope":1,"intercept":0,"apart":[{"class":1,"slope":0.5,"intercept":0.25}],` +
+		`"effective_from":"2026-01-01T00:02:00Z"}}`
+	if !strings.Contains(string(body), want) {
+		t.Errorf("%s: want %s", body, want)
+	}
+	_, body = do(t, http.MethodPost, strings.TrimSuffix(url, "or")+"e", map[string]string{"Content-Type": typeJSON},
+		[]byte(`{"logits":[[0,3]]}`))
+	if err := json.Unmarshal(body, &rows); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	if p, want := rows.Probabilities[0][1], 1/(1+math.Exp(-(.5*1.5+.25))); math.Abs(p-want) > 1e-12 {
+		t.Errorf("class 1 corrected to %g, want %g", p, want)
 	}
 }
 

@@ -720,7 +720,12 @@ class TestCalibrator(unittest.TestCase):
         want = 1 / (1 + np.exp(0.5) * (1 - p[2]) / p[2])
         np.testing.assert_allclose(c(z)[0], [*(p[:2] * (1 - want) / (1 - p[2])), want])
         self.assertEqual(c.problem, "")
-        publish({"version": 1, "method": "of next year"}, 4)
+        own = [{"class": 2, "slope": 1, "intercept": -0.5}, {"class": 7, "slope": 1, "intercept": 9}]
+        publish({"version": 1, "method": "identity"}, 4, top={"slope": 1, "intercept": 0, "apart": own})
+        np.testing.assert_allclose(c(z)[0], [*(p[:2] * (1 - want) / (1 - p[2])), want])  # its predicted class is 2
+        np.testing.assert_allclose(c(z[:, ::-1])[0], p[::-1])
+        self.assertEqual(c.problem, "")
+        publish({"version": 1, "method": "of next year"}, 5)
         np.testing.assert_allclose(c(z), _maps.softmax(z))
         self.assertIn("of next year", c.problem)
         self.assertTrue(np.isnan(c(np.array([[np.nan, 1.0]]))).any())  # what is wrong stays so

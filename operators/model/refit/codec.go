@@ -15,7 +15,7 @@ import (
 
 // Append appends the state.
 func (s *State) Append(dst []byte) ([]byte, error) {
-	dst = append(dst, binenc.Flags(s.started, s.quarters > 0))
+	dst = append(dst, binenc.Flags(s.started, s.quarters > 0, s.tops.split()))
 	if s.quarters > 0 {
 		dst = binenc.AppendUvarint(dst, uint64(s.quarters))
 	}
@@ -52,10 +52,16 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 	if s.quick != nil {
 		dst = s.quick.append(dst)
 	}
-	dst = append(s.topAccount.append(s.tops.append(dst)), binenc.Flags(s.top != nil))
+	if dst = s.tops.append(dst); s.tops.split() {
+		dst = s.tops.appendApart(dst)
+	}
+	dst = append(s.topAccount.append(dst), binenc.Flags(s.top != nil, s.top != nil)) // the second: with its classes
 	if s.top != nil {
 		var err error
-		if dst, err = s.top.append(dst); err != nil {
+		if dst, err = s.top.append(dst); err == nil {
+			dst, err = s.top.appendClasses(dst)
+		}
+		if err != nil {
 			return dst, err
 		}
 	}
@@ -108,12 +114,14 @@ func (s *State) Restore(in *binenc.Reader) error {
 	if err := s.tops.restore(in); err != nil {
 		return err
 	}
-	s.topAccount.restore(in)
-	if in.Byte() == 1 {
-		s.top = &following{}
-		if err := s.top.restore(in); err != nil {
+	if flags&4 != 0 {
+		if err := s.tops.restoreApart(in); err != nil {
 			return err
 		}
+	}
+	s.topAccount.restore(in)
+	if err := restoreTop(s, in); err != nil {
+		return err
 	}
 	if in.Byte() == 1 {
 		s.online = &online{}
@@ -125,6 +133,19 @@ func (s *State) Restore(in *binenc.Reader) error {
 		return err
 	}
 	return s.check(s.version.K)
+}
+
+// restoreTop reads what is followed. States of before classes could go apart end without these.
+func restoreTop(s *State, in *binenc.Reader) error {
+	flags := in.Byte()
+	if flags&1 == 0 {
+		return nil
+	}
+	s.top = &following{}
+	if err := s.top.restore(in); err != nil || flags&2 == 0 {
+		return err
+	}
+	return s.top.restoreClasses(in, s.version.K)
 }
 
 // check refuses state that does not fit K classes, because it would panic later.

@@ -2,7 +2,7 @@
 //
 // At the end of each label pane State.Step does seven things for all rows of a version, in this order:
 //
-//  1. What the top confidence follows (follow.go) takes the pane's rows; snapshots show how it does.
+//  1. What the top confidence follows (follow.go, speeds.go) takes the pane's rows; snapshots show how it does.
 //  2. The bound of losses rises where a class turns out to be rare (losses.go). Then the account adds up what the rows
 //     lost by being calibrated. Where that is too much, the identity takes force.
 //  3. The rollback monitor tests the calibrator in force against its baselines, which are earlier calibrators and the

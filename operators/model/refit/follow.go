@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -31,14 +32,43 @@ const (
 type following struct {
 	base   int // revision of the calibrator
 	speeds *speeds
-	served calibrator.TopCorrection
+	apart  apart
+	served correction
 	moved  float64 // Σ |change of the confidence| of the latest pane's rows, if what speeds have were served
 	rows   int     // of the latest pane
 }
 
+// correction is that of the rows of all predicted classes but those that go apart, which have their own, ascending.
+type correction struct {
+	calibrator.TopCorrection
+	apart []calibrator.ClassCorrection
+}
+
+var uncorrected = correction{TopCorrection: calibrator.TopCorrection{Slope: 1}}
+
+func (c correction) none() bool { return c.None() && len(c.apart) == 0 }
+
+// has reports whether a predicted class has its own.
+func (c correction) has(class int) bool {
+	return slices.ContainsFunc(c.apart, func(x calibrator.ClassCorrection) bool { return x.Class == class })
+}
+
+// of is the correction of the rows of a predicted class.
+func (c correction) of(class int) calibrator.TopCorrection {
+	for _, x := range c.apart {
+		if x.Class == class {
+			return x.TopCorrection
+		}
+	}
+	return c.TopCorrection
+}
+
+// now is what has been learnt.
+func (f *following) now() correction { return correction{f.speeds.top(), f.apart.corrections()} }
+
 func newFollowing(base int) (*following, error) {
-	s, err := newSpeeds()
-	return &following{base: base, speeds: s, served: calibrator.TopCorrection{Slope: 1}}, err
+	s, err := newSpeeds(followed)
+	return &following{base: base, speeds: s, served: uncorrected}, err
 }
 
 // followable reports whether the top confidence of a calibrator may be corrected: not where it says of rows that
@@ -61,14 +91,14 @@ type tops []servedTop
 type servedTop struct {
 	from int64
 	base int
-	top  calibrator.TopCorrection
+	top  correction
 }
 
 // keptTops bounds the corrections that late rows are scored by.
 const keptTops = 1024
 
 // at is the correction of a row that f calibrates.
-func (t tops) at(ts int64, f *stage.InForce) calibrator.TopCorrection {
+func (t tops) at(ts int64, f *stage.InForce) correction {
 	base := 0
 	if f != nil {
 		base = f.Revision
@@ -78,7 +108,7 @@ func (t tops) at(ts int64, f *stage.InForce) calibrator.TopCorrection {
 			return x.top
 		}
 	}
-	return calibrator.TopCorrection{Slope: 1}
+	return uncorrected
 }
 
 // forgetBefore drops the corrections that no row needs any more. All rows before ts have come.
@@ -94,6 +124,7 @@ func (t *tops) forgetBefore(ts int64) {
 type topRow struct {
 	conf, told float64
 	hit        bool
+	class      int // predicted
 	by         *stage.InForce
 	ts         int64
 	w          float64 // in units of topWeights.one, at most followMost
@@ -139,9 +170,9 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		x := topRow{conf: min(r.Confidence, 1), hit: r.Hit, by: f, ts: row.TS, // a rounded sum may be slightly above 1
+		x := topRow{conf: min(r.Confidence, 1), hit: r.Hit, class: r.Class, by: f, ts: row.TS, // rounded
 			w: min(float64(row.W)/weights.one, followMost)}
-		x.told = s.tops.at(row.TS, f).Map(x.conf)
+		x.told = s.tops.at(row.TS, f).of(r.Class).Map(x.conf)
 		before, after := x.conf, x.told
 		if !x.hit { // the other classes share the rest as before
 			before, after = 1-before, 1-after
@@ -177,16 +208,27 @@ func learnTop(s *State, rows []topRow) error {
 	}
 	for i := range rows {
 		if r := &rows[i]; r.by == newest {
+			if apart, err := t.apart.take(r, t.speeds, s.version.K); err != nil || apart {
+				if err != nil {
+					return err
+				}
+				continue
+			}
 			if err := t.speeds.update(r.conf, r.hit, r.w); err != nil {
 				return err
 			}
 		}
 	}
-	now := t.speeds.top()
+	t.apart.settle(sync.OnceValue(func() bool { return unmixed(s.version.K, s.sampled().Sample) == "" }))
+	now := t.now()
 	t.moved, t.rows = 0, 0
 	for i := range rows {
 		if r := &rows[i]; r.by == newest {
-			t.moved += math.Abs(now.Map(r.conf) - t.served.Map(r.conf))
+			change := math.Abs(now.of(r.class).Map(r.conf) - t.served.of(r.class).Map(r.conf))
+			if now.has(r.class) || t.served.has(r.class) { // few rows would never move the mean
+				change *= fewRows
+			}
+			t.moved += change
 			t.rows++
 		}
 	}
@@ -206,7 +248,7 @@ func serveTop(s *State, in *stage.Pane) (err error) {
 	case !(t.moved > followStep*float64(t.rows)):
 		return nil
 	}
-	t.served, t.moved = t.speeds.top(), 0
+	t.served, t.moved = t.now(), 0
 	s.tops.forgetBefore(in.End - s.stage.env.FinalAfter)
 	return s.emitTop(t.served, t.speeds.rows(), in.End)
 }
@@ -214,25 +256,71 @@ func serveTop(s *State, in *stage.Pane) (err error) {
 // endTop takes back the correction that is served, and forgets what was learnt.
 func endTop(s *State, now int64) error {
 	t := s.top
-	if s.top = nil; t == nil || t.served.None() || t.base != s.version.InForceRevision() {
+	if s.top = nil; t == nil || t.served.none() || t.base != s.version.InForceRevision() {
 		return nil
 	}
-	return s.emitTop(calibrator.TopCorrection{Slope: 1}, 0, now)
+	return s.emitTop(uncorrected, 0, now)
 }
 
-func (p *publisher) emitTop(top calibrator.TopCorrection, rows, now int64) error {
+func (p *publisher) emitTop(top correction, rows, now int64) error {
 	v := p.version
 	p.tops = append(p.tops, servedTop{now, v.InForceRevision(), top})
+	var apart []record.ClassCorrection
+	for _, x := range top.apart {
+		apart = append(apart, record.ClassCorrection{Class: x.Class, Slope: x.Slope, Intercept: x.Intercept})
+	}
 	m, err := pipeline.NewMessage(pipeline.StreamTops, v.Model+"/"+v.Name+"/"+record.StageTop, now,
 		&record.TopCorrection{Schema: 1, Model: v.Model, Version: v.Name, Revision: v.InForceRevision(),
 			Stage: record.StageTop, DecidedAt: record.At(now), EffectiveFrom: record.At(now), Rows: rows,
-			Slope: top.Slope, Intercept: top.Intercept})
+			Slope: top.Slope, Intercept: top.Intercept, Apart: apart})
 	if err != nil {
 		return fmt.Errorf("correction of the top confidence: %w", err)
 	}
 	p.whole().Chain(m)
 	p.stage.env.Emit(nil, m)
 	return nil
+}
+
+// split reports whether a class has a correction of its own.
+func (t tops) split() bool {
+	return slices.ContainsFunc(t, func(x servedTop) bool { return len(x.top.apart) > 0 })
+}
+
+// appendApart appends the corrections of single classes. States without any have no such part.
+func (t tops) appendApart(dst []byte) []byte {
+	for _, x := range t {
+		dst = appendApart(dst, x.top.apart)
+	}
+	return dst
+}
+
+func appendApart(dst []byte, apart []calibrator.ClassCorrection) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(apart)))
+	for _, x := range apart {
+		dst = binenc.AppendFloat64s(binenc.AppendUvarint(dst, uint64(x.Class)), x.Slope, x.Intercept)
+	}
+	return dst
+}
+
+func (t tops) restoreApart(r *binenc.Reader) (err error) {
+	for i := range t {
+		if t[i].top.apart, err = restoreApart(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func restoreApart(r *binenc.Reader) (out []calibrator.ClassCorrection, err error) {
+	for range r.Count(17, mostApart) {
+		x := calibrator.ClassCorrection{Class: int(r.Int("predicted class", 0, 1<<24))}
+		readFloats(r, &x.Slope, &x.Intercept)
+		out = append(out, x)
+	}
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	return out, calibrator.CheckClasses(out)
 }
 
 func (t tops) append(dst []byte) []byte {
@@ -267,6 +355,18 @@ func (f *following) append(dst []byte) ([]byte, error) {
 	dst = binenc.AppendBytes(binenc.AppendUvarint(dst, uint64(f.base)), state)
 	dst = binenc.AppendFloat64s(dst, f.served.Slope, f.served.Intercept, f.moved)
 	return binenc.AppendUvarint(dst, uint64(f.rows)), nil
+}
+
+// appendClasses appends what is known of single predicted classes.
+func (f *following) appendClasses(dst []byte) ([]byte, error) {
+	return f.apart.append(appendApart(dst, f.served.apart))
+}
+
+func (f *following) restoreClasses(r *binenc.Reader, k int) (err error) {
+	if f.served.apart, err = restoreApart(r); err != nil {
+		return err
+	}
+	return f.apart.restore(r, k)
 }
 
 func (f *following) restore(r *binenc.Reader) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -24,7 +25,7 @@ func (f *fixture) followed() (out []record.TopCorrection) {
 			}
 			var back record.TopCorrection
 			f.must(json.Unmarshal(m.Value, &back))
-			if back != *r {
+			if !reflect.DeepEqual(back, *r) {
 				f.t.Errorf("%+v was written as %+v", *r, back)
 			}
 			out = append(out, back)
@@ -119,7 +120,7 @@ func TestFollow(t *testing.T) {
 	rows := twoClasses(r, at, 100, .9, .95)
 	f.pane(at, rows)
 	back.pane(at, rows)
-	if a, b := f.followed(), back.followed(); len(a) != 1 || len(b) != 1 || a[0] != b[0] {
+	if a, b := f.followed(), back.followed(); len(a) != 1 || len(b) != 1 || !reflect.DeepEqual(a[0], b[0]) {
 		t.Errorf("after a restore %+v, without %+v", b, a)
 	}
 	at++
@@ -271,7 +272,7 @@ func TestFollowWeighs(t *testing.T) {
 	if got := correctionOf(even).Map(.9); math.Abs(got-.54) > .06 { // .1·.9 + .9·.5
 		t.Errorf("rows of one weight: of .9, of which .54 are right, it makes %.3f", got)
 	}
-	if got, m := follow(1./1024, 1./1024); got != even || m != n {
+	if got, m := follow(1./1024, 1./1024); !reflect.DeepEqual(got, even) || m != n {
 		t.Errorf("with all weights 1/1024 %+v after %d, with 1 %+v after %d", got, m, even, n)
 	}
 	weighed, n := follow(1, .01)

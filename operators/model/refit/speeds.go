@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/binenc"
 )
 
 // followed are the online Platt scalings that corrections of the top confidence are mixed from, quick ones first. What
@@ -38,9 +40,9 @@ type speeds struct {
 	v       []float64
 }
 
-func newSpeeds() (*speeds, error) {
-	s := &speeds{Weights: make([]float64, 1+len(followed))}
-	for _, set := range followed {
+func newSpeeds(of []calibrator.OnlineSettings) (*speeds, error) {
+	s := &speeds{Weights: make([]float64, 1+len(of))}
+	for _, set := range of {
 		p, err := calibrator.NewOnlinePlatt(set)
 		if err != nil {
 			return nil, err
@@ -125,4 +127,153 @@ func restoreSpeeds(state []byte) (*speeds, error) {
 		return nil, fmt.Errorf("the sum of the weights is %v, allowed is 1", sum)
 	}
 	return s, nil
+}
+
+// What the top confidence follows is driven by the classes that are predicted often. Where one row in 100 is positive
+// and the scores say too many, negatives are right more often than they say, and one map for all would raise the
+// confidence of the few rows that are predicted positive, which are right less often. So the rows of a predicted class
+// that has few of them may get a map of their own, and then the map of the others does not learn from them.
+//
+// A class has few rows where it is predicted fewRows times less often than if all were predicted equally often. Other
+// classes keep the common map: one for each would follow the noise of ten samples instead of one, and on streams in
+// runs of classes a map is of the last run by the time of the next (bench/results/refit.md). For the same reason no
+// class goes apart while labels come in runs (unmixed).
+
+const (
+	fewRows = 10
+	// apartOdds: the map of a class goes apart once it is K·apartOdds times as likely as the common one, so that by
+	// chance one of K classes does with a probability of 1/apartOdds at most.
+	apartOdds = 10
+	// mostApart bounds the classes that have a map of their own.
+	mostApart = 32
+)
+
+// apart are the maps of the predicted classes with few rows.
+type apart struct {
+	rows int64   // since the calibrator took force
+	of   []int64 // of these by predicted class
+	ways []*way  // ascending by class
+}
+
+// way is the map of the rows of one predicted class, learnt from these only. weight is how likely it is against the
+// common map, by Bayes' rule with fixed share, as in speeds, from and towards 1/(apartOdds K):
+//
+//	v = w q^ρ/(w q^ρ + (1 - w) c^ρ),  w ← (1 - α) v + α/(apartOdds K)
+//
+// with q and c the probabilities that the two gave the outcome of a row of weight ρ. It is apart where w > 1/2 at the
+// end of a pane. Without the share, w/(1 - w) would be a martingale where the common map is true.
+type way struct {
+	class  int
+	weight float64
+	apart  bool
+	speeds *speeds
+}
+
+// few are the scalings of a class with few rows: one of 100 rows would be mostly noise.
+var few = followed[1:]
+
+// take counts a row and has the map of its class learn from it, if it has one. common is that of the others. It reports
+// whether the row is of a class that goes apart.
+func (a *apart) take(r *topRow, common *speeds, k int) (apart bool, err error) {
+	if a.of == nil {
+		a.of = make([]int64, k)
+	}
+	a.rows++
+	a.of[r.class]++
+	i, found := slices.BinarySearchFunc(a.ways, r.class, func(w *way, class int) int { return w.class - class })
+	isFew := a.of[r.class]*fewRows*int64(k) <= a.rows
+	switch {
+	case found && a.of[r.class]*fewRows*int64(k) > 2*a.rows: // so that one at the bound does not begin anew each time
+		a.ways = slices.Delete(a.ways, i, i+1)
+		return false, nil
+	case !found && (!isFew || len(a.ways) == mostApart):
+		return false, nil
+	case !found:
+		s, err := newSpeeds(few)
+		if err != nil {
+			return false, err
+		}
+		a.ways = slices.Insert(a.ways, i, &way{class: r.class, weight: 1 / float64(apartOdds*k), speeds: s})
+	}
+	w := a.ways[i]
+	w.weigh(r, common.top(), 1/float64(apartOdds*k))
+	return w.apart, w.speeds.update(r.conf, r.hit, r.w)
+}
+
+// weigh takes the outcome of a row that neither map has learnt from.
+func (w *way) weigh(r *topRow, common calibrator.TopCorrection, share float64) {
+	c := max(followClip, min(1-followClip, r.conf))
+	own, other := w.speeds.top().Map(c), common.Map(c)
+	if !r.hit {
+		own, other = 1-own, 1-other
+	}
+	odds := w.weight / (1 - w.weight) * math.Exp(r.w*(logProb(own)-logProb(other)))
+	w.weight = 1 - followShare*(1-share)
+	if !math.IsInf(odds, 1) {
+		w.weight = (1-followShare)*odds/(1+odds) + followShare*share
+	}
+}
+
+// settle decides at the end of a pane which classes go apart. mixed is asked only where it matters.
+func (a *apart) settle(mixed func() bool) {
+	for _, w := range a.ways {
+		w.apart = w.weight > .5 && mixed()
+	}
+}
+
+// corrections are the maps of the classes that go apart.
+func (a *apart) corrections() (out []calibrator.ClassCorrection) {
+	for _, w := range a.ways {
+		if w.apart {
+			out = append(out, calibrator.ClassCorrection{Class: w.class, TopCorrection: w.speeds.top()})
+		}
+	}
+	return out
+}
+
+func (a *apart) append(dst []byte) ([]byte, error) {
+	dst = binenc.AppendUvarint(binenc.AppendVarint(dst, a.rows), uint64(len(a.of)))
+	for _, n := range a.of {
+		dst = binenc.AppendVarint(dst, n)
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(a.ways)))
+	for _, w := range a.ways {
+		state, err := json.Marshal(w.speeds)
+		if err != nil {
+			return dst, err
+		}
+		dst = append(binenc.AppendUvarint(dst, uint64(w.class)), binenc.Flags(w.apart))
+		dst = binenc.AppendBytes(binenc.AppendFloat64(dst, w.weight), state)
+	}
+	return dst, nil
+}
+
+func (a *apart) restore(r *binenc.Reader, k int) (err error) {
+	a.rows = r.Varint()
+	if n := r.Count(1, k); n > 0 {
+		a.of = make([]int64, n)
+	}
+	for i := range a.of {
+		a.of[i] = r.Varint()
+	}
+	if a.of != nil && len(a.of) != k {
+		return fmt.Errorf("rows of %d predicted classes, want %d", len(a.of), k)
+	}
+	last := -1
+	for range r.Count(11, mostApart) {
+		w := &way{class: int(r.Int("predicted class", int64(last+1), int64(k-1)))}
+		w.apart, w.weight = r.Byte() == 1, r.Float64()
+		state := r.Bytes(binenc.MaxItems)
+		if r.Err() != nil {
+			return r.Err()
+		}
+		if !(w.weight >= 0 && w.weight < 1) {
+			return fmt.Errorf("weight of predicted class %d: %v, allowed 0 to below 1", w.class, w.weight)
+		}
+		if w.speeds, err = restoreSpeeds(state); err != nil {
+			return fmt.Errorf("predicted class %d: %w", w.class, err)
+		}
+		a.ways, last = append(a.ways, w), w.class
+	}
+	return r.Err()
 }

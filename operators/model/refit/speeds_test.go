@@ -21,7 +21,7 @@ func TestSpeedsBound(t *testing.T) {
 		"overconfident": func(int) float64 { return .4 },
 		"turns":         func(i int) float64 { return []float64{1, .3}[i/1500%2] },
 	} {
-		s, err := newSpeeds()
+		s, err := newSpeeds(followed)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -64,6 +64,7 @@ func (s *Scorer) AddClass(sums detect.Pane, row *acc.SampleRow) {
 type RowScore struct {
 	NLL, Confidence float64 // NLL is capped at the bound
 	Hit             bool
+	Class           int // predicted
 }
 
 // Row scores a row by a calibrator (nil = identity). The NLL is capped at bound, as the tests require.
@@ -77,14 +78,14 @@ func (s *Scorer) Row(cal calibrator.Calibrator, row *acc.SampleRow, bound float6
 		if !ok {
 			return RowScore{}, errNotFinite
 		}
-		return RowScore{min(r.LSE-s.z[y], bound), r.Conf, r.Arg == y}, nil
+		return RowScore{min(r.LSE-s.z[y], bound), r.Conf, r.Arg == y, r.Arg}, nil
 	}
 	cal.Apply(s.p, s.z)
 	r, ok := kernel.ProbTop(s.p)
 	if !ok {
 		return RowScore{}, noProbabilities(cal)
 	}
-	return RowScore{min(r.LSE-kernel.LogProb(s.p[y]), bound), r.Conf, r.Arg == y}, nil
+	return RowScore{min(r.LSE-kernel.LogProb(s.p[y]), bound), r.Conf, r.Arg == y, r.Arg}, nil
 }
 
 var errNotFinite = errors.New("sampled logits are not finite")
