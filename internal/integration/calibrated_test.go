@@ -162,6 +162,11 @@ func softmaxAt(z []float32, temperature float64) []float64 {
 // comes out on top.
 func correctedBy(top record.TopCorrection, p []float64) []float64 {
 	out, c := slices.Clone(p), slices.Max(p)
+	for _, own := range top.Apart {
+		if slices.Index(p, c) == own.Class {
+			top.Slope, top.Intercept = own.Slope, own.Intercept
+		}
+	}
 	odds := math.Log(c / (1 - c))
 	at := max(-math.Log(9999), min(math.Log(9999), odds))
 	now := 1 / (1 + math.Exp(-(top.Slope*at + top.Intercept + odds - at)))
