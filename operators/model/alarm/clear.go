@@ -49,9 +49,11 @@ func (t *trail) rows() float64 {
 //
 // and so has every bin that the diagnosis named when it fired: |gap| and sqrt(v_j) are at most the bin's ε. A bin with
 // less than ε/2 of the rows cannot matter to the ECE, and would keep a healed alarm for long; for it, sqrt(v_j) may be
-// 2ε. A handful of rows there shows nothing, and none only where 7 were to be expected. In change mode gaps are
-// measured from the reference curve. Of every class that the test by class named, |gap| + 1.645 sqrt(v) is at most the
-// ε of classes; or, for a class that stays near ε, |gap| - sqrt(v) is, with sqrt(v) at most ε/4.
+// 2ε. A handful of rows there shows nothing, and none only where 7 were to be expected. A bin that its rows have left
+// needs none: a fault fills bins that a healed model hardly uses. Nor does a bin whose error the second way would drop.
+// In change mode gaps are measured from the reference curve. Of every class that the test by class named, |gap| +
+// 1.645 sqrt(v) is at most the ε of classes; or, for a class that stays near ε, |gap| - sqrt(v) is, with sqrt(v) at
+// most ε/4.
 //
 // Second, QuietRows have come without another alarm, and the tests are less than half way to one. An error of twice the
 // tolerance would have been found again.
@@ -65,12 +67,16 @@ func (a *keyAlarm) cleared(s *spec) bool {
 // shown is the first way of cleared.
 func (a *keyAlarm) shown(s *spec) bool {
 	sum, classes := make(detect.Pane, s.Bins), make(detect.Pane, a.classes)
+	all := make(detect.Pane, s.Bins)
+	for _, b := range a.since.blocks {
+		plusPane(all, b.sums)
+	}
 	for i := len(a.since.blocks) - 1; i >= 0; i-- {
 		plusPane(sum, a.since.blocks[i].sums)
 		if a.classes > 0 { // its blocks are of the same panes
 			plusPane(classes, a.sinceByClass.blocks[i].sums)
 		}
-		if sum.N() >= float64(max(s.ClearRows, 1)) && a.inside(sum) && a.classesInside(classes) {
+		if sum.N() >= float64(max(s.ClearRows, 1)) && a.inside(sum, all, s.QuietRows) && a.classesInside(classes) {
 			return true
 		}
 	}
@@ -109,23 +115,50 @@ func (a *keyAlarm) quiet() bool {
 // z95one is the 95 % quantile of the standard normal distribution.
 const z95one = 1.6448536269514722
 
-// inside reports whether the rows of p are inside the tolerance, by the first way of cleared.
-func (a *keyAlarm) inside(p detect.Pane) bool {
+// inside reports whether the rows of p are inside the tolerance, by the first way of cleared. all are the rows since the
+// alarm.
+func (a *keyAlarm) inside(p, all detect.Pane, quiet int64) bool {
 	head := a.tests.Headline.Specification()
 	if head.Null == detect.NullAccuracy {
 		return accuracyInside(head, p)
 	}
-	e := a.errorsOf(p)
+	e, rest := a.errorsOf(p), 0.0
 	for j, b := range e.bins {
-		if a.bins>>j&1 == 0 {
-			continue
-		}
-		if b.W == 0 && !a.emptied(j, e.rows) || b.W > 0 && !a.binInside(j, e.gap(j), e.se[j], b.W/e.rows) {
+		switch share := b.W / e.rows; {
+		case a.bins>>j&1 == 0:
+		case b.W == 0 && a.emptied(j, e.rows) || b.W > 0 && a.binInside(j, e.gap(j), e.se[j], share):
+		case b.W > 0 && a.negligible(quiet, share, e.gap(j)+z95one*e.se[j]-a.binTolerance(j)):
+		case left(p, all, j):
+			if b.W > 0 {
+				rest += share * min(1, e.gap(j)+z95one*e.se[j])
+			}
+		default:
 			return false
 		}
 	}
-	return e.ece+z95one*e.eceSE <= head.Epsilon
+	return rest <= head.Epsilon/4 && e.ece+z95one*e.eceSE <= head.Epsilon
 }
+
+// negligible reports whether the error of a bin is one that cleared would drop as quiet: with a gap above its tolerance
+// by excess, at most, its rows bring less than half of an alarm's evidence in QuietRows. A row brings about 2 excess².
+func (a *keyAlarm) negligible(quietRows int64, share, excess float64) bool {
+	excess = min(max(excess, 0), 1)
+	return share*2*excess*excess*float64(quietRows) < a.tests.Diagnosis.Threshold()/2 && quietRows > 0
+}
+
+// left reports whether the rows have left bin j: p has at most a quarter of those that it would have by the bin's share
+// of the rest of all, where both numbers are no chance. Of 20 that are expected 5 or fewer come once in 14,000 times.
+func left(p, all detect.Pane, j int) bool {
+	had, of := all[j].N()-p[j].N(), all.N()-p.N()
+	if !(had >= leftFrom) {
+		return false
+	}
+	expected := p.N() * had / of
+	return expected >= leftFrom && p[j].N() <= expected/4
+}
+
+// leftFrom is the least number of rows that left judges by.
+const leftFrom = 20
 
 // paneErrors are the calibration errors of some rows with their standard errors, as cleared describes them.
 type paneErrors struct {

@@ -184,6 +184,43 @@ func TestFaultOfRareRowsStays(t *testing.T) {
 	}
 }
 
+// TestHealingEmptiesABin: a fault says .63 of one row in 10, and is right in .3 of the cases. Healed, the model says so
+// of one row in 200: that there are few must not hold the alert.
+func TestHealingEmptiesABin(t *testing.T) {
+	c := setting.Default[Config]()
+	s := New(&stage.Env{Pane: 10 * second}, &c).cfg
+	const rows, healed, seeds = 60_000, 20_000, 20
+	soon := 0
+	for seed := range uint64(seeds) {
+		a, r := newKeyAlarm(s, stage.SignalRaw, false, 0), rand.New(rand.NewPCG(seed, 8))
+		var resolved []int
+		for row := 0; row < rows; row += 50 {
+			p := make(detect.Pane, s.Bins)
+			for range 50 {
+				switch faulty := row >= 10_000 && row < healed; {
+				case faulty && r.IntN(10) == 0:
+					addRow(p, 9, r.Float64() < .3)
+				case r.IntN(200) == 0:
+					addRow(p, 9, r.Float64() < 9.5/15)
+				default:
+					addRow(p, 14, r.Float64() < 14.5/15)
+				}
+			}
+			if a.step(t, s, alarmPane{id: int64(row/50+1) * 10 * second, sums: p}) == stage.Resolved {
+				resolved = append(resolved, row)
+			}
+		}
+		if len(resolved) != 1 || resolved[0] < healed || resolved[0] > healed+3*window {
+			t.Errorf("seed %d: resolved at rows %v, want one after row %d", seed, resolved, healed)
+		} else if resolved[0] <= healed+window/2 {
+			soon++
+		}
+	}
+	if t.Logf("%d resolved soon", soon); soon < seeds/2 { // not so where the alarm was renewed just before
+		t.Errorf("%d of %d resolved within %d rows, want half", soon, seeds, window/2)
+	}
+}
+
 // addRow adds a row in the middle of a bin.
 func addRow(p detect.Pane, bin int, right bool) {
 	c := (float64(bin) + .5) / float64(len(p))
