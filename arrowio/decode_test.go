@@ -145,11 +145,11 @@ func TestProbabilitiesMustBeDistributions(t *testing.T) {
 	c := Columns{
 		Model: "m",
 		K:     2,
-		Label: []int32{0, 0, 0, 0, 0},
-		Probs: []float32{.5, .5, .5, .56, 1.2, -.2, nan, 1, .97, 0},
+		Label: []int32{0, 0, 0, 0, 0, 0, 0},
+		Probs: []float32{.5, .5, .5, .56, 1.2, -.2, nan, 1, .97, 0, .9, .05, .92, .13}, // the last: .95 and 1.05
 	}
 	b := decodeOne(t, Options{}, mustEncode(t, c), Predictions)
-	equal(t, "reject", b.Reject, []string{"", NonfiniteScores, NonfiniteScores, NonfiniteScores, ""})
+	equal(t, "reject", b.Reject, []string{"", NonfiniteScores, NonfiniteScores, NonfiniteScores, "", "", ""})
 	equal(t, "probs", b.Probs, true)
 }
 

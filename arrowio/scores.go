@@ -8,9 +8,9 @@ import (
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
-// sumTolerance is how far the probabilities of a row may sum from 1: float16 columns of many classes
-// and published figures rounded to two digits pass, scores that are no distribution do not.
-const sumTolerance = 0.05
+// sumTolerance is how far the probabilities of a row may sum from 1: float16 columns of many classes pass, scores that
+// are no distribution do not. That of figures with two decimals is a multiple of .01, but for rounding.
+const sumTolerance = 0.05 + 1e-5
 
 // scores reads the score column and marks the rows that are no scores.
 func (r *reader) scores(b *Batch, c *wire.Column) error {

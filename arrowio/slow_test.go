@@ -325,7 +325,7 @@ func (c *slowColumns) scores(r *slowRow, i int, no func(string)) {
 			no(NonfiniteScores)
 		}
 	}
-	if name == "probs" && (sum < .95 || sum > 1.05) {
+	if name == "probs" && math.Abs(sum-1) > .05+1e-5 {
 		no(NonfiniteScores)
 	}
 }

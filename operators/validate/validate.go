@@ -217,7 +217,7 @@ func day(ns int64) string { return time.Unix(0, ns).UTC().Format(time.DateOnly) 
 // allowed is what rows need that their decoder has refused.
 var allowed = map[string]string{
 	arrowio.NullRow:         "id, ts, scores, model: never null, id and model not empty",
-	arrowio.NonfiniteScores: "logits: finite; probabilities: 0 to 1, of sum 1 but for 0.05",
+	arrowio.NonfiniteScores: "logits: finite (mask by -1e9); probabilities: 0 to 1, of sum 1 but for 0.05",
 	arrowio.LabelRange:      "label: 0 or more, below the number of classes",
 	arrowio.BadWeight:       "weight: above 0, at most 2^20",
 	arrowio.BadServed:       "served confidence: 0 to 1",

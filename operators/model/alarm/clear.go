@@ -115,7 +115,7 @@ func (a *keyAlarm) quiet() bool {
 // z95one is the 95 % quantile of the standard normal distribution.
 const z95one = 1.6448536269514722
 
-// inside reports whether the rows of p are inside the tolerance, by the first way of cleared. all are the rows since the
+// inside reports whether the rows of p are inside the tolerance, by the first way of cleared. all are those since the
 // alarm.
 func (a *keyAlarm) inside(p, all detect.Pane, quiet int64) bool {
 	head := a.tests.Headline.Specification()
