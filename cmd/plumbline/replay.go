@@ -121,8 +121,8 @@ func printReplay(cmd *cobra.Command, r *engine.Replay, took time.Duration) error
 	if left := res.LeftOut(); left != "" {
 		printf(cmd, "left out: %s\n", left)
 	}
-	for _, a := range res.Alerts {
-		printf(cmd, "%s  %s/%s %s  %s is %s: %s\n", a.At, a.Model, a.Version, a.Slice, a.Rule, a.State, a.Message)
+	for _, line := range res.AlertLines() {
+		printf(cmd, "%s\n", line)
 	}
 	for _, c := range res.Calibrators {
 		printf(cmd, "%s  %s/%s  refit (%s): %s\n", c.DecidedAt, c.Model, c.Version, c.Reason, c.Outcome)

@@ -411,6 +411,55 @@ func (res ReplayResult) LeftOut() string {
 	return strings.Join(out, "; ")
 }
 
+// AlertLines tells people of the alerts: a line where the state of one changes, or what inhibits it. So the last line
+// of an alert tells its last state.
+func (res ReplayResult) AlertLines() []string {
+	type state struct{ name, inhibited string }
+	type key struct{ model, version, slice, rule string }
+	told := map[key]state{}
+	var out []string
+	for i := range res.Alerts {
+		a := &res.Alerts[i]
+		k, now := key{a.Model, a.Version, a.Slice, a.Rule}, state{a.State, inhibition(a)}
+		was, known := told[k]
+		if known && was == now {
+			continue
+		}
+		told[k] = now
+		more := ""
+		switch {
+		case now.inhibited != "":
+			more = " (inhibited: " + now.inhibited + ")"
+		case was.inhibited != "" && was.name == now.name:
+			more = " (no longer inhibited)"
+		}
+		out = append(out, fmt.Sprintf("%s  %s/%s %s  %s is %s%s: %s",
+			a.At, a.Model, a.Version, a.Slice, a.Rule, a.State, more, a.Message))
+	}
+	return out
+}
+
+// inhibition says in the words of the page what stands for an alert, "" where nothing does or the alert is over.
+func inhibition(a *record.Alert) string {
+	by := a.InhibitedBy
+	if by == "" || a.State == "resolved" {
+		return ""
+	}
+	rest, alert := strings.CutPrefix(by, a.Model+"/"+a.Version+"/")
+	if !alert {
+		return "answered by " + by // calibrator N
+	}
+	cut := strings.LastIndexByte(rest, '/')
+	slice, rule := rest[:max(cut, 0)], rest[cut+1:]
+	switch slice {
+	case a.Slice:
+		return "follows from " + rule
+	case "":
+		return "follows from " + rule + " of all rows"
+	}
+	return "follows from " + rule + " of " + slice
+}
+
 // NoRows is an error where there were rows and none was taken.
 func (res ReplayResult) NoRows() error {
 	if left := res.LeftOut(); res.Rows == 0 && left != "" {
