@@ -37,7 +37,8 @@ func TestEstimatesInBrowser(t *testing.T) {
 		Rows:  91,
 		Range: &record.Range{Lo: .775, Hi: .8225, Margin: .01, Blocks: 12, Known: true},
 		Estimates: []record.Estimate{{Method: "label shift (BBSE)",
-			Assumption: "only the shares of the classes have moved", Accuracy: .8125, Lo: .79, Hi: .83, ECE: &ece,
+			Assumption: "only the shares of the classes have moved", Accuracy: ptr(.8125),
+			Lo: ptr(.79), Hi: ptr(.83), ECE: &ece,
 			Miss: &record.Miss{Labelled: 50, Difference: .1, SE: .02, Z: 5}}},
 		Classes: &record.Classes{PSI: &record.Distance{Value: .25, Null: .01, Threshold: .02},
 			Why: "the labelled reference has too few rows yet",
@@ -79,13 +80,34 @@ func TestRangeInBrowser(t *testing.T) {
 			Range: &record.Range{Lo: r.Lo, Hi: r.Hi, Margin: r.Margin, Blocks: r.Past,
 				Known: r.Known},
 			Estimates: []record.Estimate{
-				{Method: "confidence", Assumption: "inputs alone", Accuracy: .8, Lo: .79, Hi: .82},
-				{Method: "correctness shift", Assumption: "shares alone", Accuracy: c.lo + .01, Lo: c.lo, Hi: c.hi}},
+				{Method: "confidence", Assumption: "inputs alone", Accuracy: ptr(.8), Lo: ptr(.79), Hi: ptr(.82)},
+				{Method: "correctness shift", Assumption: "shares alone", Accuracy: ptr(c.lo + .01), Lo: ptr(c.lo),
+					Hi: ptr(c.hi)}},
 		})
 		_, summary, _ := strings.Cut(dom, `<details id="unlabelled"`)
 		summary, _, _ = strings.Cut(summary, "</summary>")
 		if !strings.Contains(summary, c.want) || strings.Contains(summary, c.lack) {
 			t.Errorf("%s, %.3f to %.3f: the page says %q, want %q", c.name, r.Lo, r.Hi, summary, c.want)
 		}
+	}
+}
+
+// TestRefutedInBrowser: an estimate that its rows refute has no numbers, and the page says that labels are needed.
+func TestRefutedInBrowser(t *testing.T) {
+	dom := unlabelledPage(t, &record.Unlabelled{
+		Rows:  500,
+		Range: &record.Range{Lo: .96, Hi: 1, Blocks: 12, Rejected: true},
+		Estimates: []record.Estimate{
+			{Method: "confidence", Assumption: "inputs alone", Accuracy: ptr(.965), Lo: ptr(.96), Hi: ptr(.97)},
+			{Method: "correctness shift", Assumption: "shares alone", Rejected: true}},
+	})
+	for _, want := range []string{"Before labels: accuracy cannot be known without labels", "labels are needed",
+		"shares alone — refuted by these rows"} {
+		if !strings.Contains(dom, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(dom, "100.00 – 100.00") || strings.Contains(dom, "0.00 – 0.00") {
+		t.Error("the page has an interval without width")
 	}
 }

@@ -98,8 +98,8 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 		if start >= change {
 			moved++
 			shift := u.Estimates[1]
-			// Confidences rose and accuracy did not, so the assumption fails, and labels show it.
-			if shift.Miss == nil || shift.Miss.Z < 3 || shift.Assumption == "" {
+			// Confidences rose and accuracy did not, so the assumption fails, and the rows or labels show it.
+			if !shift.Rejected && (shift.Miss == nil || shift.Miss.Z < 3) || shift.Assumption == "" {
 				t.Errorf("window from %s: estimate %+v, miss %+v", snap.Window.Start, shift, shift.Miss)
 			}
 		}
@@ -120,9 +120,15 @@ func checkRange(t *testing.T, u *record.Unlabelled) {
 	if r == nil {
 		t.Fatalf("no range of %+v and %+v", a, b)
 	}
-	want := record.Range{Lo: max(0, min(a.Lo, b.Lo)-r.Margin), Hi: min(1, max(a.Hi, b.Hi)+r.Margin),
-		Margin: r.Margin, Blocks: r.Blocks}
-	want.Known = want.Hi-want.Lo <= unlabelled.KnownWidth
+	want := record.Range{Lo: r.Lo, Hi: r.Hi, Margin: r.Margin, Blocks: r.Blocks, Rejected: b.Rejected, Stale: r.Stale}
+	if b.Rejected {
+		if b.Accuracy != nil || b.Lo != nil || b.Hi != nil || b.Miss != nil {
+			t.Errorf("a refuted estimate has numbers: %+v", b)
+		}
+	} else {
+		want.Lo, want.Hi = max(0, min(*a.Lo, *b.Lo)-r.Margin), min(1, max(*a.Hi, *b.Hi)+r.Margin)
+	}
+	want.Known = want.Hi-want.Lo <= unlabelled.KnownWidth && r.Blocks >= unlabelled.LeastPast && !r.Rejected && !r.Stale
 	if *r != want || r.Blocks == 0 && r.Margin != 0 {
 		t.Errorf("range %+v of %+v and %+v, want %+v", *r, a, b, want)
 	}

@@ -16,13 +16,19 @@ type Unlabelled struct {
 }
 
 // Range is between what two estimates of the accuracy say, each right under its own assumption. It is widened at both
-// ends by Margin, which 90 % of the latest Blocks of labelled rows needed. Not Known: it is too wide to say anything.
+// ends by Margin, which 90 % of the latest Blocks of labelled rows needed. Not Known: the accuracy cannot be known
+// without labels, as the range is too wide, fewer than 9 blocks have tested it, an assumption is refuted, or it is
+// stale.
 type Range struct {
 	Lo     float64 `json:"lo"`
 	Hi     float64 `json:"hi"`
 	Margin float64 `json:"margin"`
 	Blocks int     `json:"blocks"`
 	Known  bool    `json:"known"`
+	// Rejected: the rows refute an assumption. The range has the end of [0, 1] to which its estimate points.
+	Rejected bool `json:"rejected,omitempty"`
+	// Stale: 2 of the newest 20 blocks lay outside what both estimates said.
+	Stale bool `json:"stale,omitempty"`
 }
 
 // Classes says how far the shares of the classes have moved. PSI and Jensen–Shannon are of the predicted classes from
@@ -89,12 +95,14 @@ type Distance struct {
 // if that is true. ECE is of the raw confidence, null where the method says nothing of it.
 type Estimate struct {
 	// confidence-based | correctness shift (BBSE) | label shift (BBSE) | label shift (EM)
-	Method     string   `json:"method"`
-	Assumption string   `json:"assumption"`
-	Accuracy   float64  `json:"accuracy"`
-	Lo         float64  `json:"lo"`
-	Hi         float64  `json:"hi"`
-	ECE        *float64 `json:"ece"`
+	Method     string `json:"method"`
+	Assumption string `json:"assumption"`
+	// Rejected: the rows refute the assumption. Correctness shift has no numbers then (null).
+	Rejected bool     `json:"rejected,omitempty"`
+	Accuracy *float64 `json:"accuracy"`
+	Lo       *float64 `json:"lo"`
+	Hi       *float64 `json:"hi"`
+	ECE      *float64 `json:"ece"`
 	// Miss is the estimate less the accuracy of the window's labelled rows, once there are some: beyond 3 standard
 	// errors the assumption has failed.
 	Miss *Miss `json:"miss,omitempty"`

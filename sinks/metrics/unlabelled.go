@@ -54,9 +54,9 @@ func collectUnlabelled(ch chan<- prometheus.Metric, u *record.Unlabelled, key []
 	for i := range u.Estimates {
 		e := &u.Estimates[i]
 		labels := with(methodLabel(e.Method))
-		gauge(ch, descEstimate, e.Accuracy, labels...)
-		gauge(ch, descEstimateLo, e.Lo, labels...)
-		gauge(ch, descEstimateHi, e.Hi, labels...)
+		optional(ch, descEstimate, e.Accuracy, labels...)
+		optional(ch, descEstimateLo, e.Lo, labels...)
+		optional(ch, descEstimateHi, e.Hi, labels...)
 		optional(ch, descEstimateECE, e.ECE, labels...)
 		if e.Miss != nil {
 			gauge(ch, descEstimateMiss, e.Miss.Difference, labels...)

@@ -14,8 +14,11 @@ type Estimate struct {
 	Accuracy   float64 // of these rows
 	Lo, Hi     float64 // 95 %: of the accuracy of these rows if the assumption holds
 	SE         float64 // its standard error
-	OfLabels   bool    // SE has the draw of the labels of these rows
-	ECE        float64 // of the raw confidence, by the bins that were given; NaN where the method says nothing of it
+	// Rejected: the rows refute the assumption. There is no estimate: Accuracy, Lo and Hi are the nearest that there
+	// could be.
+	Rejected bool
+	OfLabels bool    // SE has the draw of the labels of these rows
+	ECE      float64 // of the raw confidence, by the bins that were given; NaN where the method says nothing of it
 }
 
 const z95 = 1.959963984540054

@@ -15,14 +15,16 @@ const CorrectnessAssumption = "P(confidence | right) and P(confidence | wrong) a
 // right and wrong rows differ most,
 //
 //	t = P(bin ≥ s | right),  f = P(bin ≥ s | wrong),  s = argmax |t - f|,  μ = P(bin ≥ s now)
-//	accuracy = (μ - f)/(t - f), clipped to [0, 1]
+//	accuracy = π = (μ - f)/(t - f), clipped to [0, 1]
 //	var(π) = (μ(1-μ)/m + π² t(1-t)/n₁ + (1-π)² f(1-f)/n₀)/(t - f)²,  SE² = var(accuracy)
-//	[Lo, Hi] = {π in [0, 1]: |π - (μ - f)/(t - f)| ≤ 1.96 sqrt(var(π))}
+//	[Lo, Hi] = {π: |π - (μ - f)/(t - f)| ≤ 1.96 sqrt(var(π))}, clipped to [0, 1]
 //
 // which for two bins is black-box shift estimation (package shift) of two classes. The interval is Fieller's, as t - f
-// may be little more than its own error; [0, 1] where it is less. Shares are one row of each kind more, so that no
-// variance is 0. ECE is NaN. ErrInput where shapes differ, a count is negative or not finite, there are fewer than 10
-// rows of one sort, or |t - f| < 0.05: confidence then does not tell right from wrong.
+// may be little more than its own error; [0, 1] where it is less. An interval without an inner point of [0, 1] refutes
+// the assumption, as μ is then no mixture of t and f: Rejected, and the end of [0, 1] that is nearest is no estimate.
+// Shares are one row of each kind more, so that no variance is 0. ECE is NaN. ErrInput where shapes differ, a count is
+// negative or not finite, there are fewer than 10 rows of one sort, or |t - f| < 0.05: confidence then does not tell
+// right from wrong.
 // References: Lipton, Wang, Smola, Detecting and Correcting for Label Shift with Black Box Predictors, ICML 2018,
 // section 4. Fieller, Some Problems in Interval Estimation, JRSS B 16, 1954.
 func CorrectnessShift(right, wrong, now []float64) (Estimate, error) {
@@ -55,12 +57,14 @@ func CorrectnessShift(right, wrong, now []float64) (Estimate, error) {
 	vt, vf, vmu := t*(1-t)/n[0], f*(1-f)/n[1], mu*(1-mu)/n[2]
 	e := Estimate{Method: "correctness shift (BBSE)", Assumption: CorrectnessAssumption, N: int64(n[2]), Accuracy: p,
 		ECE: math.NaN(), SE: math.Sqrt(vmu+p*p*vt+(1-p)*(1-p)*vf) / math.Abs(t-f)}
-	e.Lo, e.Hi = fieller(t-f, mu-f, vt, vf, vmu)
+	lo, hi := fieller(t-f, mu-f, vt, vf, vmu)
+	e.Rejected = hi <= 0 || lo >= 1
+	e.Lo, e.Hi = min(1, max(0, lo)), min(1, max(0, hi))
 	return e, nil
 }
 
 // fieller returns the ends of the π with (y - π d)² ≤ 1.96² (var μ + π² var t + (1 - π)² var f), where y = μ - f and
-// d = t - f.
+// d = t - f; [0, 1] where all or those outside an interval are such.
 func fieller(d, y, vt, vf, vmu float64) (lo, hi float64) {
 	const zz = z95 * z95
 	a := d*d - zz*(vt+vf)
@@ -69,7 +73,7 @@ func fieller(d, y, vt, vf, vmu float64) (lo, hi float64) {
 	}
 	mid := (y*d - zz*vf) / a
 	half := math.Sqrt(max(0, mid*mid-(y*y-zz*(vmu+vf))/a))
-	return min(1, max(0, mid-half)), min(1, max(0, mid+half))
+	return mid - half, mid + half
 }
 
 const minContrast = .05

@@ -66,3 +66,39 @@ func TestCorrectnessShift(t *testing.T) {
 		}
 	}
 }
+
+// TestCorrectnessRefuted: t = .8 and f = .2. Shares of sure rows beyond these are no mixture of them, so there is no
+// estimate; within noise of them there is one, of some width.
+func TestCorrectnessRefuted(t *testing.T) {
+	for name, c := range map[string]struct {
+		unsure, sure float64
+		rejected     bool
+	}{
+		"half":                   {500, 500, false},
+		"all right":              {200, 800, false},
+		"all wrong":              {800, 200, false},
+		"a little surer":         {190, 810, false},
+		"a little less sure":     {815, 185, false},
+		"surer than right":       {50, 950, true},
+		"less sure than wrong":   {950, 50, true},
+		"all sure":               {0, 1000, true},
+		"none sure":              {1000, 0, true},
+		"all sure, but few rows": {0, 10, false},
+	} {
+		e, err := CorrectnessShift([]float64{200, 800}, []float64{800, 200}, []float64{c.unsure, c.sure})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Rejected != c.rejected || !c.rejected && e.Hi-e.Lo < .005 {
+			t.Errorf("%s: %+v, want rejected: %t, or else a width", name, e, c.rejected)
+		}
+		if e.Lo < 0 || e.Hi > 1 || e.Accuracy < e.Lo || e.Accuracy > e.Hi {
+			t.Errorf("%s: %+v is not in [0, 1]", name, e)
+		}
+	}
+	// A reference of few rows: t - f is within its own error, so nothing is refuted.
+	e, err := CorrectnessShift([]float64{6, 6}, []float64{7, 5}, []float64{0, 1000})
+	if err != nil || e.Rejected || e.Lo != 0 || e.Hi != 1 {
+		t.Errorf("few rows of reference: %+v, %v", e, err)
+	}
+}

@@ -9,22 +9,38 @@ import (
 func TestRangeOf(t *testing.T) {
 	a, b := Estimate{Accuracy: .8, Lo: .79, Hi: .81}, Estimate{Accuracy: .7, Lo: .68, Hi: .72}
 	both := []Estimate{a, b}
+	none := func(n int, last ...float64) []float64 { return append(make([]float64, n-len(last)), last...) }
+	refuted := Estimate{Lo: 1, Hi: 1, Accuracy: 1, Rejected: true}
 	for name, c := range map[string]struct {
 		past      []float64
 		estimates []Estimate
 		want      Range
 	}{
-		"hull":              {nil, both, Range{Lo: .68, Hi: .81, Known: true}},
-		"one":               {nil, []Estimate{a}, Range{Lo: .79, Hi: .81}},
-		"largest of few":    {[]float64{.008, 0, .005}, both, Range{.672, .818, .008, 3, true}},
-		"too wide":          {[]float64{.02}, both, Range{.66, .83, .02, 1, false}},
-		"ends":              {[]float64{.5}, both, Range{.18, 1, .5, 1, false}},
-		"9 of 10 of 19":     {append(make([]float64, 17), .008, .3), both, Range{.672, .818, .008, 19, true}},
-		"the largest of 18": {append(make([]float64, 16), .01, .3), both, Range{.38, 1, .3, 18, false}},
+		"untested":       {nil, both, Range{Lo: .68, Hi: .81}},
+		"8 blocks":       {none(8), both, Range{Lo: .68, Hi: .81, Past: 8}},
+		"9 blocks":       {none(9), both, Range{Lo: .68, Hi: .81, Past: 9, Known: true}},
+		"one":            {none(9), []Estimate{a}, Range{Lo: .79, Hi: .81, Past: 9}},
+		"largest of few": {[]float64{.008, 0, 0}, both, Range{Lo: .672, Hi: .818, Margin: .008, Past: 3}},
+		"too wide":       {none(9, .02), both, Range{Lo: .66, Hi: .83, Margin: .02, Past: 9}},
+		"ends":           {none(9, .5), both, Range{Lo: .18, Hi: 1, Margin: .5, Past: 9}},
+		"9 of 10 of 19": {none(19, .008, .3, 0, 0), both,
+			Range{Lo: .672, Hi: .818, Margin: .008, Past: 19, Stale: true}},
+		"the largest of 18": {none(18, .01, .3, 0, 0), both,
+			Range{Lo: .38, Hi: 1, Margin: .3, Past: 18, Stale: true}},
+		"2 outside": {none(20, .001, .001), both,
+			Range{Lo: .679, Hi: .811, Margin: .001, Past: 20, Stale: true}},
+		"1 of 20 outside": {none(20, .3), both, Range{Lo: .68, Hi: .81, Past: 20, Known: true}},
+		"1 of 9 outside":  {none(9, .001), both, Range{.679, .811, .001, 9, true, false, false}},
+		"2, long ago": {append([]float64{.1, .1}, none(20)...), both,
+			Range{Lo: .68, Hi: .81, Past: 22, Known: true}},
+		"refuted": {none(20), []Estimate{{Lo: .96, Hi: .97}, refuted},
+			Range{Lo: .96, Hi: 1, Past: 20, Rejected: true}},
 	} {
 		got := RangeOf(c.past, c.estimates...)
-		if math.Abs(got.Lo-c.want.Lo) > 1e-12 || math.Abs(got.Hi-c.want.Hi) > 1e-12 || got.Margin != c.want.Margin ||
-			got.Past != c.want.Past || got.Known != c.want.Known {
+		if math.Abs(got.Lo-c.want.Lo) > 1e-12 || math.Abs(got.Hi-c.want.Hi) > 1e-12 {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+		if got.Lo, got.Hi = c.want.Lo, c.want.Hi; got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}

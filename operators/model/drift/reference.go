@@ -96,8 +96,11 @@ func distancesOf(d unlabelled.Distances) record.Distances {
 
 // estimateOf returns the record of an estimate, together with its miss against the labelled rows of the window.
 func estimateOf(e *unlabelled.Estimate, raw *acc.Set) record.Estimate {
-	out := record.Estimate{Method: e.Method, Assumption: e.Assumption, Accuracy: e.Accuracy, Lo: e.Lo, Hi: e.Hi,
-		ECE: stage.Number(e.ECE)}
+	out := record.Estimate{Method: e.Method, Assumption: e.Assumption, Rejected: e.Rejected, ECE: stage.Number(e.ECE)}
+	if e.Rejected {
+		return out
+	}
+	out.Accuracy, out.Lo, out.Hi = &e.Accuracy, &e.Lo, &e.Hi
 	if n := raw.LabelledRows(); n > 0 {
 		m := e.Against(raw.Labelled.MSP.Accuracy()*float64(n), float64(n))
 		out.Miss = &record.Miss{Labelled: n, Difference: m.Difference, SE: m.SE, Z: m.Z}

@@ -52,7 +52,9 @@ func (d *State) showClasses(raw *acc.Set, apart bool, out *record.Unlabelled) {
 				one.ECE = ece
 			}
 		}
-		out.Estimates = append(out.Estimates, estimateOf(&one, raw))
+		said := estimateOf(&one, raw)
+		said.Rejected = e.Fit.P < t.cfg.Alpha // its numbers stay, as the test sees small errors, too
+		out.Estimates = append(out.Estimates, said)
 	}
 	out.Classes = c
 }

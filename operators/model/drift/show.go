@@ -49,7 +49,8 @@ func (d *State) unlabelled(raw *acc.Set, start int64) (*record.Unlabelled, error
 	}
 	if len(est) > 1 {
 		r := unlabelled.RangeOf(d.past.excess, est...)
-		out.Range = &record.Range{Lo: r.Lo, Hi: r.Hi, Margin: r.Margin, Blocks: r.Past, Known: r.Known}
+		out.Range = &record.Range{Lo: r.Lo, Hi: r.Hi, Margin: r.Margin, Blocks: r.Past, Known: r.Known,
+			Rejected: r.Rejected, Stale: r.Stale}
 	}
 	for i := range est {
 		out.Estimates = append(out.Estimates, estimateOf(&est[i], raw))

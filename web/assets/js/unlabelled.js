@@ -20,8 +20,10 @@ function headline(r) {
 function basis(r) {
   if (!r) return "A range needs a full labelled reference in which right predictions are surer than wrong ones, and a window whose confidences no new calibrator has changed.";
   const past = r.blocks ? `the last ${count(r.blocks)} blocks of labelled rows add ${pct(r.margin)} at each end` : "no labelled rows have tested it yet";
+  if (r.rejected) return `No accuracy explains these confidences if only the share of right predictions has moved, so that assumption is refuted: labels are needed. With the other estimate the truth is mostly from ${pct(r.lo)} to ${pct(r.hi)}; ${past}.`;
   return `The first two estimates contradict each other unless nothing has changed, and the truth is mostly between them: ${pct(r.lo)} to ${pct(r.hi)}; ${past}. `
-    + "If what is right for an input changes, it can be outside: only labels show that.";
+    + (r.stale ? "Two or more of these lay outside both, so what is right for an input has changed." : "If what is right for an input changes, it can be outside: only labels show that.")
+    + (r.blocks < 9 ? " Fewer than 9 blocks are no test." : "");
 }
 
 function row(kind, ...cells) {
@@ -33,9 +35,9 @@ function table(estimates) {
     el("thead", {}, row("th", "estimate without labels", "accuracy %", "95 % if true", "ECE %", "less truth", "what must be true")),
     el("tbody", {}, ...estimates.map((e) => {
       const failed = e.miss && Math.abs(e.miss.z) > 3;
-      const r = row("td", e.method, pctBare(e.accuracy), `${pctBare(e.lo)} – ${pctBare(e.hi)}`, pctBare(e.ece),
-        e.miss ? `${fixed(100 * e.miss.difference, 2)} (${fixed(e.miss.z, 1)} s.e.${failed ? ", failed" : ""})` : DASH, e.assumption);
-      if (failed) r.classList.add("bad");
+      const r = row("td", e.method, pctBare(e.accuracy), e.lo === null ? DASH : `${pctBare(e.lo)} – ${pctBare(e.hi)}`, pctBare(e.ece),
+        e.miss ? `${fixed(100 * e.miss.difference, 2)} (${fixed(e.miss.z, 1)} s.e.${failed ? ", failed" : ""})` : DASH, e.assumption + (e.rejected ? " — refuted by these rows" : ""));
+      if (failed || e.rejected) r.classList.add("bad");
       return r;
     })));
 }
