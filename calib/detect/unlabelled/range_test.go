@@ -31,8 +31,8 @@ func TestRangeOf(t *testing.T) {
 			Range{Lo: .679, Hi: .811, Margin: .001, Past: 20, Stale: true}},
 		"1 of 20 outside": {none(20, .3), both, Range{Lo: .68, Hi: .81, Past: 20, Known: true}},
 		"1 of 9 outside":  {none(9, .001), both, Range{.679, .811, .001, 9, true, false, false}},
-		"2, long ago": {append([]float64{.1, .1}, none(20)...), both,
-			Range{Lo: .68, Hi: .81, Past: 22, Known: true}},
+		"2, long ago": {append([]float64{.1, .1}, none(30)...), both,
+			Range{Lo: .68, Hi: .81, Past: 32, Known: true}},
 		"refuted": {none(20), []Estimate{{Lo: .96, Hi: .97}, refuted},
 			Range{Lo: .96, Hi: 1, Past: 20, Rejected: true}},
 	} {
