@@ -359,12 +359,11 @@ func tookAll(m, s *pipeline.TaskStatus, wrote uint64) bool {
 }
 
 // heldBack reports whether a shard waits for an input that is far behind the newest row of this process: the panes of
-// that row are then open, here or in the model tasks, until idle, event_time.idle_timeout, is over. Without one they
-// stay so until somebody sends more, and nothing is to be waited for. How long the input has been silent does not
-// matter, in contrast to waitingFor.
-func heldBack(tasks []*pipeline.TaskStatus, idle time.Duration) bool {
+// that row are then open, here or in the model tasks. event_time.idle_timeout ends it. How long the input has been
+// silent does not matter, in contrast to waitingFor.
+func heldBack(tasks []*pipeline.TaskStatus) bool {
 	newest := newestOf(tasks)
-	if newest == pipeline.NoTime || idle <= 0 {
+	if newest == pipeline.NoTime {
 		return false
 	}
 	return slices.ContainsFunc(tasks, func(t *pipeline.TaskStatus) bool {
@@ -405,8 +404,7 @@ func (rt *Engine) Status() *ProcessStatus {
 	if rt.begun.Load() {
 		st.SmallTopics, st.Scale = rt.smallTopics, growth(context.Background(), rt.book)
 	}
-	st.Drained = complete && shown && heard(tasks) && !heldBack(tasks, rt.Config.EventTime.IdleTimeout) &&
-		len(st.Failing) == 0 && st.Scale == nil
+	st.Drained = complete && shown && heard(tasks) && !heldBack(tasks) && len(st.Failing) == 0 && st.Scale == nil
 	wm, shards := pipeline.EndTime, 0
 	for _, t := range tasks {
 		st.Drained = st.Drained && t.CaughtUp && time.Since(t.Active) > settled

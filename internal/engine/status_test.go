@@ -91,19 +91,6 @@ func TestProcessStatus(t *testing.T) {
 	}
 }
 
-// TestDrainedWithoutIdleTimeout: where silence is never taken for idleness, what is held back stays so until somebody
-// sends more, and nobody is to wait for that.
-func TestDrainedWithoutIdleTimeout(t *testing.T) {
-	cfg := config.Default()
-	cfg.EventTime.IdleTimeout = 0
-	rt := New(cfg, slog.New(slog.DiscardHandler))
-	rt.add("shard-0", fakeTask{&pipeline.TaskStatus{Task: stageShards, WM: pipeline.NoTime, CaughtUp: true,
-		Active: time.Now().Add(-time.Minute), Inputs: []pipeline.Time{500e9, pipeline.NoTime}}})
-	if !rt.Status().Drained {
-		t.Error("not drained, for ever")
-	}
-}
-
 // TestDrainedHasEveryStage: a process whose model tasks are not assigned yet, as they are not while the session of one
 // that was killed lasts, is not drained because its shards are.
 func TestDrainedHasEveryStage(t *testing.T) {
