@@ -290,7 +290,7 @@ func (s *Shard) Report(caughtUp, active bool) (show func()) {
 	for i, o := range s.next {
 		st.Next[Input(i).String()] = o
 	}
-	st.Inputs, st.Idle = s.Watermark.inputs(), s.Watermark.AllIdle()
+	st.Inputs = s.Watermark.inputs()
 	st.PanesWritten, st.Epoch = slices.Clone(s.Outbox.seq), s.OwnEpoch().ID
 	if l := s.OwnEpoch().Loss; l != nil {
 		st.Losses = []*record.Loss{l}

@@ -73,7 +73,6 @@ type TaskStatus struct {
 	// taken by shard.
 	PanesWritten []uint64 `json:"-"`
 	Inputs       []Time   `json:"-"` // a shard's watermark by input; NoTime: nothing has come
-	Idle         bool     `json:"-"` // a shard: all inputs are idle, nothing is waited for
 	PanesTaken   []uint64 `json:"-"`
 	// Epoch: a shard's current epoch. Epochs: on a model task, the last epoch seen per shard.
 	Epoch  uint64   `json:"-"`

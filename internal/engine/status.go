@@ -358,33 +358,9 @@ func tookAll(m, s *pipeline.TaskStatus, wrote uint64) bool {
 	return s.Partition >= len(m.Epochs) || m.Epochs[s.Partition] == s.Epoch
 }
 
-// heldBack reports whether a shard waits for an input that is far behind the newest row of this process: the panes of
-// that row are then open, here or in the model tasks. event_time.idle_timeout ends it. How long the input has been
-// silent does not matter, in contrast to waitingFor.
-func heldBack(tasks []*pipeline.TaskStatus) bool {
-	newest := newestOf(tasks)
-	if newest == pipeline.NoTime {
-		return false
-	}
-	return slices.ContainsFunc(tasks, func(t *pipeline.TaskStatus) bool {
-		return t.Task == "shard" && !t.Idle && (t.WM == pipeline.NoTime || t.WM < newest-int64(behindNoted))
-	})
-}
-
-// newestOf is the newest watermark of an input, NoTime where nothing has come.
-func newestOf(tasks []*pipeline.TaskStatus) pipeline.Time {
-	newest := pipeline.NoTime
-	for _, t := range tasks {
-		for _, wm := range t.Inputs {
-			newest = max(newest, wm)
-		}
-	}
-	return newest
-}
-
 // Status describes the process. The process is drained when all its tasks run and have read to the present end of
-// their logs, everything is written, the model tasks have taken what the shards wrote, no silent input holds rows back,
-// and nothing has happened for a moment: then what other processes wrote has arrived, too.
+// their logs, everything is written, the model tasks have taken what the shards wrote, and nothing has happened for a
+// moment: then what other processes wrote has arrived, too.
 func (rt *Engine) Status() *ProcessStatus {
 	// Each before the next, and the ends of the logs last: what one task wrote is then in what the next was asked for.
 	marks := reached(&rt.running)
@@ -404,7 +380,7 @@ func (rt *Engine) Status() *ProcessStatus {
 	if rt.begun.Load() {
 		st.SmallTopics, st.Scale = rt.smallTopics, growth(context.Background(), rt.book)
 	}
-	st.Drained = complete && shown && heard(tasks) && !heldBack(tasks) && len(st.Failing) == 0 && st.Scale == nil
+	st.Drained = complete && shown && heard(tasks) && len(st.Failing) == 0 && st.Scale == nil
 	wm, shards := pipeline.EndTime, 0
 	for _, t := range tasks {
 		st.Drained = st.Drained && t.CaughtUp && time.Since(t.Active) > settled
@@ -513,7 +489,12 @@ type waitingStatus struct {
 // waitingFor lists the inputs that hold panes back: read to their end, silent, not released by
 // event_time.idle_timeout, and behind the others or without any message yet.
 func waitingFor(rt *Engine, tasks []*pipeline.TaskStatus, now time.Time) (out []waitingStatus) {
-	newest := newestOf(tasks)
+	newest := pipeline.NoTime
+	for _, t := range tasks {
+		for _, wm := range t.Inputs {
+			newest = max(newest, wm)
+		}
+	}
 	names := [...]string{pipeline.Logits: rt.Config.Topics.Logits, pipeline.Labels: rt.Config.Topics.Labels}
 	rt.running.mu.Lock()
 	defer rt.running.mu.Unlock()

@@ -42,12 +42,6 @@ func TestProcessStatus(t *testing.T) {
 	took := func(p int, n ...uint64) fakeTask {
 		return fakeTask{&pipeline.TaskStatus{Task: "model", Partition: p, CaughtUp: true, Active: long, PanesTaken: n}}
 	}
-	// waits is a shard with rows up to newest and no label; idle: of which event_time.idle_timeout is over.
-	waits := func(p int, wm, newest int64, idle bool) fakeTask {
-		f := shard(p, wm, true, long, nil)
-		f.st.Inputs, f.st.Idle = []pipeline.Time{newest, pipeline.NoTime}, idle
-		return f
-	}
 	for _, c := range []struct {
 		name      string
 		tasks     []fakeTask
@@ -67,18 +61,6 @@ func TestProcessStatus(t *testing.T) {
 		{"it has", []fakeTask{wrote(1, 3, 4), took(1, 9, 4), took(0, 0, 3)}, true, "1970-01-01T00:00:05Z", true},
 		{"a shard has seen nothing", []fakeTask{shard(0, 5e9, true, long, nil),
 			shard(1, pipeline.NoTime, true, long, nil)}, true, "", true},
-		{"no label has come, and holds back what was read", []fakeTask{waits(0, pipeline.NoTime, 5e9, false), model},
-			false, "", true},
-		{"labels were behind, and then silent", []fakeTask{waits(0, 5e9, 500e9, false), model}, false,
-			"1970-01-01T00:00:05Z", true},
-		{"its inputs are idle", []fakeTask{waits(0, 5e9, 5e9, true), model}, true, "1970-01-01T00:00:05Z", true},
-		{"no row has come", []fakeTask{waits(0, pipeline.NoTime, pipeline.NoTime, false), model}, true, "", true},
-		{"a silent shard holds back another's rows", []fakeTask{waits(0, 500e9, 500e9, true),
-			waits(1, pipeline.NoTime, pipeline.NoTime, false), model}, false, "", true},
-		{"and is idle", []fakeTask{waits(0, 500e9, 500e9, true), waits(1, pipeline.NoTime, pipeline.NoTime, true),
-			model}, true, "", true},
-		{"what is open of the newest minute waits for rows to come", []fakeTask{waits(0, 490e9, 500e9, false), model},
-			true, "1970-01-01T00:08:10Z", true},
 	} {
 		rt := New(config.Default(), slog.New(slog.NewTextHandler(io.Discard, nil)))
 		for i, task := range c.tasks {
