@@ -208,13 +208,11 @@ func learnTop(s *State, rows []topRow) error {
 	}
 	for i := range rows {
 		if r := &rows[i]; r.by == newest {
-			if apart, err := t.apart.take(r, t.speeds, s.version.K); err != nil || apart {
-				if err != nil {
-					return err
-				}
-				continue
+			apart, err := t.apart.take(r, t.speeds, s.version.K)
+			if err == nil && !apart {
+				err = t.speeds.update(r.conf, r.hit, r.w)
 			}
-			if err := t.speeds.update(r.conf, r.hit, r.w); err != nil {
+			if err != nil {
 				return err
 			}
 		}
