@@ -3,6 +3,7 @@ package refit
 import (
 	"testing"
 
+	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline"
@@ -65,16 +66,22 @@ func TestRefitWaitsForFreshRows(t *testing.T) {
 	}
 }
 
+// sixAMinute returns 1,000 rows, one every 10 s, each with its label.
+func sixAMinute(seed uint64) []acc.SampleRow {
+	rows := sample(batchtest.Rows(seed, batchtest.Options{N: 1000, Sharpness: 3}))
+	for i := range rows {
+		rows[i].TS = batchtest.Start + int64(i)*10*second
+		rows[i].LabelTS = rows[i].TS
+	}
+	return rows
+}
+
 // TestRefitOnAlarmGoesOn: at few rows a minute, the next refit on the same alarm does not end one that is being tested
 // at each cooldown, but after as many rows more as it began with.
 func TestRefitOnAlarmGoesOn(t *testing.T) {
 	x := newFixture(t, testConfig(), 4)
 	k := x.key
-	rows := sample(batchtest.Rows(45, batchtest.Options{N: 1000, Sharpness: 3}))
-	for i := range rows {
-		rows[i].TS = batchtest.Start + int64(i)*10*second
-		rows[i].LabelTS = rows[i].TS
-	}
+	rows := sixAMinute(45)
 	since := rows[0].TS
 	at := func(n int) *run {
 		t.Helper()
@@ -106,11 +113,7 @@ func TestRefitOnAlarmGoesOn(t *testing.T) {
 func TestRefitByPeriodWaitsForRows(t *testing.T) {
 	x := newFixture(t, testConfig(), 4)
 	k := x.key
-	rows := sample(batchtest.Rows(46, batchtest.Options{N: 1000, Sharpness: 3}))
-	for i := range rows {
-		rows[i].TS = batchtest.Start + int64(i)*10*second
-		rows[i].LabelTS = rows[i].TS
-	}
+	rows := sixAMinute(46)
 	var began []int
 	for n := 1; n <= len(rows); n++ {
 		k.Sample = rows[:n]
