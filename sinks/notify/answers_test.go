@@ -50,7 +50,9 @@ func TestHostileAnswers(t *testing.T) {
 			defer srv.Close()
 			defer srv.CloseClientConnections()
 			n := New(Options{Config: setting.Default[Config](), Client: srv.Client()}, &Counts{})
-			n.cfg.Timeout = timeout
+			if !c.taken { // what is taken ends long before the default, on a busy machine too
+				n.cfg.Timeout = timeout
+			}
 			at := time.Now()
 			err := n.cfg.post(t.Context(), srv.URL, []byte("{}"), nil)
 			took := time.Since(at)
