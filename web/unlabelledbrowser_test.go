@@ -62,7 +62,8 @@ func TestEstimatesInBrowser(t *testing.T) {
 // where they do not. What is too wide, the library says.
 func TestRangeInBrowser(t *testing.T) {
 	const unknown, known = "Before labels: accuracy cannot be known without labels", "Before labels: accuracy between"
-	past := []float64{0, 0, 0, .01, 0, 0, 0, 0, 0, 0}
+	past := make([]unlabelled.Past, 10)
+	past[3].Excess = .01
 	for _, c := range []struct {
 		name       string
 		lo, hi     float64 // of the second estimate
@@ -73,7 +74,7 @@ func TestRangeInBrowser(t *testing.T) {
 		{"nearly as wide as an answer may be", .7, .8, known, unknown},
 		{"a little wider", .67, .8, unknown, known},
 	} {
-		r := unlabelled.RangeOf(past, unlabelled.Estimate{Accuracy: .8, Lo: .79, Hi: .82},
+		r := unlabelled.RangeOf(past, false, unlabelled.Estimate{Accuracy: .8, Lo: .79, Hi: .82},
 			unlabelled.Estimate{Accuracy: c.lo + .01, Lo: c.lo, Hi: c.hi})
 		dom := unlabelledPage(t, &record.Unlabelled{
 			Rows: 500,

@@ -106,7 +106,7 @@ func (d shifted) ranges() ([]rangeRow, error) {
 	labelled := d.past
 	var out []rangeRow
 	for _, w := range d.windows {
-		past, err := d.excesses(labelled, iso.Map)
+		past, err := d.blocks(labelled, iso.Map)
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +118,7 @@ func (d shifted) ranges() ([]rangeRow, error) {
 			shift: math.NaN()}
 		if len(est) > 1 {
 			row.answered, row.shift = true, est[1].Accuracy
-			row.Range = unlabelled.RangeOf(past, est...)
+			row.Range = unlabelled.RangeOf(past, d.stale(past), est...)
 			row.width = row.Hi - row.Lo
 		}
 		out = append(out, row)
@@ -129,10 +129,15 @@ func (d shifted) ranges() ([]rangeRow, error) {
 	return out, nil
 }
 
-// excesses are those of the latest 20 blocks of labelled rows.
-func (d shifted) excesses(labelled scored, calibrate func(float64) float64) ([]float64, error) {
+func (d shifted) stale(past []unlabelled.Past) bool {
+	rows := float64(len(d.reference.c))
+	return unlabelled.Stale(past, math.Round(d.reference.accuracy()*rows), rows)
+}
+
+// blocks are the latest 20 blocks of labelled rows.
+func (d shifted) blocks(labelled scored, calibrate func(float64) float64) ([]unlabelled.Past, error) {
 	size := max(100, len(d.reference.c)/pastBlock)
-	var out []float64
+	var out []unlabelled.Past
 	for from := 0; from+size <= len(labelled.c); from += size {
 		block := labelled.from(from, from+size)
 		est, err := estimatesOf(d.reference, calibrate, block)
@@ -140,7 +145,7 @@ func (d shifted) excesses(labelled scored, calibrate func(float64) float64) ([]f
 			return nil, err
 		}
 		if len(est) > 1 {
-			out = append(out, unlabelled.Excess(math.Round(block.accuracy()*float64(size)), float64(size), est...))
+			out = append(out, unlabelled.PastOf(math.Round(block.accuracy()*float64(size)), float64(size), est...))
 		}
 	}
 	return out[max(0, len(out)-20):], nil

@@ -134,6 +134,48 @@ func checkRange(t *testing.T, u *record.Unlabelled) {
 	}
 }
 
+// TestRangeOfOtherLabels: half of one class's rows are labelled as another from a moment on. The newest blocks of labels
+// lie outside what the estimates said, so later ranges are stale; without the change none is.
+func TestRangeOfOtherLabels(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	calm := episode(109, nil, 20_000, 1)
+	for _, changed := range []bool{false, true} {
+		rows := episode(110, calm, 15_000, 1)
+		for i := range rows[len(calm):] {
+			if r := &rows[len(calm)+i]; changed && r.Label == 0 && i%2 == 0 {
+				r.Label = 1
+			}
+		}
+		change, known := rows[len(calm)].TS, rows[len(calm)+5000].TS // ten blocks
+		s := alarmSetup(nil)
+		s.model.Unlabelled = &drift.Config{Reference: alarm.Pinned, ReferenceRows: 5000, Alpha: .001}
+		w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
+		before, after := 0, 0
+		for _, snap := range w.Finals() {
+			u := snap.Unlabelled
+			if u == nil || u.Range == nil || snap.Labelled < 500 {
+				continue
+			}
+			want := false
+			switch {
+			case snap.Window.End.UnixNano() <= change:
+				before++
+			case snap.Window.Start.UnixNano() > known:
+				after, want = after+1, changed
+			default:
+				continue
+			}
+			if u.Range.Stale != want || want && u.Range.Known {
+				t.Errorf("labels changed %v: window from %s: range %+v", changed, snap.Window.Start, *u.Range)
+			}
+		}
+		if before < 5 || after < 5 {
+			t.Errorf("%d windows before, %d after", before, after)
+		}
+	}
+}
+
 // TestEstimateUsesCalibratorInForce: for an overconfident model with its temperature in force, the confidence-based
 // estimate gives the accuracy, and the ECE of the raw confidences, that the labels show later.
 func TestEstimateUsesCalibratorInForce(t *testing.T) {

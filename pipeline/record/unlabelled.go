@@ -27,7 +27,7 @@ type Range struct {
 	Known  bool    `json:"known"`
 	// Rejected: the rows refute an assumption. The range has the end of [0, 1] to which its estimate points.
 	Rejected bool `json:"rejected,omitempty"`
-	// Stale: 2 of the newest 20 blocks lay outside what both estimates said.
+	// Stale: the newest 10 blocks together lay outside what both estimates said.
 	Stale bool `json:"stale,omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 type pastErrors struct {
 	block  []blockBin // by bin of the confidence; nil before the first row
 	rows   float64
-	excess []float64 // of the latest blocks, oldest first
+	blocks []unlabelled.Past // the latest ones, oldest first
 }
 
 // blockBin are the rows of a bin of the confidence: right and wrong ones, and the sum of their confidences.
@@ -70,8 +70,8 @@ func (e *pastErrors) close(d *State) {
 		}
 	}
 	if est := d.estimates(cells, now); len(est) > 1 {
-		e.excess = append(e.excess, unlabelled.Excess(right, e.rows, est...))
-		e.excess = e.excess[max(0, len(e.excess)-blocksKept):]
+		e.blocks = append(e.blocks, unlabelled.PastOf(right, e.rows, est...))
+		e.blocks = e.blocks[max(0, len(e.blocks)-blocksKept):]
 	}
 	e.block, e.rows = nil, 0
 }
@@ -94,8 +94,20 @@ func (e *pastErrors) append(dst []byte) []byte {
 		dst = binenc.AppendUvarint(binenc.AppendUvarint(dst, uint64(b.right)), uint64(b.wrong))
 		dst = binenc.AppendFloat64(dst, b.sumC)
 	}
-	dst = binenc.AppendUvarint(dst, uint64(len(e.excess)))
-	return binenc.AppendFloat64s(dst, e.excess...)
+	if len(e.blocks) == 0 {
+		return binenc.AppendUvarint(dst, 0)
+	}
+	dst = binenc.AppendUvarint(dst, uint64(blocksKept+len(e.blocks)))
+	for _, p := range e.blocks {
+		dst = binenc.AppendUvarint(binenc.AppendFloat64s(dst, p.Excess, p.Miss), uint64(p.Rows))
+	}
+	return dst
+}
+
+// stale reports whether the newest blocks show that the estimates are wrong.
+func (e *pastErrors) stale(d *State) bool {
+	right, rows, _ := d.Reference()
+	return unlabelled.Stale(e.blocks, right, rows)
 }
 
 func (e *pastErrors) restore(in *binenc.Reader) {
@@ -112,11 +124,19 @@ func (e *pastErrors) restore(in *binenc.Reader) {
 		}
 		e.block, e.rows = append(e.block, b), e.rows+b.right+b.wrong
 	}
-	for range in.Count(8, blocksKept) {
-		x := in.Float64()
-		if !(x >= 0 && x <= 1) || math.Signbit(x) {
-			in.Failf("an estimate was off by %v, allowed 0 to 1", x)
+	n = int(in.Int("blocks", 0, 2*blocksKept))
+	onlyExcess := n <= blocksKept // as it was written once
+	if !onlyExcess {
+		n -= blocksKept
+	}
+	for range n {
+		p := unlabelled.Past{Excess: in.Float64()}
+		if !onlyExcess {
+			p.Miss, p.Rows = in.Float64(), float64(in.Int("rows", 0, 1<<53))
 		}
-		e.excess = append(e.excess, x)
+		if !(p.Excess >= 0 && p.Excess <= 1) || math.Signbit(p.Excess) || !(p.Miss >= -1 && p.Miss <= 1) {
+			in.Failf("estimates were off by %v and %v, allowed 0 to 1 and -1 to 1", p.Excess, p.Miss)
+		}
+		e.blocks = append(e.blocks, p)
 	}
 }

@@ -48,7 +48,7 @@ func (d *State) unlabelled(raw *acc.Set, start int64) (*record.Unlabelled, error
 		est = est[1:] // its rows had several maps, and which had which is not known here
 	}
 	if len(est) > 1 {
-		r := unlabelled.RangeOf(d.past.excess, est...)
+		r := unlabelled.RangeOf(d.past.blocks, d.past.stale(d), est...)
 		out.Range = &record.Range{Lo: r.Lo, Hi: r.Hi, Margin: r.Margin, Blocks: r.Past, Known: r.Known,
 			Rejected: r.Rejected, Stale: r.Stale}
 	}

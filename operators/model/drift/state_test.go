@@ -3,9 +3,11 @@ package drift
 import (
 	"bytes"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/detect/unlabelled"
 	"github.com/plumbline/plumbline/calib/shift"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -100,7 +102,8 @@ func restored(d *State, b []byte) error {
 // TestStateOfPastErrors: a block under way and the errors of past ones are restored as they were; what no rows can have
 // is refused.
 func TestStateOfPastErrors(t *testing.T) {
-	e := pastErrors{block: make([]blockBin, stage.ScoreBins), rows: 7, excess: []float64{0, .25}}
+	e := pastErrors{block: make([]blockBin, stage.ScoreBins), rows: 7,
+		blocks: []unlabelled.Past{{Rows: 1000}, {Excess: .25, Miss: -.3, Rows: 1200}}}
 	e.block[50] = blockBin{right: 4, wrong: 3, sumC: 5.9}
 	body := e.append(nil)
 	in := binenc.NewReader(body)
@@ -113,13 +116,21 @@ func TestStateOfPastErrors(t *testing.T) {
 	for name, bad := range map[string]pastErrors{
 		"half a block":    {block: make([]blockBin, 3)},
 		"too sure":        {block: append(make([]blockBin, stage.ScoreBins-1), blockBin{right: 1, sumC: 1.1})},
-		"off by too much": {excess: []float64{1.5}},
-		"not a number":    {excess: []float64{math.NaN()}},
+		"off by too much": {blocks: []unlabelled.Past{{Excess: 1.5}}},
+		"missed by more":  {blocks: []unlabelled.Past{{Miss: -1.5}}},
+		"not a number":    {blocks: []unlabelled.Past{{Excess: math.NaN()}}},
 	} {
 		in := binenc.NewReader(bad.append(nil))
 		new(pastErrors).restore(&in)
 		if in.Close() == nil {
 			t.Errorf("%s was restored", name)
 		}
+	}
+	// Excesses alone, as they were written once: how far the blocks missed is not known.
+	was := binenc.AppendFloat64s(binenc.AppendUvarint(binenc.AppendUvarint(nil, 0), 2), 0, .25)
+	in = binenc.NewReader(was)
+	got.restore(&in)
+	if want := []unlabelled.Past{{}, {Excess: .25}}; in.Close() != nil || !slices.Equal(got.blocks, want) {
+		t.Errorf("restored %+v, want %+v", got.blocks, want)
 	}
 }

@@ -22,7 +22,7 @@ function basis(r) {
   const past = r.blocks ? `the last ${count(r.blocks)} blocks of labelled rows add ${pct(r.margin)} at each end` : "no labelled rows have tested it yet";
   if (r.rejected) return `No accuracy explains these confidences if only the share of right predictions has moved, so that assumption is refuted: labels are needed. With the other estimate the truth is mostly from ${pct(r.lo)} to ${pct(r.hi)}; ${past}.`;
   return `The first two estimates contradict each other unless nothing has changed, and the truth is mostly between them: ${pct(r.lo)} to ${pct(r.hi)}; ${past}. `
-    + (r.stale ? "Two or more of these lay outside both, so what is right for an input has changed." : "If what is right for an input changes, it can be outside: only labels show that.")
+    + (r.stale ? "The newest of these lay outside both, so what is right for an input has changed." : "If what is right for an input changes, it can be outside: only labels show that.")
     + (r.blocks < 9 ? " Fewer than 9 blocks are no test." : "");
 }
 
