@@ -134,8 +134,8 @@ func checkRange(t *testing.T, u *record.Unlabelled) {
 	}
 }
 
-// TestRangeOfOtherLabels: half of one class's rows are labelled as another from a moment on. The newest blocks of labels
-// lie outside what the estimates said, so later ranges are stale; without the change none is.
+// TestRangeOfOtherLabels: half of one class's rows are labelled as another from a moment on. The newest blocks of
+// labels lie outside what the estimates said, so later ranges are stale; without the change none is.
 func TestRangeOfOtherLabels(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
