@@ -145,8 +145,58 @@ func TestFairAccuracy(t *testing.T) {
 			for trial := range 300 {
 				past := randomPast(rng, 1, trial)
 				past[0].c = past[0].n * ref.Accuracy
-				d.dict.adaptiveBin(chords, past, math.MaxUint64)
+				d.dict.adaptiveBin(d.dict.bins, chords, past, math.MaxUint64)
 				fair(chords[0])
+			}
+		}
+	}
+}
+
+// TestLower: a test whose level is lowered is the test of a reference that was lower, and by 0 it is as it was; a pane
+// at a lower level brings no bet that is unfair at the level itself.
+func TestLower(t *testing.T) {
+	newTest := func(accuracy float64) *Detector {
+		d, err := New(Spec{Null: NullAccuracy, Reference: &Reference{Accuracy: accuracy, AccuracySlack: .003}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	lowered, plain, low := newTest(.9), newTest(.9), newTest(.75)
+	rng := rand.New(rand.NewPCG(6, 2))
+	for pane := range int64(300) {
+		rows := make([]row, 40)
+		for i := range rows {
+			rows[i] = row{.9, 1, rng.Float64() < .72}
+		}
+		lowered.Lower(.15)
+		got, err := lowered.Observe(pane, paneOf(t, rows, 15))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := low.Observe(pane, paneOf(t, rows, 15))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (got != nil) != (want != nil) || math.Abs(lowered.LogE()-low.LogE()) > 1e-6*(1+math.Abs(low.LogE())) {
+			t.Fatalf("pane %d: log e-value %v, that of a lower reference is %v", pane, lowered.LogE(), low.LogE())
+		}
+	}
+	lowered.Lower(0)
+	for k := range plain.dict.experts {
+		x, p := &plain.dict.experts[k], Pane{{N1: 3, C1: 2.7, N0: 2, C0: 1.8}}
+		if got, _ := lowered.expertLogE(x, p, 1); x.kind != Adaptive {
+			if want, _ := plain.expertLogE(x, p, 1); got != want {
+				t.Errorf("expert %d: log e-value %v, want %v", k, got, want)
+			}
+		}
+	}
+	b := accuracyBin(plain.dict.spec, .15)
+	for _, x := range globalExcess {
+		chord := b.fallChord(.02, x)
+		for _, p := range []float64{.9 - .023, .95, 1} {
+			if e := expectation(chord, p, .75); !(e <= 1+rounding) {
+				t.Errorf("excess %v, rate %v: expectation is 1 + %g, allowed 1", x, p, e-1)
 			}
 		}
 	}

@@ -48,13 +48,13 @@ const shrink = 10
 
 // adaptiveBin makes the chords of an adaptive expert of NullBin: in every bin the sign of r̄ and the stake that would
 // have been best for a rate off by r̄. That of NullAccuracy bets on falls alone.
-func (d *dictionary) adaptiveBin(chords []chord, past []remembered, active uint64) {
+func (d *dictionary) adaptiveBin(bins []bin, chords []chord, past []remembered, active uint64) {
 	for j := range chords {
 		chords[j] = chord{}
 		if active>>j&1 == 0 {
 			continue
 		}
-		b := &d.bins[j]
+		b := &bins[j]
 		r := past[j].residual(b.bias, shrink)
 		s := math.Copysign(1, r)
 		if s > 0 && d.spec.Null == NullAccuracy {

@@ -12,10 +12,7 @@ type bin struct {
 
 func newBins(s Spec) []bin {
 	if s.Null == NullAccuracy {
-		r := s.Reference
-		level := r.Level()
-		return []bin{{lo: level - margin, hi: level + margin, mid: level, slack: r.AccuracySlack,
-			tol: s.Epsilon + margin + r.AccuracySlack}}
+		return []bin{accuracyBin(s, 0)}
 	}
 	bins := make([]bin, s.Bins*s.cells())
 	for j := range bins {
@@ -32,6 +29,17 @@ func newBins(s Spec) []bin {
 		}
 	}
 	return bins
+}
+
+// accuracyBin is the bin of NullAccuracy, at the level of the reference less lower.
+func accuracyBin(s Spec, lower float64) bin {
+	level, slack := s.Reference.Level()-lower, s.Reference.AccuracySlack
+	return bin{lo: level - margin, hi: level + margin, mid: level, slack: slack, tol: s.Epsilon + margin + slack}
+}
+
+// fallChord bets that rows of the bin are right less often than its middle says, by ε and an excess.
+func (b bin) fallChord(eps, excess float64) chord {
+	return b.newChord(b.stake(-1, b.mid-eps-excess), -1, b.tol)
 }
 
 // chord holds the coefficients of a bin's log e-value, L = a1·N1 + b1·C1 + a0·N0 + b0·C0. The zero chord is no bet.

@@ -20,9 +20,10 @@ type Detector struct {
 	dict  *dictionary
 	state []expertState
 	past  memory
-	panes int64 // panes with rows so far: t of the weights 1/(t(t+1))
-	last  int64 // id of the last pane
-	fired int64 // alarms so far
+	panes int64   // panes with rows so far: t of the weights 1/(t(t+1))
+	last  int64   // id of the last pane
+	fired int64   // alarms so far
+	lower float64 // of Lower; not part of the state
 
 	scratch            // while a pane is observed
 	flat    [1]BinSums // scratch of NullAccuracy: the pane in one bin
@@ -89,7 +90,7 @@ func (d *Detector) Observe(id int64, p Pane) (*Evidence, error) {
 	}
 	d.last = id
 	if d.dict.spec.Null == NullAccuracy {
-		d.flat[0] = p.flat(d.dict.spec.Reference.Level())
+		d.flat[0] = p.flat(d.dict.spec.Reference.Level() - d.lower)
 		p = d.flat[:]
 	}
 	var active uint64
@@ -120,6 +121,19 @@ func (d *Detector) Observe(id int64, p Pane) (*Evidence, error) {
 		d.clear()
 	}
 	return e, nil
+}
+
+// Lower lets NullAccuracy compare the panes from now on with a level that is lower by so much, 0 to the level itself:
+//
+//	P(row i right | past) ≥ A - D - lower - ε - κ
+//
+// The stakes are the best ones there. If by is known before the outcomes of a pane, bets are fair under that, and all
+// the more under the null itself. It is not part of the state.
+func (d *Detector) Lower(by float64) {
+	if !(by >= 0 && d.dict.spec.Null == NullAccuracy && by <= d.dict.spec.Reference.Level()) {
+		panic(fmt.Sprintf("detect: the level of null %s lowered by %v", d.dict.spec.Null, by))
+	}
+	d.lower = by
 }
 
 // update moves every R and cusum by the e-values of the pane.
@@ -181,7 +195,7 @@ func (d *Detector) expertLogE(x *expert, p Pane, active uint64) (l float64, bets
 		return l, true
 	case Adaptive:
 		if d.dict.spec.Null != NullECE {
-			d.dict.adaptiveBin(d.chords, d.past[x.half], active)
+			d.dict.adaptiveBin(d.lowered(), d.chords, d.past[x.half], active)
 		} else {
 			d.dict.adaptiveECE(d.chords, d.past[x.half], active, x.shy)
 		}
@@ -193,12 +207,24 @@ func (d *Detector) expertLogE(x *expert, p Pane, active uint64) (l float64, bets
 		}
 		return l, bets
 	}
+	if d.lower > 0 {
+		b := d.lowered()[0]
+		return b.fallChord(d.dict.spec.Epsilon, x.excess).logE(p[0]), true
+	}
 	for rest := active & x.bets; rest != 0; rest &= rest - 1 {
 		j := bits.TrailingZeros64(rest)
 		l += x.chords[j].logE(p[j])
 		bets = true
 	}
 	return l, bets
+}
+
+// lowered returns the bins that the pane is compared with.
+func (d *Detector) lowered() []bin {
+	if d.lower == 0 {
+		return d.dict.bins
+	}
+	return []bin{accuracyBin(d.dict.spec, d.lower)}
 }
 
 // Threshold returns log(1/α).

@@ -32,6 +32,7 @@ type expert struct {
 	half      int     // index into halfLives, of an adaptive expert
 	shy       float64 // share of the noise that is taken off the growth of an adaptive expert of NullECE
 	theta     float64 // stake of a fixed expert of NullECE
+	excess    float64 // of a fixed expert of NullAccuracy: what the fall that it bets on exceeds ε by
 	chords    []chord // by bin; one for a local expert, of NullClass ClassBands
 	bets      uint64  // bins with a bet, of NullClass the class, as bits
 }
@@ -221,7 +222,8 @@ func localExperts(bins []bin, s, eps float64) []expert {
 func accuracyExperts(bins []bin, eps float64) []expert {
 	var fixed, adaptive []expert
 	for _, d := range globalExcess {
-		fixed = keep(fixed, globalExpert(bins, -1, func(m float64) float64 { return m - eps - d }))
+		x := expert{kind: Global, dir: -1, bin: -1, excess: d, chords: []chord{bins[0].fallChord(eps, d)}}
+		fixed = keep(fixed, x)
 	}
 	for h := range halfLives {
 		adaptive = append(adaptive, expert{kind: Adaptive, bin: -1, half: h})

@@ -18,8 +18,8 @@ type Evidence struct {
 	// Direction is the sign of a - c that the best expert bet on: -1 overconfident, 1 underconfident, 0 both.
 	Direction int
 	Experts   []ExpertEvidence // the largest w·R, at most 5
-	// Bins are all bins, ascending; of NullAccuracy one, whose confidence is the reference's accuracy; of NullClass the
-	// classes, without Lo, Hi and Long.
+	// Bins are all bins, ascending; of NullAccuracy one, whose confidence is the level that rows were compared with; of
+	// NullClass the classes, without Lo, Hi and Long.
 	Bins []BinEvidence
 }
 

@@ -78,7 +78,7 @@ func fixedAndAdaptive(t *testing.T, s Spec, f func(name string, chords []chord, 
 		past := randomPast(rng, s.Bins, trial)
 		chords := make([]chord, s.Bins)
 		if s.Null == NullBin {
-			d.adaptiveBin(chords, past, math.MaxUint64)
+			d.adaptiveBin(d.bins, chords, past, math.MaxUint64)
 			f(fmt.Sprintf("adaptive, past %d", trial), chords, aim{})
 			continue
 		}

@@ -56,11 +56,13 @@ type AlertEvidence struct {
 	ByChance string `json:"by_chance"`
 	// EpsilonAccuracy and what follows are of the alarm on accuracy alone: that accuracy is at least ReferenceAccuracy
 	// - AccuracyDip - EpsilonAccuracy - AccuracySlack is refuted; AccuracyDip is how far below its mean the accuracy of
-	// the reference was at times. LogE is of that, and there are no bins.
+	// the reference was at times. Where the confidences promise less, their promise stands in the place of the first
+	// two, down to AccuracyHard; nil if there was no hard time yet. LogE is of that, and there are no bins.
 	EpsilonAccuracy   float64  `json:"epsilon_accuracy,omitempty"`
 	ReferenceAccuracy *float64 `json:"reference_accuracy,omitempty"`
 	AccuracySlack     float64  `json:"accuracy_slack,omitempty"`
 	AccuracyDip       float64  `json:"accuracy_dip,omitempty"`
+	AccuracyHard      *float64 `json:"accuracy_hard,omitempty"`
 	// FDR is the level of the e-BH procedure over so many slices; 0 for whole models, which have their thresholds.
 	FDR       float64 `json:"fdr,omitempty"`
 	Slices    int     `json:"slices,omitempty"`

@@ -46,15 +46,20 @@ func (a *keyAlarm) confidence() string {
 }
 
 // accuracyInside reports whether accuracy is back inside the tolerance with 95 % confidence, one-sided: the fall below
-// the level A - D of the reference, plus 1.645 standard errors, is at most ε + κ.
-func accuracyInside(s detect.Spec, p detect.Pane) bool {
+// the level A - D of the reference, plus 1.645 standard errors, is at most ε + κ. While inputs are hard it is at most
+// ε/2 + κ: of a fall near ε that goes on, some rows look like its end.
+func (a *keyAlarm) accuracyInside(s detect.Spec, p detect.Pane) bool {
 	var right float64
 	for _, b := range p {
 		right += b.N1
 	}
 	n := p.N()
 	rate := (right + 1) / (n + 2)
-	return s.Reference.Level()-right/n+z95one*math.Sqrt(rate*(1-rate)/n) <= s.Epsilon+s.Reference.AccuracySlack
+	epsilon := s.Epsilon
+	if a.hard.from != 0 {
+		epsilon /= 2
+	}
+	return s.Reference.Level()-right/n+z95one*math.Sqrt(rate*(1-rate)/n) <= epsilon+s.Reference.AccuracySlack
 }
 
 // accuracyEvidence describes why an alarm on accuracy fired.
@@ -75,5 +80,8 @@ func (a *keyAlarm) accuracyEvidence(spec *spec, since int64) *record.AlertEviden
 	}
 	ref := a.tests.Headline.Specification().Reference
 	e.ReferenceAccuracy, e.AccuracySlack, e.AccuracyDip = &ref.Accuracy, ref.AccuracySlack, ref.AccuracyDip
+	if least := a.hard.known.accuracy; least < ref.Level() {
+		e.AccuracyHard = &least
+	}
 	return e
 }

@@ -18,6 +18,7 @@ type keyAlarm struct {
 	tests       *detect.Alarm // in change mode nil until the curve is known
 	curve       *alarmCurve   // change mode only
 	waiting     maturing      // matured mode only
+	hard        *hardTimes    // of the alarm on accuracy only
 
 	// Used while the alarm fires: the rows since the evidence was last above the bound, the bins that the diagnosis
 	// named when it fired, and the same by class.
@@ -55,6 +56,9 @@ func newKeyAlarm(s *spec, signal string, slice bool, classes int) *keyAlarm {
 	} else {
 		a.curve = newAlarmCurve(s.Bins)
 	}
+	if signal == stage.SignalAccuracy {
+		a.hard = newHardTimes()
+	}
 	return a
 }
 
@@ -70,8 +74,14 @@ func (a *keyAlarm) observe(spec *spec, p alarmPane) error {
 			a.tests = spec.fresh(a, a.curve.inForce)
 		}
 	}
+	shown := p.sums
+	if a.hard != nil && a.tests != nil {
+		lower := a.hard.observe(spec, a.curve.inForce, p, a.alert.State == stage.Firing)
+		a.tests.Headline.Lower(lower)
+		shown = easier(p.sums, lower*p.sums.N())
+	}
 	if a.alert.State == stage.Firing {
-		a.since.add(p.sums)
+		a.since.add(shown)
 		if a.classes > 0 {
 			a.sinceByClass.add(p.classes.ByClass())
 		}

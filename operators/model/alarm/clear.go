@@ -56,7 +56,7 @@ func (t *trail) rows() float64 {
 // most ε/4.
 //
 // Second, QuietRows have come without another alarm, and the tests are less than half way to one. An error of twice the
-// tolerance would have been found again.
+// tolerance would have been found again. A fall of accuracy that the confidences show does not end so.
 func (a *keyAlarm) cleared(s *spec) bool {
 	if a.tests == nil {
 		return false
@@ -101,6 +101,9 @@ func (a *keyAlarm) classesInside(p detect.Pane) bool {
 }
 
 func (a *keyAlarm) quiet() bool {
+	if a.hard != nil && a.hard.from != 0 { // a fall that the confidences show is not over
+		return false
+	}
 	if a.slice {
 		return a.logE() < 0
 	}
@@ -120,7 +123,7 @@ const z95one = 1.6448536269514722
 func (a *keyAlarm) inside(p, all detect.Pane, quiet int64) bool {
 	head := a.tests.Headline.Specification()
 	if head.Null == detect.NullAccuracy {
-		return accuracyInside(head, p)
+		return a.accuracyInside(head, p)
 	}
 	e, rest := a.errorsOf(p), 0.0
 	for j, b := range e.bins {

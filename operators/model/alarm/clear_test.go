@@ -74,6 +74,7 @@ func FuzzState(f *testing.F) {
 	s.alarms[0].since.add(paneOf(15, 3))
 	s.alarms[0].curve.next = paneOf(15, 4)
 	s.alarms[2].curve.stretches = []detect.Stretch{{N: 60, Right: 40}, {N: 7, Right: 7}}
+	s.alarms[2].hard.from, s.alarms[2].hard.recent = 7, promised{n: 60, promise: 50, right: 40}
 	s.alarms[0].waiting.add(s.stage.cfg, env.Pane, 7, 7, paneOf(15, 2))
 	stagetest.FuzzState(f, s, func() stage.KeyState { return fresh() })
 }

@@ -13,6 +13,8 @@
 //     fresh start would restore lost wealth (docs/math.md, Theorem 3).
 //   - All panes of a reference curve come before the first pane that is compared with it. The uncertainty of the curve
 //     widens the tolerance.
+//   - A fall of accuracy that the confidences showed is news once: hard inputs come back, by night or on weekends. The
+//     level that accuracy is compared with follows the confidences from then on (hardTimes).
 //   - With Config.Matured the stage walks prediction panes of equal age. If labels of wrong predictions come earlier
 //     than others, the first labels of a period are a biased sample of it.
 //

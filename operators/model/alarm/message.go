@@ -124,6 +124,10 @@ func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
 		than = fmt.Sprintf("%.3f, the lowest for a while in the %s reference of %.3f on average",
 			*e.ReferenceAccuracy-e.AccuracyDip, e.Reference, *e.ReferenceAccuracy)
 	}
+	if e.AccuracyHard != nil {
+		than += fmt.Sprintf(" (while inputs are hard: below what the confidences promise, down to %.3f)",
+			*e.AccuracyHard)
+	}
 	text := fmt.Sprintf("accuracy is more than %.3g below %s since about %s", e.EpsilonAccuracy+e.AccuracySlack, than,
 		e.Since)
 	if n, right, confidence := totals(bins); n > 0 {
@@ -147,7 +151,11 @@ func (a *keyAlarm) resolution(s *spec) string {
 		return fmt.Sprintf("not shown again in %d rows, as %s of twice the tolerance (%s) would have been: a smaller "+
 			"one may be left", s.QuietRows, twice, within)
 	}
-	return fmt.Sprintf("%s (%s) on the latest rows", what, within)
+	text := fmt.Sprintf("%s (%s) on the latest rows", what, within)
+	if a.hard != nil && a.curve.inForce != nil && a.hard.fall.shown(s.EpsilonAccuracy+a.curve.inForce.AccuracySlack) {
+		text += ". The confidences showed that inputs were hard: where they show it again, that is no news"
+	}
+	return text
 }
 
 // totals sums up the rows of bins, those that are right and their confidences, weighted.

@@ -4,7 +4,8 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// append appends the alarm: its fingerprint, state, tests, curve, waiting rows, and the rows that may resolve it.
+// append appends the alarm: its fingerprint, state, curve, waiting rows, the rows that may resolve it, tests and hard
+// times.
 func (a *keyAlarm) append(dst []byte) ([]byte, error) {
 	dst = a.alert.Append(binenc.AppendString(dst, a.fingerprint))
 	dst = binenc.AppendUvarint(dst, a.bins)
@@ -16,10 +17,16 @@ func (a *keyAlarm) append(dst []byte) ([]byte, error) {
 	if a.classes > 0 {
 		dst = a.sinceByClass.append(binenc.AppendUvarint(dst, a.off))
 	}
-	if a.tests == nil {
-		return dst, nil
+	if a.tests != nil {
+		var err error
+		if dst, err = binenc.AppendBlock(dst, a.tests.AppendBinary); err != nil {
+			return dst, err
+		}
 	}
-	return binenc.AppendBlock(dst, a.tests.AppendBinary)
+	if a.hard != nil {
+		dst = a.hard.append(dst)
+	}
+	return dst, nil
 }
 
 // restore reads what append wrote. If the specification has changed, the tests start again, and a firing alert keeps
@@ -64,6 +71,9 @@ func (a *keyAlarm) restore(body []byte, s *spec) error {
 				return err
 			}
 		}
+	}
+	if n.hard != nil {
+		n.hard.restore(&r)
 	}
 	if err := r.Close(); err != nil {
 		return err
