@@ -503,16 +503,16 @@ func waitingFor(rt *Engine, tasks []*pipeline.TaskStatus, now time.Time) (out []
 		if src == nil || t.Task != "shard" {
 			continue
 		}
-		for in, since := range src.Silent() {
-			if int(in) >= len(t.Inputs) || now.Sub(since) < silentNoted {
+		for in, silence := range src.Silent() {
+			if int(in) >= len(t.Inputs) || now.Sub(silence.Since) < silentNoted {
 				continue
 			}
 			own := t.Inputs[in]
 			if own != pipeline.NoTime && own > newest-int64(behindNoted) {
 				continue
 			}
-			w := waitingStatus{Topic: names[in], Partition: t.Partition, Input: in.String(), Since: since}
-			w.Text = fmt.Sprintf("waiting for %s/%d since %s", w.Topic, w.Partition, since.Format(time.TimeOnly))
+			w := waitingStatus{Topic: names[in], Partition: t.Partition, Input: in.String(), Since: silence.Since}
+			w.Text = fmt.Sprintf("waiting for %s/%d %s", w.Topic, w.Partition, waitText(silence))
 			out = append(out, w)
 		}
 	}
@@ -520,4 +520,13 @@ func waitingFor(rt *Engine, tasks []*pipeline.TaskStatus, now time.Time) (out []
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 	})
 	return out
+}
+
+// waitText says since when an input has been waited for, and when that ends by itself.
+func waitText(s kafkaio.Silence) string {
+	text := "since " + s.Since.Format(time.TimeOnly)
+	if !s.Until.IsZero() {
+		text += ", until " + s.Until.Format(time.TimeOnly) + " (event_time.idle_timeout)"
+	}
+	return text
 }

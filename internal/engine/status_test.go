@@ -263,6 +263,19 @@ func TestCombineHashes(t *testing.T) {
 	}
 }
 
+// TestWaitText: who sees a silent input learns when it is no longer waited for, if ever.
+func TestWaitText(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for want, s := range map[string]kafkaio.Silence{
+		"since 03:04:05": {Since: at},
+		"since 03:04:05, until 03:05:05 (event_time.idle_timeout)": {Since: at, Until: at.Add(time.Minute)},
+	} {
+		if got := waitText(s); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // TestKafkaSilence: the status has the longest silence of the groups, until the last of them is answered.
 func TestKafkaSilence(t *testing.T) {
 	var s silence

@@ -148,14 +148,21 @@ func (s *Source) settled() bool {
 	return true
 }
 
-// Silent returns, for inputs that were read to their end, since when they have had no record. Idle inputs hold nothing
-// back and are absent. Any goroutine may call it.
-func (s *Source) Silent() map[pipeline.Input]time.Time {
-	out := map[pipeline.Input]time.Time{}
+// Silence is since when an input has had no record, and when it will be idle; Until is zero if it never will.
+type Silence struct{ Since, Until time.Time }
+
+// Silent returns the silence of inputs that were read to their end. Idle inputs hold nothing back and are absent. Any
+// goroutine may call it.
+func (s *Source) Silent() map[pipeline.Input]Silence {
+	out := map[pipeline.Input]Silence{}
 	for i, in := range s.in {
-		since := in.silent.Load()
+		since, until := in.silent.Load(), in.idleAt.Load()
 		if l, ok := in.lag(); ok && l.Offsets == 0 && since > 0 {
-			out[s.order[i]] = time.Unix(0, since).UTC()
+			silence := Silence{Since: time.Unix(0, since).UTC()}
+			if until > 0 {
+				silence.Until = time.Unix(0, until).UTC()
+			}
+			out[s.order[i]] = silence
 		}
 	}
 	return out

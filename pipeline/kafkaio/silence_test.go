@@ -47,3 +47,25 @@ func TestSilenceOfBrokers(t *testing.T) {
 		}
 	}
 }
+
+// TestSilent: of an input that was read to its end it says since when nothing has come, and when it will be idle if it
+// ever will; of an idle one nothing.
+func TestSilent(t *testing.T) {
+	for _, timeout := range []time.Duration{0, time.Minute} {
+		in := newInput(&fetcher{quiet: quietFor(timeout)})
+		in.f.end.Store(in.f.next)
+		since := time.Now().Add(-2 * time.Minute)
+		in.resetAt(since, timeout)
+		s := &Source{spec: Spec{IdleTimeout: timeout, Log: slog.New(slog.DiscardHandler)}, in: []*input{in},
+			order: []pipeline.Input{pipeline.Labels}}
+		got, ok := s.Silent()[pipeline.Labels]
+		if !ok || !got.Since.Equal(since) || got.Until.IsZero() != (timeout == 0) ||
+			timeout > 0 && !got.Until.Equal(since.Add(timeout)) {
+			t.Errorf("idle after %v: %+v %v, silent since %v", timeout, got, ok, since)
+		}
+		in.f.heard.Store(sinceStart(time.Now()))
+		if _, idle := s.becameIdle(0); idle != (timeout > 0) || (len(s.Silent()) == 0) != idle {
+			t.Errorf("idle after %v: idle %v, silent %v", timeout, idle, s.Silent())
+		}
+	}
+}
