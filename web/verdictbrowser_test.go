@@ -207,13 +207,13 @@ func TestHeadEventsInBrowser(t *testing.T) {
 	}
 }
 
-// TestArrivedInBrowser: as long as there is nothing to show, the page says how far the rows have come, and opens the
-// process status.
+// TestArrivedInBrowser: as long as there is nothing to show, the page says how far the rows have come, what they wait
+// for, and opens the process status.
 func TestArrivedInBrowser(t *testing.T) {
-	f := func(logits, labels int, want string) {
+	f := func(logits int, waits []any, want string) {
 		t.Helper()
-		status := map[string]any{"counts": map[string]any{"rows": map[string]int{"logits": logits, "labels": labels},
-			"joined": 0}}
+		status := map[string]any{"counts": map[string]any{"rows": map[string]int{"logits": logits, "labels": 0},
+			"joined": 0}, "waiting_for": waits}
 		srv := httptest.NewServer(scripted(New(Deps{History: history.New(history.Config{}),
 			Status: func() any { return status }}),
 			steps+`await wait(() => document.querySelector("#arrived")?.textContent);`))
@@ -225,8 +225,10 @@ func TestArrivedInBrowser(t *testing.T) {
 			}
 		}
 	}
-	f(0, 0, "So far no row has arrived, on either topic.")
-	f(12345, 0, "So far: 12 345 predictions, 0 late labels, 0 of them joined.")
+	labels := []any{map[string]any{"text": "waiting for labels/0 since 11:22:33, until 11:23:33"}}
+	f(0, labels, "So far no row has arrived, on either topic.<")
+	f(12345, nil, "So far: 12 345 predictions, 0 late labels, 0 of them joined.<")
+	f(12345, labels, "0 of them joined. Now waiting for labels/0 since 11:22:33, until 11:23:33.<")
 }
 
 // TestLostConnectionInBrowser: a lost stream is said, and that it is there again; what was missed meanwhile is shown.
