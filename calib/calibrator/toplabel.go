@@ -61,6 +61,28 @@ func applyTop(s Scalar, p, z []float64) {
 	p[a] = c
 }
 
+// Bounded returns the calibrator with probabilities of the top class in [eps, 1 - eps], 0 ≤ eps ≤ 1/2. The values of
+// Isotonic, Histogram and Spline are rates of few rows: where all of these were right or all wrong they are 1 or 0, and
+// one row that is not costs more than the others gain. Other methods are returned as they are.
+func Bounded(c Calibrator, eps float64) Calibrator {
+	bounded := func(v []float64) []float64 {
+		out := make([]float64, len(v))
+		for i, x := range v {
+			out[i] = max(eps, min(1-eps, x))
+		}
+		return out
+	}
+	switch c := c.(type) {
+	case *Isotonic:
+		return &Isotonic{isotonicParams{c.p.X, bounded(c.p.V)}}
+	case *Histogram:
+		return &Histogram{binParams{c.p.Edges, bounded(c.p.Values)}}
+	case *Spline:
+		return &Spline{splineParams{c.p.C, bounded(c.p.V)}}
+	}
+	return c
+}
+
 func fill(p []float64, v float64) {
 	for k := range p {
 		p[k] = v

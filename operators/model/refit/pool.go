@@ -2,6 +2,7 @@ package refit
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"sync/atomic"
 
@@ -36,8 +37,8 @@ func (p Pool) start(j *job, wake chan<- struct{}) {
 // job holds the fits of one run. Its results depend only on its input.
 type job struct {
 	methods []string
+	capped
 	z       []float32
-	k       int
 	y       []int32
 	w       []float64
 	options calibrator.Options
@@ -60,10 +61,10 @@ type fitResult struct {
 	err      error
 }
 
-func newJob(methods []string, rows []acc.SampleRow, k int, seed uint64, most int) *job {
-	j := &job{methods: methods, k: k, most: most, options: calibrator.Options{Seed: seed}, rows: rows,
+func newJob(methods []string, rows []acc.SampleRow, of capped, seed uint64, most int) *job {
+	j := &job{methods: methods, capped: of, most: most, options: calibrator.Options{Seed: seed}, rows: rows,
 		done: make(chan struct{})}
-	j.z, j.y, j.w = fitOn(rows, k)
+	j.z, j.y, j.w = fitOn(rows, of.k)
 	return j
 }
 
@@ -91,6 +92,8 @@ func (j *job) fit(method string) fitResult {
 		if err != nil {
 			return fitResult{}, err
 		}
+		// Tests floor probabilities at e^-B. What is served must not be less there: a zero costs far more than they see.
+		cal = calibrator.Bounded(cal, math.Exp(-j.bound))
 		// Continue with the decoded calibrator, as a restarted process would.
 		encoded, err := calibrator.Encode(cal)
 		if err == nil {

@@ -1,12 +1,14 @@
 package refit
 
 import (
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -42,12 +44,46 @@ func TestFailedFitIsRecorded(t *testing.T) {
 func TestCancelledFitsEnd(t *testing.T) {
 	p := NewPool(1)
 	p <- struct{}{}
-	j := newJob([]string{"temperature"}, sample(batchtest.Rows(75, batchtest.Options{N: 300})), 4, 1, 0)
+	j := newJob([]string{"temperature"}, sample(batchtest.Rows(75, batchtest.Options{N: 300})),
+		capped{4, nllBound(4, 0)}, 1, 0)
 	p.start(j, make(chan struct{}, 1))
 	j.cancelled.Store(true)
 	<-p
 	<-j.done
 	if len(j.results) != 0 {
 		t.Errorf("%d results of a fit that nobody wants", len(j.results))
+	}
+}
+
+// TestFitsAreNeverCertain: where all rows of a step are right or wrong, a map of steps says 1 or 0. What is fitted to
+// be served gives no class less than the tests see.
+func TestFitsAreNeverCertain(t *testing.T) {
+	rows := sample(batchtest.Rows(76, batchtest.Options{N: 3000, Sharpness: 2}))
+	of := capped{4, nllBound(4, 0)}
+	methods := []string{"isotonic", "histogram", "histogram_width", "spline"}
+	j := newJob(methods, rows, of, 1, 0)
+	j.fitAll()
+	certain := 0
+	for i, r := range j.results {
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		plain, _, err := calibrator.Fit(methods[i], calibrator.NewData(j.z, 4, j.y, j.w), j.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, now := plain.(calibrator.Scalar), r.cal.(calibrator.Scalar)
+		for c := .25; c <= 1; c += 1. / 1024 {
+			least, x := math.Exp(-of.bound), was.Map(c)
+			if x == 0 || x == 1 {
+				certain++
+			}
+			if want := max(least, min(1-least, x)); math.Abs(now.Map(c)-want) > 1e-12 {
+				t.Errorf("%s of %.4f: %v, want %v", r.method, c, now.Map(c), want)
+			}
+		}
+	}
+	if certain == 0 {
+		t.Error("no step is 0 or 1: nothing is tested")
 	}
 }

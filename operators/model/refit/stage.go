@@ -51,7 +51,7 @@ func (g *Stage) Close() {
 func (g *Stage) jobOf(s *State) *job {
 	j := g.jobs[s]
 	if j == nil {
-		j = newJob(s.run.methods, s.run.fit, s.version.K, s.run.seed, g.deps.MaxBytes)
+		j = newJob(s.run.methods, s.run.fit, s.bounded(), s.run.seed, g.deps.MaxBytes)
 		g.jobs[s] = j
 		g.deps.Pool.start(j, g.wake)
 	}

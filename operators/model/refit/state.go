@@ -219,7 +219,7 @@ func (s *State) byPeriod(in *stage.Pane) error {
 // accuracy: an alarm of before may still fire. It uses only these, because rows from before the change would bias the
 // fit. While an alarm fires no run begins by period, and a current run is replaced, because its rows are from before
 // the change; one that is of this change goes on until FreshRows more have come, or few rows would end each before it
-// is tested.
+// is tested, and while it is likely to publish soon: the next would have to show again what it has shown.
 func (s *State) onAlarm(in *stage.Pane, since int64) error {
 	cfg := &s.stage.cfg
 	if s.run.busy() || s.alarmAt != 0 && in.End-s.alarmAt < int64(cfg.Cooldown) {
@@ -230,7 +230,8 @@ func (s *State) onAlarm(in *stage.Pane, since int64) error {
 	}
 	since = max(since, s.changes.latest(), s.whole().AccuracyFell())
 	rows := rowsSince(s.sampled().Sample, since)
-	if len(rows) < cfg.FreshRows || s.run.ofAlarm(since) && labelledSince(rows, s.run.started) < cfg.FreshRows {
+	goesOn := s.run.ofAlarm(since) && (s.run.promises() || labelledSince(rows, s.run.started) < cfg.FreshRows)
+	if len(rows) < cfg.FreshRows || goesOn {
 		return nil
 	}
 	s.alarmAt = in.End
