@@ -151,18 +151,12 @@ func (f *fetcher) fetch(ctx context.Context, address string, timeout time.Durati
 	return true
 }
 
-// corrections are that of the top confidence, and those of predicted classes that have their own.
-type corrections struct {
-	calibrator.TopCorrection
-	Apart []calibrator.ClassCorrection
-}
-
 // answer is that of a process, as far as it is of account here.
 type answer struct {
 	Model, Version string
 	Revision       *int
 	Calibrator     json.RawMessage
-	Top            *corrections
+	Top            *calibrator.Correction
 }
 
 func (f *fetcher) ask(ctx context.Context, address string) error {
@@ -208,11 +202,11 @@ func (f *fetcher) ask(ctx context.Context, address string) error {
 	return nil
 }
 
-// take puts a calibrator into force, with the correction of its top confidence where there is one.
-func (f *fetcher) take(revision int, encoded json.RawMessage, top *corrections) {
+// take puts a calibrator into force, with its correction where there is one.
+func (f *fetcher) take(revision int, encoded json.RawMessage, top *calibrator.Correction) {
 	made, err := calibrator.Decode(encoded)
 	if err == nil && top != nil {
-		made, err = calibrator.Correct(made, top.TopCorrection, top.Apart...)
+		made, err = calibrator.Correct(made, *top)
 	}
 	if err != nil { // a newer plumbline may publish what this one does not know
 		f.c.now.Store(&inForce{calibrator: calibrator.Identity{}})

@@ -118,12 +118,13 @@ func (v *course) add(m pipeline.Message, row int) error {
 		if n := len(v.published); n > 0 {
 			base = v.published[n-1].cal
 		}
-		var apart []calibrator.ClassCorrection
+		by := calibrator.Correction{Power: c.Power,
+			TopCorrection: calibrator.TopCorrection{Slope: c.Slope, Intercept: c.Intercept}}
 		for _, x := range c.Apart {
-			apart = append(apart, calibrator.ClassCorrection{Class: x.Class,
+			by.Apart = append(by.Apart, calibrator.ClassCorrection{Class: x.Class,
 				TopCorrection: calibrator.TopCorrection{Slope: x.Slope, Intercept: x.Intercept}})
 		}
-		cal, err := calibrator.Correct(base, calibrator.TopCorrection{Slope: c.Slope, Intercept: c.Intercept}, apart...)
+		cal, err := calibrator.Correct(base, by)
 		if err != nil {
 			return err
 		}

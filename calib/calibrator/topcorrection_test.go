@@ -9,8 +9,21 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
-// TestCorrected: the top class gets Platt's map of its confidence, the others share what is left as before, every row
-// keeps its class and its ranking, and probabilities sum to 1, at the edges of floats too.
+// plainly is a power of probabilities, by its formula.
+func plainly(q []float64, power float64) []float64 {
+	r, sum := make([]float64, len(q)), 0.0
+	for k, v := range q {
+		r[k] = math.Exp(power * (math.Log(v) - math.Log(slices.Max(q))))
+		sum += r[k]
+	}
+	for k := range r {
+		r[k] /= sum
+	}
+	return r
+}
+
+// TestCorrected: the probabilities get their power, the top class then Platt's map of its confidence, the others share
+// what is left, every row keeps its class and its ranking, and probabilities sum to 1, at the edges of floats too.
 func TestCorrected(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	base, err := calibrator.NewTemperature(1.5)
@@ -26,8 +39,14 @@ func TestCorrected(t *testing.T) {
 		rows = append(rows, z)
 	}
 	kept := 0
-	for _, top := range []calibrator.TopCorrection{{1, -1}, {1, 1}, {.5, .3}, {2, -2}, {0, .1}, {0, -1e6}, {1e6, 1e6}} {
-		c, err := calibrator.Correct(base, top)
+	one := calibrator.TopCorrection{Slope: 1}
+	for i, top := range []calibrator.TopCorrection{{1, -1}, {1, 1}, {.5, .3}, {2, -2}, {0, .1}, {0, -1e6}, {1e6, 1e6},
+		{1, -1}, one, {.5, .3}, one, {2, -2}, one, {0, -1e6}, one} {
+		by := calibrator.Correction{TopCorrection: top}
+		if i >= 7 { // 0 is none
+			by.Power = []float64{.05, .05, .5, .7, 3, 3, 20, 20}[i-7]
+		}
+		c, err := calibrator.Correct(base, by)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,6 +54,9 @@ func TestCorrected(t *testing.T) {
 			q, p := make([]float64, 4), make([]float64, 4)
 			base.Apply(q, z)
 			c.Apply(p, z)
+			if i >= 7 {
+				q = plainly(q, by.Power)
+			}
 			sum, a, rest := 0.0, argmax(q), 0.0
 			for k := range p {
 				sum += p[k]
@@ -76,23 +98,28 @@ func TestCorrected(t *testing.T) {
 			}
 		}
 	}
-	if kept < 500 {
+	if kept < 1500 {
 		t.Errorf("%d rows had the map's confidence", kept)
 	}
-	c, err := calibrator.Correct(base, calibrator.TopCorrection{Slope: 1})
+	c, err := calibrator.Correct(base, calibrator.Correction{Power: 1, TopCorrection: one})
 	if err != nil || c != calibrator.Calibrator(base) {
 		t.Errorf("a correction that changes nothing: %v, %v", c, err)
 	}
 	for _, bad := range []calibrator.TopCorrection{{-.1, 0}, {math.NaN(), 0}, {1, math.Inf(1)}, {1e7, 0}, {1, -1e7}} {
-		if _, err := calibrator.Correct(base, bad); err == nil {
+		if _, err := calibrator.Correct(base, calibrator.Correction{TopCorrection: bad}); err == nil {
 			t.Errorf("%v was taken", bad)
+		}
+	}
+	for _, bad := range []float64{-1, .04, 21, math.NaN(), math.Inf(1)} {
+		if _, err := calibrator.Correct(base, calibrator.Correction{Power: bad, TopCorrection: one}); err == nil {
+			t.Errorf("a power of %v was taken", bad)
 		}
 	}
 	sized, _, err := calibrator.Fit("vector", calibrator.NewData(rows[20], 4, []int32{0}, nil), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := calibrator.Correct(sized, calibrator.TopCorrection{Slope: 1, Intercept: 1}); err != nil ||
+	if c, err := calibrator.Correct(sized, calibrator.Correction{Power: 2, TopCorrection: one}); err != nil ||
 		calibrator.Fits(c, 3) || !calibrator.Fits(c, 4) || calibrator.ClassesOf(c) != 4 {
 		t.Errorf("a correction of a calibrator for 4 classes: %v, %v", c, err)
 	}
@@ -103,7 +130,10 @@ func TestCorrectedByClass(t *testing.T) {
 	common := calibrator.TopCorrection{Slope: .8, Intercept: .3}
 	own := calibrator.TopCorrection{Slope: .5, Intercept: -.2}
 	base := calibrator.Identity{}
-	both, err := calibrator.Correct(base, common, calibrator.ClassCorrection{Class: 0, TopCorrection: own},
+	correct := func(top calibrator.TopCorrection, apart ...calibrator.ClassCorrection) (calibrator.Calibrator, error) {
+		return calibrator.Correct(base, calibrator.Correction{Power: .7, TopCorrection: top, Apart: apart})
+	}
+	both, err := correct(common, calibrator.ClassCorrection{Class: 0, TopCorrection: own},
 		calibrator.ClassCorrection{Class: 2, TopCorrection: own})
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +148,7 @@ func TestCorrectedByClass(t *testing.T) {
 		if a := argmax(z); a == 0 || a == 2 {
 			top = own
 		}
-		c, err := calibrator.Correct(base, top)
+		c, err := correct(top)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,15 +158,40 @@ func TestCorrectedByClass(t *testing.T) {
 			t.Fatalf("%v: %v, want %v", z, p, want)
 		}
 	}
-	none := calibrator.TopCorrection{Slope: 1}
-	if c, err := calibrator.Correct(base, none, calibrator.ClassCorrection{Class: 1, TopCorrection: own}); err != nil ||
-		c == calibrator.Calibrator(base) {
+	alone := calibrator.Correction{TopCorrection: calibrator.TopCorrection{Slope: 1},
+		Apart: []calibrator.ClassCorrection{{Class: 1, TopCorrection: own}}}
+	if c, err := calibrator.Correct(base, alone); err != nil || c == calibrator.Calibrator(base) {
 		t.Errorf("a correction of one class alone: %v, %v", c, err)
 	}
 	for _, bad := range [][]calibrator.ClassCorrection{{{-1, own}}, {{1, own}, {1, own}}, {{2, own}, {1, own}},
 		{{1, calibrator.TopCorrection{Slope: -1}}}} {
-		if _, err := calibrator.Correct(base, common, bad...); err == nil {
+		if _, err := correct(common, bad...); err == nil {
 			t.Errorf("%v was taken", bad)
+		}
+	}
+}
+
+// TestRaise: the slope and curvature that Newton's steps take are those of the loss.
+func TestRaise(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	for _, k := range []int{3, 10, 37} {
+		q, z, p := make([]float64, k), make([]float64, k), make([]float64, k)
+		for j := range z {
+			z[j] = 2 * rng.NormFloat64()
+		}
+		calibrator.Identity{}.Apply(q, z)
+		calibrator.LogRatios(z, q)
+		loss := func(power float64) float64 { return -math.Log(plainly(q, power)[1]) }
+		for _, power := range []float64{.05, .6, 1, 2.5, 20} {
+			const h = 1e-4
+			r := calibrator.Raise(p, z, power)
+			slope := (loss(power+h) - loss(power-h)) / (2 * h)
+			bend := (loss(power+h) - 2*loss(power) + loss(power-h)) / (h * h)
+			if got := -math.Log(r.Top) - power*z[1]; math.Abs(got-loss(power)) > 1e-12*(1+loss(power)) ||
+				math.Abs(r.Mean-z[1]-slope) > 1e-6*(1+math.Abs(slope)) || math.Abs(r.Var-bend) > 1e-5*(1+bend) {
+				t.Errorf("K = %d, power %g: %+v, loss %g; want %g, its slope %g and curvature %g", k, power, r, got,
+					loss(power), slope, bend)
+			}
 		}
 	}
 }

@@ -62,7 +62,7 @@ func inForce(model string, l apply.Latest) calibrate.InForce {
 	f := calibrate.InForce{Model: model, Version: l.Version, Revision: l.Revision, From: time.Unix(0, l.From),
 		Calibrator: l.Calibrator, Canary: l.Canary, Share: l.Share}
 	if l.Top != nil {
-		f.Top, f.Apart, f.TopFrom = &l.Top.Correction, l.Top.Apart, time.Unix(0, l.Top.From)
+		f.Top, f.TopFrom = &l.Top.Correction, time.Unix(0, l.Top.From)
 	}
 	return f
 }

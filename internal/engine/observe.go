@@ -64,9 +64,10 @@ func (rt *Engine) showRecord(rec any) error {
 				r.Version)
 		}
 		top := apply.Top{Revision: r.Revision, From: r.EffectiveFrom.UnixNano(),
-			Correction: calibrator.TopCorrection{Slope: r.Slope, Intercept: r.Intercept}}
+			Correction: calibrator.Correction{Power: r.Power,
+				TopCorrection: calibrator.TopCorrection{Slope: r.Slope, Intercept: r.Intercept}}}
 		for _, x := range r.Apart {
-			top.Apart = append(top.Apart, calibrator.ClassCorrection{Class: x.Class,
+			top.Correction.Apart = append(top.Correction.Apart, calibrator.ClassCorrection{Class: x.Class,
 				TopCorrection: calibrator.TopCorrection{Slope: x.Slope, Intercept: x.Intercept}})
 		}
 		return rt.published.Correct(arrowio.ModelKey{Model: r.Model, Version: r.Version}, top)

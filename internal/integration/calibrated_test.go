@@ -158,9 +158,16 @@ func softmaxAt(z []float32, temperature float64) []float64 {
 	return p
 }
 
-// correctedBy is Platt's map of the top confidence, plainly; the other classes keep their shares of the rest, and none
-// comes out on top.
+// correctedBy is a power of probabilities and Platt's map of the top confidence, plainly; the other classes keep their
+// shares of the rest, and none comes out on top.
 func correctedBy(top record.TopCorrection, p []float64) []float64 {
+	if top.Power != 0 {
+		logs := make([]float32, len(p))
+		for k := range p {
+			logs[k] = float32(math.Log(p[k]))
+		}
+		p = softmaxAt(logs, 1/top.Power)
+	}
 	out, c := slices.Clone(p), slices.Max(p)
 	for _, own := range top.Apart {
 		if slices.Index(p, c) == own.Class {

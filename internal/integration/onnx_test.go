@@ -139,7 +139,8 @@ func writeCase(t *testing.T, path string, c calibrator.Calibrator, k int, z []fl
 	if err != nil {
 		t.Fatal(err)
 	}
-	corrected, err := calibrator.Correct(c, calibrator.TopCorrection{Slope: .7, Intercept: -.4})
+	corrected, err := calibrator.Correct(c, calibrator.Correction{Power: 1.3,
+		TopCorrection: calibrator.TopCorrection{Slope: .7, Intercept: -.4}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,8 @@ func writeCase(t *testing.T, path string, c calibrator.Calibrator, k int, z []fl
 		}
 		return out
 	}
-	text := fmt.Appendf(nil, `{"classes":%d,"calibrator":%s,"top":{"slope":0.7,"intercept":-0.4}}`, k, encoded)
+	text := fmt.Appendf(nil, `{"classes":%d,"calibrator":%s,"top":{"power":1.3,"slope":0.7,"intercept":-0.4}}`, k,
+		encoded)
 	for kind, b := range map[string][]byte{".json": text, ".onnx": model, ".logits": float32s(z),
 		".probs": probs(c), ".top": probs(corrected)} {
 		if err := os.WriteFile(path+kind, b, 0o600); err != nil {

@@ -5,7 +5,7 @@
 // whoever published there, and holds for each model version the newest revisions and the canary; what was replaced for
 // longer than event_time.forget_after is dropped. A row gets the newest revision in force at its event time, or the
 // canary's where its id is in the canary's share; both rules are package inforce, which the model task asks too.
-// Corrections of the top confidence go on top, by their event time.
+// Corrections between refits go on top, by their event time.
 //
 // The package must not know how a calibrator was found, nor when one is due. Messages go to pipeline.Out, which writes
 // them before the checkpoint, so they may come twice.

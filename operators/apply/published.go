@@ -2,7 +2,6 @@ package apply
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -30,22 +29,21 @@ type Published struct {
 type Serving struct {
 	inforce.Period
 	Calibrator calibrator.Calibrator
-	base       *Serving // that a correction of the top confidence is on top of; nil = there is none
+	base       *Serving // that a correction is on top of; nil = there is none
 }
 
-// topped is a correction of the top confidence of a revision. serving is what the two are together; nil where the
+// topped is a correction of a revision. serving is what the two are together; nil where the
 // correction has ended, or its calibrator is not known.
 type topped struct {
 	Top
 	serving *Serving
 }
 
-// Top is a correction of the top confidence of a revision, from an event time on.
+// Top is a correction of a revision, from an event time on.
 type Top struct {
 	Revision   int
 	From       pipeline.Time
-	Correction calibrator.TopCorrection
-	Apart      []calibrator.ClassCorrection // of predicted classes that have their own
+	Correction calibrator.Correction
 }
 
 // NewPublished returns an empty table. It forgets calibrators that only rows later than late would ask for; 0 = none.
@@ -104,11 +102,10 @@ func (p *Published) Put(m arrowio.ModelKey, pub Publication) error {
 	return p.correctAgain(m)
 }
 
-// Correct adds a correction of the top confidence. One of the same time is replaced.
+// Correct adds a correction. One of the same time is replaced.
 func (p *Published) Correct(m arrowio.ModelKey, top Top) error {
-	if err := errors.Join(top.Correction.Check(), calibrator.CheckClasses(top.Apart)); err != nil {
-		return fmt.Errorf("correction of the top confidence of %s/%s revision %d: %w", m.Model, m.Version,
-			top.Revision, err)
+	if err := top.Correction.Check(); err != nil {
+		return fmt.Errorf("correction of %s/%s revision %d: %w", m.Model, m.Version, top.Revision, err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +133,7 @@ func (p *Published) correctAgain(m arrowio.ModelKey) error {
 		if base == nil || t.serving != nil && t.serving.base == base {
 			continue
 		}
-		both, err := calibrator.Correct(base.Calibrator, t.Correction, t.Apart...)
+		both, err := calibrator.Correct(base.Calibrator, t.Correction)
 		if err != nil {
 			return err
 		}
@@ -250,7 +247,7 @@ type Latest struct {
 	Revision   int
 	From       pipeline.Time // event time from which it is in force
 	Calibrator calibrator.Calibrator
-	Top        *Top // the newest correction of its top confidence; nil = none
+	Top        *Top // its newest correction; nil = none
 	// Canary calibrates Share of the ids (arrowio.InShare); nil where there is none.
 	Canary calibrator.Calibrator
 	Share  float64

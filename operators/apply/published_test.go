@@ -96,7 +96,7 @@ func TestPublishedForgets(t *testing.T) {
 				both(func(p *Published) error { return p.Put(m, pub) })
 			default:
 				top := Top{Revision: max(0, revision[m]-rng.IntN(3)), From: from,
-					Correction: calibrator.TopCorrection{Slope: 1, Intercept: rng.Float64()}}
+					Correction: corrected(rng.Float64())}
 				both(func(p *Published) error { return p.Correct(m, top) })
 			}
 			for range 20 {
@@ -149,6 +149,11 @@ func TestPublishedByEventTime(t *testing.T) {
 	}
 }
 
+// corrected moves the log-odds of the top confidence.
+func corrected(intercept float64) calibrator.Correction {
+	return calibrator.Correction{TopCorrection: calibrator.TopCorrection{Slope: 1, Intercept: intercept}}
+}
+
 // TestTopCorrections: a row has the newest correction of its event time, of the calibrator that serves it and no other,
 // in whatever order the two come; a new revision is without one; one that changes nothing ends them.
 func TestTopCorrections(t *testing.T) {
@@ -165,8 +170,7 @@ func TestTopCorrections(t *testing.T) {
 	}
 	correct := func(p *Published, revision int, from int64, intercept float64) {
 		t.Helper()
-		top := calibrator.TopCorrection{Slope: 1, Intercept: intercept}
-		if err := p.Correct(m, Top{Revision: revision, From: from, Correction: top}); err != nil {
+		if err := p.Correct(m, Top{Revision: revision, From: from, Correction: corrected(intercept)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -226,8 +230,8 @@ func TestTopCorrections(t *testing.T) {
 	if l, _, ok := p.Newest(m); !ok || l.Revision != 0 || l.Top == nil || l.Calibrator == nil {
 		t.Errorf("on top of the identity: %+v, %v", l, ok)
 	}
-	if err := p.Correct(m, Top{Correction: calibrator.TopCorrection{Slope: -1}}); err == nil {
-		t.Error("a slope below 0 was taken")
+	if err := p.Correct(m, Top{Correction: calibrator.Correction{Power: -1}}); err == nil {
+		t.Error("a power below 0 was taken")
 	}
 	for i := range 1000 {
 		correct(p, 0, int64(i), 1)

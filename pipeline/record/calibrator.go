@@ -46,21 +46,24 @@ const (
 	StageTop    = "top" // of a TopCorrection
 )
 
-// TopCorrection corrects the top confidence of the calibrator in force, from EffectiveFrom on, until the next one of
-// its revision or the next revision: refit.follow publishes it as outcomes come. It is on the calibrators topic under
-// the key model/version/top, and is no decision: its fields are as those of Calibrator.
+// TopCorrection corrects the calibrator in force, from EffectiveFrom on, until the next one of its revision or the next
+// revision: refit.follow publishes it as outcomes come. It is on the calibrators topic under the key model/version/top,
+// and is no decision: its fields are as those of Calibrator.
 type TopCorrection struct {
-	Schema        int     `json:"schema"` // 1
-	Model         string  `json:"model"`
-	Version       string  `json:"version"`
-	Revision      int     `json:"revision"`  // that it is on top of; 0 = the identity
-	Published     bool    `json:"published"` // always false: not a calibrator of its own
-	Stage         string  `json:"stage"`     // StageTop
-	DecidedAt     Time    `json:"decided_at"`
-	EffectiveFrom Time    `json:"effective_from"`
-	Rows          int64   `json:"rows"` // that it has followed
-	Slope         float64 `json:"slope"`
-	Intercept     float64 `json:"intercept"`
+	Schema        int    `json:"schema"` // 1
+	Model         string `json:"model"`
+	Version       string `json:"version"`
+	Revision      int    `json:"revision"`  // that it is on top of; 0 = the identity
+	Published     bool   `json:"published"` // always false: not a calibrator of its own
+	Stage         string `json:"stage"`     // StageTop
+	DecidedAt     Time   `json:"decided_at"`
+	EffectiveFrom Time   `json:"effective_from"`
+	Rows          int64  `json:"rows"` // that it has followed
+	// Power is that of all probabilities, before slope and intercept map the top confidence; absent: 1. A reader that
+	// does not know it serves about what the calibrator alone says: slope and intercept are of what is left to correct.
+	Power     float64 `json:"power,omitempty"`
+	Slope     float64 `json:"slope"`
+	Intercept float64 `json:"intercept"`
 	// Apart are the predicted classes that have a slope and intercept of their own, ascending. A reader that does not
 	// know it corrects them as the others.
 	Apart []ClassCorrection `json:"apart,omitempty"`

@@ -3,8 +3,10 @@ package record
 // Online is how the top confidence does that follows the outcomes (refit.follow), over all sampled rows since the
 // start, each forecast before its label was seen. Log losses are of the top label, in nats a row.
 type Online struct {
-	Rows      int64   `json:"rows"`
-	Slope     float64 `json:"slope"` // of the correction that is served, in the log-odds of the calibrated confidence
+	Rows int64 `json:"rows"`
+	// Power, Slope and Intercept are of the correction that is served, as those of TopCorrection.
+	Power     float64 `json:"power,omitempty"`
+	Slope     float64 `json:"slope"`
 	Intercept float64 `json:"intercept"`
 	ECE       float64 `json:"ece"` // of the forecasts
 	LogLoss   float64 `json:"log_loss"`

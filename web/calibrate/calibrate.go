@@ -22,10 +22,8 @@ type InForce struct {
 	Revision       int       // 0: nothing has been published, the identity
 	From           time.Time // event time from which it is in force; zero at revision 0
 	Calibrator     calibrator.Calibrator
-	// Top corrects its top confidence from TopFrom on; nil where nothing does.
-	// Apart are those of predicted classes that have their own.
-	Top     *calibrator.TopCorrection
-	Apart   []calibrator.ClassCorrection
+	// Top corrects it from TopFrom on; nil where nothing does.
+	Top     *calibrator.Correction
 	TopFrom time.Time
 	// Canary calibrates Share of the ids (arrowio.InShare) of rows that have one; nil where there is none.
 	Canary calibrator.Calibrator
@@ -118,14 +116,13 @@ type record struct {
 	Revision      int             `json:"revision"`
 	EffectiveFrom string          `json:"effective_from,omitempty"`
 	Calibrator    json.RawMessage `json:"calibrator"`
-	// Top is where the top confidence is corrected: from its time on, which is later than that of the calibrator.
+	// Top is where it is corrected: from a time on that is later than that of the calibrator.
 	Top *top `json:"top,omitempty"`
 }
 
 type top struct {
-	calibrator.TopCorrection
-	Apart         []calibrator.ClassCorrection `json:"apart,omitempty"`
-	EffectiveFrom string                       `json:"effective_from"`
+	calibrator.Correction
+	EffectiveFrom string `json:"effective_from"`
 }
 
 // etag names what is in force: the revision of a version, which never comes again, and the time of its correction.
@@ -137,14 +134,14 @@ func (f *InForce) etag() string {
 	return strconv.Quote(tag)
 }
 
-func (f *InForce) corrected() bool { return f.Top != nil && (!f.Top.None() || len(f.Apart) > 0) }
+func (f *InForce) corrected() bool { return f.Top != nil && !f.Top.None() }
 
-// serving is the calibrator with the correction of its top confidence.
+// serving is the calibrator with its correction.
 func (f *InForce) serving() (calibrator.Calibrator, error) {
 	if !f.corrected() {
 		return f.Calibrator, nil
 	}
-	return calibrator.Correct(f.Calibrator, *f.Top, f.Apart...)
+	return calibrator.Correct(f.Calibrator, *f.Top)
 }
 
 func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
@@ -182,7 +179,7 @@ func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
 		out.EffectiveFrom = f.From.UTC().Format(time.RFC3339Nano)
 	}
 	if f.corrected() {
-		out.Top = &top{*f.Top, f.Apart, f.TopFrom.UTC().Format(time.RFC3339Nano)}
+		out.Top = &top{*f.Top, f.TopFrom.UTC().Format(time.RFC3339Nano)}
 	}
 	_ = reply.JSON(w, http.StatusOK, out) // all of it has an encoding
 }

@@ -59,10 +59,10 @@ func (s *table) publish(c calibrator.Calibrator) {
 	s.changed = make(chan struct{})
 }
 
-func (s *table) correct(top calibrator.TopCorrection, at time.Time, apart ...calibrator.ClassCorrection) {
+func (s *table) correct(top calibrator.Correction, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.f.Top, s.f.TopFrom, s.f.Apart = &top, at, apart
+	s.f.Top, s.f.TopFrom = &top, at
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -141,10 +141,11 @@ func TestFollow(t *testing.T) {
 	}
 	// A correction of the top confidence is news too, and what the process calibrates has it.
 	time.AfterFunc(50*time.Millisecond, func() {
-		s.correct(calibrator.TopCorrection{Slope: .5, Intercept: .25}, time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC))
+		s.correct(calibrator.Correction{Power: 2, TopCorrection: calibrator.TopCorrection{Slope: .5, Intercept: .25}},
+			time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC))
 	})
 	resp, body = do(t, http.MethodGet, url+"?wait=40s", map[string]string{"If-None-Match": next}, nil)
-	want := `"top":{"slope":0.5,"intercept":0.25,"effective_from":"2026-01-01T00:01:00Z"}}`
+	want := `"top":{"power":2,"slope":0.5,"intercept":0.25,"effective_from":"2026-01-01T00:01:00Z"}}`
 	if resp.StatusCode != 200 || !strings.Contains(string(body), want) || resp.Header.Get("ETag") == next {
 		t.Errorf("%d %s, ETag %s: want %s", resp.StatusCode, body, resp.Header.Get("ETag"), want)
 	}
@@ -154,12 +155,13 @@ func TestFollow(t *testing.T) {
 	if err := json.Unmarshal(body, &rows); err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	if p, want := rows.Probabilities[0][0], 1/(1+math.Exp(-(.5*1.5+.25))); math.Abs(p-want) > 1e-12 {
+	if p, want := rows.Probabilities[0][0], 1/(1+math.Exp(-(.5*3+.25))); math.Abs(p-want) > 1e-12 {
 		t.Errorf("corrected to %g, want %g", p, want)
 	}
 	// So is one of a predicted class alone.
-	s.correct(calibrator.TopCorrection{Slope: 1}, time.Date(2026, 1, 1, 0, 2, 0, 0, time.UTC),
-		calibrator.ClassCorrection{Class: 1, TopCorrection: calibrator.TopCorrection{Slope: .5, Intercept: .25}})
+	own := calibrator.ClassCorrection{Class: 1, TopCorrection: calibrator.TopCorrection{Slope: .5, Intercept: .25}}
+	s.correct(calibrator.Correction{TopCorrection: calibrator.TopCorrection{Slope: 1},
+		Apart: []calibrator.ClassCorrection{own}}, time.Date(2026, 1, 1, 0, 2, 0, 0, time.UTC))
 	_, body = do(t, http.MethodGet, url, nil, nil)
 	want = `"top":{"slope":1,"intercept":0,"apart":[{"class":1,"slope":0.5,"intercept":0.25}],` +
 		`"effective_from":"2026-01-01T00:02:00Z"}}`

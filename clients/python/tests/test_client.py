@@ -725,7 +725,9 @@ class TestCalibrator(unittest.TestCase):
         np.testing.assert_allclose(c(z)[0], [*(p[:2] * (1 - want) / (1 - p[2])), want])  # its predicted class is 2
         np.testing.assert_allclose(c(z[:, ::-1])[0], p[::-1])
         self.assertEqual(c.problem, "")
-        publish({"version": 1, "method": "of next year"}, 5)
+        publish({"version": 1, "method": "identity"}, 5, top={"power": 0.5, "slope": 1, "intercept": 0})
+        np.testing.assert_allclose(c(z), _maps.softmax(z / 2))
+        publish({"version": 1, "method": "of next year"}, 6)
         np.testing.assert_allclose(c(z), _maps.softmax(z))
         self.assertIn("of next year", c.problem)
         self.assertTrue(np.isnan(c(np.array([[np.nan, 1.0]]))).any())  # what is wrong stays so

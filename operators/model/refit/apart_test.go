@@ -50,12 +50,7 @@ func followRare(t *testing.T, panes [][]acc.SampleRow) (by [2]told, apart int) {
 	var latest record.TopCorrection
 	latest.Slope = 1
 	for at, rows := range panes {
-		var own []calibrator.ClassCorrection
-		for _, x := range latest.Apart {
-			own = append(own, calibrator.ClassCorrection{Class: x.Class,
-				TopCorrection: calibrator.TopCorrection{Slope: x.Slope, Intercept: x.Intercept}})
-		}
-		cal, err := calibrator.Correct(calibrator.Identity{}, correctionOf(latest), own...)
+		cal, err := calibrator.Correct(calibrator.Identity{}, correctionOf(latest))
 		f.must(err)
 		for i := range rows {
 			q, p := make([]float64, 2), make([]float64, 2)
@@ -175,7 +170,7 @@ func TestWayBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range streams {
-		s, err := newSpeeds(few)
+		s, err := newSpeeds(slower)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 
 // Append appends the state.
 func (s *State) Append(dst []byte) ([]byte, error) {
-	dst = append(dst, binenc.Flags(s.started, s.quarters > 0, s.tops.split()))
+	dst = append(dst, binenc.Flags(s.started, s.quarters > 0, s.tops.split(), s.tops.powered()))
 	if s.quarters > 0 {
 		dst = binenc.AppendUvarint(dst, uint64(s.quarters))
 	}
@@ -55,11 +55,18 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 	if dst = s.tops.append(dst); s.tops.split() {
 		dst = s.tops.appendApart(dst)
 	}
-	dst = append(s.topAccount.append(dst), binenc.Flags(s.top != nil, s.top != nil)) // the second: with its classes
-	if s.top != nil {
+	if s.tops.powered() {
+		dst = s.tops.appendPowers(dst)
+	}
+	there := s.top != nil
+	dst = append(s.topAccount.append(dst), binenc.Flags(there, there, there && s.top.powers != nil)) // restoreTop
+	if there {
 		var err error
 		if dst, err = s.top.append(dst); err == nil {
 			dst, err = s.top.appendClasses(dst)
+		}
+		if err == nil && s.top.powers != nil {
+			dst, err = s.top.appendPower(dst)
 		}
 		if err != nil {
 			return dst, err
@@ -119,6 +126,11 @@ func (s *State) Restore(in *binenc.Reader) error {
 			return err
 		}
 	}
+	if flags&8 != 0 {
+		if err := s.tops.restorePowers(in); err != nil {
+			return err
+		}
+	}
 	s.topAccount.restore(in)
 	if err := restoreTop(s, in); err != nil {
 		return err
@@ -135,17 +147,27 @@ func (s *State) Restore(in *binenc.Reader) error {
 	return s.check(s.version.K)
 }
 
-// restoreTop reads what is followed. States of before classes could go apart end without these.
+// restoreTop reads what is followed. States of before classes could go apart end without these, and those of before
+// there were powers begin to follow them.
 func restoreTop(s *State, in *binenc.Reader) error {
 	flags := in.Byte()
 	if flags&1 == 0 {
 		return nil
 	}
 	s.top = &following{}
-	if err := s.top.restore(in); err != nil || flags&2 == 0 {
+	if err := s.top.restore(in); err != nil {
 		return err
 	}
-	return s.top.restoreClasses(in, s.version.K)
+	if flags&2 != 0 {
+		if err := s.top.restoreClasses(in, s.version.K); err != nil {
+			return err
+		}
+	}
+	if flags&4 != 0 {
+		return s.top.restorePower(in, s.version.K)
+	}
+	s.top.powers = newPowers(s.version.K)
+	return nil
 }
 
 // check refuses state that does not fit K classes, because it would panic later.

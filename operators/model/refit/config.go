@@ -59,7 +59,7 @@ type Config struct {
 	RollbackPanes int64 `yaml:"rollback_panes" default:"1_000_000" min:"0" max:"1_000_000_000_000"`
 	// Event time between refits on alarm.
 	Cooldown time.Duration `yaml:"cooldown" default:"2m"`
-	// Let the top confidence follow the newest outcomes between refits (docs/operations.md). A pin ends it.
+	// Let probabilities follow the newest outcomes between refits (docs/operations.md). A pin ends it.
 	Follow bool `yaml:"follow" default:"true"`
 	// What to do when class shares have moved. off: nothing. candidate: class weights are validated like a refit's
 	// candidate, once labels come. at_once: they come into force before labels. They may change the top class of a row.

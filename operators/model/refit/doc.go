@@ -2,7 +2,7 @@
 //
 // At the end of each label pane State.Step does seven things for all rows of a version, in this order:
 //
-//  1. What the top confidence follows (follow.go, speeds.go) takes the pane's rows; snapshots show how it does.
+//  1. What probabilities follow (follow.go, speeds.go) takes the pane's rows; snapshots show how it does.
 //  2. The bound of losses rises where a class turns out to be rare (losses.go). Then the account adds up what the rows
 //     lost by being calibrated. Where that is too much, the identity takes force.
 //  3. The rollback monitor tests the calibrator in force against its baselines, which are earlier calibrators and the
@@ -14,7 +14,7 @@
 //     were not fitted on. A candidate is published when its e-value and its outlook both show that it is better; if a
 //     canary is configured, it goes to a share of the ids first.
 //  6. A new run begins: by period, or on an alarm once there are enough rows from after the alarm's start.
-//  7. A correction of the top confidence is published where the outcomes have moved, on top of what is in force now.
+//  7. A correction is published where the outcomes have moved, on top of what is in force now.
 //
 // Then State.StepShift proposes class weights if the class shares have moved. State.Obey carries out orders of people.
 //

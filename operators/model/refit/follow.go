@@ -9,69 +9,56 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Between two refits the top confidence may follow the outcomes: online Platt scaling of several speeds, on top of the
-// calibrator in force. It is the quick and small part of calibration. It needs no proof, unlike a calibrator: it keeps
-// every row's class, it begins anew with every calibrator, and an account bounds what it loses to that. Without one, a
-// stream that turns as fast as corrections come would be followed to the wrong side for ever. The tests of a refit and
-// the alarms look at the calibrators below it, and know nothing of it.
+// Between two refits the probabilities may follow the outcomes, on top of the calibrator in force: a power of all of
+// them, which is a temperature, and then online Platt scaling of the top confidence, each of several speeds. It is the
+// quick and small part of calibration. It needs no proof, unlike a calibrator: it keeps every row's class, it begins
+// anew with every calibrator, and an account bounds what it loses to that. Without one, a stream that turns as fast as
+// corrections come would be followed to the wrong side for ever. The tests of a refit and the alarms look at the
+// calibrators below it, and know nothing of it.
 
 const (
-	// followStep is the mean change of the confidence of a pane's rows at which a new correction is published.
+	// followStep is the mean change of the probabilities of a pane's rows, in total variation, at which a new
+	// correction is published.
 	followStep = .002
 	// followMost is the most that a row counts.
 	followMost = 400
 )
 
-// following is the correction of the top confidence on top of a calibrator.
+// following is the correction on top of a calibrator.
 type following struct {
-	base   int // revision of the calibrator
+	base   int     // revision of the calibrator
+	powers *powers // nil with two classes: there a power is a slope
 	speeds *speeds
 	apart  apart
-	served correction
-	moved  float64 // Σ |change of the confidence| of the latest pane's rows, if what speeds have were served
+	served calibrator.Correction
+	moved  float64 // Σ |change of the probabilities| of the latest pane's rows, if what has been learnt were served
 	rows   int     // of the latest pane
 }
 
-// correction is that of the rows of all predicted classes but those that go apart, which have their own, ascending.
-type correction struct {
-	calibrator.TopCorrection
-	apart []calibrator.ClassCorrection
-}
-
-var uncorrected = correction{TopCorrection: calibrator.TopCorrection{Slope: 1}}
-
-func (c correction) none() bool { return c.None() && len(c.apart) == 0 }
-
-// has reports whether a predicted class has its own.
-func (c correction) has(class int) bool {
-	return slices.ContainsFunc(c.apart, func(x calibrator.ClassCorrection) bool { return x.Class == class })
-}
-
-// of is the correction of the rows of a predicted class.
-func (c correction) of(class int) calibrator.TopCorrection {
-	for _, x := range c.apart {
-		if x.Class == class {
-			return x.TopCorrection
-		}
-	}
-	return c.TopCorrection
-}
+var uncorrected = calibrator.Correction{Power: 1, TopCorrection: calibrator.TopCorrection{Slope: 1}}
 
 // now is what has been learnt.
-func (f *following) now() correction { return correction{f.speeds.top(), f.apart.corrections()} }
-
-func newFollowing(base int) (*following, error) {
-	s, err := newSpeeds(followed)
-	return &following{base: base, speeds: s, served: uncorrected}, err
+func (f *following) now() calibrator.Correction {
+	return calibrator.Correction{Power: f.powers.mean(), TopCorrection: f.speeds.top(), Apart: f.apart.corrections()}
 }
 
-// followable reports whether the top confidence of a calibrator may be corrected: not where it says of rows that
+func newFollowing(base, k int) (*following, error) {
+	of := followed
+	if k > 2 {
+		of = slower
+	}
+	s, err := newSpeeds(of)
+	return &following{base: base, powers: newPowers(k), speeds: s, served: uncorrected}, err
+}
+
+// followable reports whether a calibrator may be corrected: not where it says of rows that
 // nothing is known of them, and not where labels are yet to confirm it.
 func followable(f *stage.InForce) bool {
 	if f == nil {
@@ -91,14 +78,14 @@ type tops []servedTop
 type servedTop struct {
 	from int64
 	base int
-	top  correction
+	top  calibrator.Correction
 }
 
 // keptTops bounds the corrections that late rows are scored by.
 const keptTops = 1024
 
 // at is the correction of a row that f calibrates.
-func (t tops) at(ts int64, f *stage.InForce) correction {
+func (t tops) at(ts int64, f *stage.InForce) calibrator.Correction {
 	base := 0
 	if f != nil {
 		base = f.Revision
@@ -122,7 +109,9 @@ func (t *tops) forgetBefore(ts int64) {
 
 // topRow is a sampled row as the calibrator of its time scores it, and as the correction of its time told it.
 type topRow struct {
-	conf, told float64
+	q          []float64 // by the calibrator
+	y          int
+	conf, told float64 // the largest of q, and what was told of it
 	hit        bool
 	class      int // predicted
 	by         *stage.InForce
@@ -152,12 +141,14 @@ func weightsOf(rows []acc.SampleRow) topWeights {
 	return topWeights{squares / sum, maxWeight(rows)}
 }
 
-// topRows scores the rows of a pane, where the top confidence follows them.
+// topRows scores the rows of a pane, where probabilities follow them.
 func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 	if !s.stage.cfg.Follow || len(in.Rows) == 0 {
 		return nil, nil
 	}
-	out, sc, bound := make([]topRow, len(in.Rows)), stage.NewScorer(s.version.K), s.bound()
+	k := s.version.K
+	out, sc, bound := make([]topRow, len(in.Rows)), stage.NewScorer(k), s.bound()
+	all, told := make([]float64, len(in.Rows)*k), make([]float64, k)
 	weights := weightsOf(s.sampled().Sample)
 	for i := range in.Rows {
 		row := &in.Rows[i]
@@ -170,15 +161,17 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		x := topRow{conf: min(r.Confidence, 1), hit: r.Hit, class: r.Class, by: f, ts: row.TS, // rounded
-			w: min(float64(row.W)/weights.one, followMost)}
-		x.told = s.tops.at(row.TS, f).of(r.Class).Map(x.conf)
-		before, after := x.conf, x.told
-		if !x.hit { // the other classes share the rest as before
-			before, after = 1-before, 1-after
+		x := topRow{q: all[i*k : (i+1)*k], y: int(row.Y), hit: r.Hit, class: r.Class, by: f, ts: row.TS,
+			conf: min(r.Confidence, 1), w: min(float64(row.W)/weights.one, followMost)} // rounded
+		sc.Probs(x.q)
+		x.told = x.conf
+		if c := s.tops.at(row.TS, f); !c.None() {
+			copy(told, x.q)
+			c.Apply(told)
+			x.told = min(told[r.Class], 1)
+			lost := min(bound, -kernel.LogProb(told[x.y])) - min(bound, r.NLL)
+			x.lost = min(float64(row.W)/weights.most, 1) * lost
 		}
-		lost := min(bound, r.NLL+logProb(before)-logProb(after)) - min(bound, r.NLL)
-		x.lost = min(float64(row.W)/weights.most, 1) * lost
 		out[i] = x
 	}
 	return out, nil
@@ -207,8 +200,11 @@ func learnTop(s *State, rows []topRow) error {
 		return nil
 	}
 	for i := range rows {
-		if r := &rows[i]; r.by == newest {
-			apart, err := t.apart.take(r, t.speeds, s.version.K)
+		if r := rows[i]; r.by == newest {
+			if t.powers != nil {
+				r.conf = t.powers.update(r.q, r.y, r.w)
+			}
+			apart, err := t.apart.take(&r, t.speeds, s.version.K)
 			if err == nil && !apart {
 				err = t.speeds.update(r.conf, r.hit, r.w)
 			}
@@ -220,10 +216,18 @@ func learnTop(s *State, rows []topRow) error {
 	t.apart.settle(sync.OnceValue(func() bool { return unmixed(s.version.K, s.sampled().Sample) == "" }))
 	now := t.now()
 	t.moved, t.rows = 0, 0
+	p, served := make([]float64, s.version.K), make([]float64, s.version.K)
 	for i := range rows {
 		if r := &rows[i]; r.by == newest {
-			change := math.Abs(now.of(r.class).Map(r.conf) - t.served.of(r.class).Map(r.conf))
-			if now.has(r.class) || t.served.has(r.class) { // few rows would never move the mean
+			copy(p, r.q)
+			copy(served, r.q)
+			now.Apply(p)
+			t.served.Apply(served)
+			change := 0.0
+			for k := range p {
+				change += math.Abs(p[k]-served[k]) / 2
+			}
+			if now.Has(r.class) || t.served.Has(r.class) { // few rows would never move the mean
 				change *= fewRows
 			}
 			t.moved += change
@@ -241,7 +245,7 @@ func serveTop(s *State, in *stage.Pane) (err error) {
 	case !s.stage.cfg.Follow || s.pin != nil || s.topAccount.resting() || !followable(s.version.Newest()):
 		return endTop(s, in.End)
 	case t == nil || t.base != base:
-		s.top, err = newFollowing(base)
+		s.top, err = newFollowing(base, s.version.K)
 		return err
 	case !(t.moved > followStep*float64(t.rows)):
 		return nil
@@ -254,40 +258,73 @@ func serveTop(s *State, in *stage.Pane) (err error) {
 // endTop takes back the correction that is served, and forgets what was learnt.
 func endTop(s *State, now int64) error {
 	t := s.top
-	if s.top = nil; t == nil || t.served.none() || t.base != s.version.InForceRevision() {
+	if s.top = nil; t == nil || t.served.None() || t.base != s.version.InForceRevision() {
 		return nil
 	}
 	return s.emitTop(uncorrected, 0, now)
 }
 
-func (p *publisher) emitTop(top correction, rows, now int64) error {
+func (p *publisher) emitTop(top calibrator.Correction, rows, now int64) error {
 	v := p.version
 	p.tops = append(p.tops, servedTop{now, v.InForceRevision(), top})
 	var apart []record.ClassCorrection
-	for _, x := range top.apart {
+	for _, x := range top.Apart {
 		apart = append(apart, record.ClassCorrection{Class: x.Class, Slope: x.Slope, Intercept: x.Intercept})
 	}
 	m, err := pipeline.NewMessage(pipeline.StreamTops, v.Model+"/"+v.Name+"/"+record.StageTop, now,
 		&record.TopCorrection{Schema: 1, Model: v.Model, Version: v.Name, Revision: v.InForceRevision(),
 			Stage: record.StageTop, DecidedAt: record.At(now), EffectiveFrom: record.At(now), Rows: rows,
-			Slope: top.Slope, Intercept: top.Intercept, Apart: apart})
+			Power: shownPower(top.Power), Slope: top.Slope, Intercept: top.Intercept, Apart: apart})
 	if err != nil {
-		return fmt.Errorf("correction of the top confidence: %w", err)
+		return fmt.Errorf("correction between refits: %w", err)
 	}
 	p.whole().Chain(m)
 	p.stage.env.Emit(nil, m)
 	return nil
 }
 
+// shownPower leaves out a power that changes nothing.
+func shownPower(p float64) float64 {
+	if p == 1 {
+		return 0
+	}
+	return p
+}
+
 // split reports whether a class has a correction of its own.
 func (t tops) split() bool {
-	return slices.ContainsFunc(t, func(x servedTop) bool { return len(x.top.apart) > 0 })
+	return slices.ContainsFunc(t, func(x servedTop) bool { return len(x.top.Apart) > 0 })
+}
+
+// powered reports whether one has a power.
+func (t tops) powered() bool {
+	return slices.ContainsFunc(t, func(x servedTop) bool { return shownPower(x.top.Power) != 0 })
+}
+
+// appendPowers appends the powers. States without any have no such part.
+func (t tops) appendPowers(dst []byte) []byte {
+	for _, x := range t {
+		dst = binenc.AppendFloat64(dst, x.top.Power)
+	}
+	return dst
+}
+
+func (t tops) restorePowers(r *binenc.Reader) error {
+	for i := range t {
+		if t[i].top.Power = r.Float64(); r.Err() != nil {
+			return r.Err()
+		}
+		if err := t[i].top.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // appendApart appends the corrections of single classes. States without any have no such part.
 func (t tops) appendApart(dst []byte) []byte {
 	for _, x := range t {
-		dst = appendApart(dst, x.top.apart)
+		dst = appendApart(dst, x.top.Apart)
 	}
 	return dst
 }
@@ -302,7 +339,7 @@ func appendApart(dst []byte, apart []calibrator.ClassCorrection) []byte {
 
 func (t tops) restoreApart(r *binenc.Reader) (err error) {
 	for i := range t {
-		if t[i].top.apart, err = restoreApart(r); err != nil {
+		if t[i].top.Apart, err = restoreApart(r); err != nil {
 			return err
 		}
 	}
@@ -332,7 +369,7 @@ func (t tops) append(dst []byte) []byte {
 
 func (t *tops) restore(r *binenc.Reader) error {
 	for range r.Count(18, 2*keptTops) {
-		x := servedTop{from: r.Varint(), base: int(r.Int("revision", 0, 1<<40))}
+		x := servedTop{from: r.Varint(), base: int(r.Int("revision", 0, 1<<40)), top: uncorrected}
 		readFloats(r, &x.top.Slope, &x.top.Intercept)
 		if r.Err() != nil {
 			return r.Err()
@@ -357,17 +394,36 @@ func (f *following) append(dst []byte) ([]byte, error) {
 
 // appendClasses appends what is known of single predicted classes.
 func (f *following) appendClasses(dst []byte) ([]byte, error) {
-	return f.apart.append(appendApart(dst, f.served.apart))
+	return f.apart.append(appendApart(dst, f.served.Apart))
 }
 
 func (f *following) restoreClasses(r *binenc.Reader, k int) (err error) {
-	if f.served.apart, err = restoreApart(r); err != nil {
+	if f.served.Apart, err = restoreApart(r); err != nil {
 		return err
 	}
 	return f.apart.restore(r, k)
 }
 
+// appendPower appends what is known of powers.
+func (f *following) appendPower(dst []byte) ([]byte, error) {
+	state, err := json.Marshal(f.powers)
+	return binenc.AppendBytes(binenc.AppendFloat64(dst, f.served.Power), state), err
+}
+
+func (f *following) restorePower(r *binenc.Reader, k int) (err error) {
+	f.served.Power = r.Float64()
+	state := r.Bytes(binenc.MaxItems)
+	if r.Err() != nil {
+		return r.Err()
+	}
+	if f.powers, err = restorePowers(state, k); err != nil {
+		return fmt.Errorf("following: %w", err)
+	}
+	return f.served.Check()
+}
+
 func (f *following) restore(r *binenc.Reader) error {
+	f.served = uncorrected
 	f.base = int(r.Int("revision", 0, 1<<40))
 	state := r.Bytes(binenc.MaxItems)
 	readFloats(r, &f.served.Slope, &f.served.Intercept, &f.moved)

@@ -35,8 +35,14 @@ func (f *fixture) followed() (out []record.TopCorrection) {
 	return out
 }
 
-func correctionOf(r record.TopCorrection) calibrator.TopCorrection {
-	return calibrator.TopCorrection{Slope: r.Slope, Intercept: r.Intercept}
+func correctionOf(r record.TopCorrection) calibrator.Correction {
+	c := calibrator.Correction{Power: r.Power,
+		TopCorrection: calibrator.TopCorrection{Slope: r.Slope, Intercept: r.Intercept}}
+	for _, x := range r.Apart {
+		c.Apart = append(c.Apart, calibrator.ClassCorrection{Class: x.Class,
+			TopCorrection: calibrator.TopCorrection{Slope: x.Slope, Intercept: x.Intercept}})
+	}
+	return c
 }
 
 // twoClasses are rows of a pane whose top confidence is c, of which a share is right.
@@ -200,7 +206,7 @@ func TestFollowedToTheWrongSide(t *testing.T) {
 			}
 			for i := range sent[at-late] {
 				row := &sent[at-late][i]
-				top := calibrator.TopCorrection{Slope: 1}
+				top := uncorrected
 				for _, c := range served {
 					if c.EffectiveFrom.UnixNano() <= row.TS {
 						top = correctionOf(c)
@@ -228,7 +234,7 @@ func TestFollowedToTheWrongSide(t *testing.T) {
 			t.Errorf("online is %+v, want log loss %v of %v rows as served", got, loss/all, all)
 		}
 		for _, c := range served {
-			if correctionOf(c).None() {
+			if c := correctionOf(c); c.None() {
 				ends++
 			}
 		}

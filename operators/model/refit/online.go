@@ -153,13 +153,13 @@ func (o *online) fixedLoss(a, b float64) (loss float64) {
 }
 
 // shown returns the online part of a snapshot; nil before the first row.
-func (o *online) shown(top calibrator.TopCorrection) *record.Online {
+func (o *online) shown(top calibrator.Correction) *record.Online {
 	if o == nil || o.rows == 0 {
 		return nil
 	}
 	n := float64(o.rows)
 	best, a, b := o.bestFixed()
-	return &record.Online{Rows: o.rows, Slope: top.Slope, Intercept: top.Intercept,
+	return &record.Online{Rows: o.rows, Power: shownPower(top.Power), Slope: top.Slope, Intercept: top.Intercept,
 		ECE: metric.ECE(o.bins[:]), LogLoss: o.loss / n, Regret: (o.loss - best) / n,
 		BestFixed: record.FixedPlatt{Slope: a, Intercept: b, LogLoss: best / n}}
 }

@@ -72,7 +72,7 @@ func TestOnlineRegretOnRealDrift(t *testing.T) {
 			}
 		}
 	}
-	got := o.shown(calibrator.TopCorrection{Slope: 1})
+	got := o.shown(uncorrected)
 	want := plainRegret(conf, hits, o.loss)
 	t.Logf("regret %.4f nats a row (rows themselves: %.4f), ECE %.4f, slope %.2f, best fixed %+v", got.Regret, want,
 		got.ECE, got.Slope, got.BestFixed)
@@ -91,7 +91,7 @@ func TestOnlineRegretOnRealDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := back.append(nil)
-	if !bytes.Equal(state, again) || asJSON(t, back.shown(calibrator.TopCorrection{Slope: 1})) != asJSON(t, got) {
+	if !bytes.Equal(state, again) || asJSON(t, back.shown(uncorrected)) != asJSON(t, got) {
 		t.Errorf("state of %d bytes became %d", len(state), len(again))
 	}
 }

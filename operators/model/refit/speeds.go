@@ -2,6 +2,7 @@ package refit
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -18,6 +19,9 @@ var followed = []calibrator.OnlineSettings{
 	{Calibeating: calibrator.Plain, Gamma: .4, Memory: 400},
 	{Calibeating: calibrator.Plain, Gamma: .4, Memory: 1600},
 }
+
+// slower are those where the quick one would be mostly noise: beside powers, and of a class with few rows.
+var slower = followed[1:]
 
 const (
 	// followShare is the α of speeds: a map that was of no use until a change has weight again within tens of rows.
@@ -57,8 +61,8 @@ func newSpeeds(of []calibrator.OnlineSettings) (*speeds, error) {
 
 // update takes the outcome of a row of confidence c that counts w times.
 func (s *speeds) update(c float64, hit bool, w float64) error {
-	best, v := math.Inf(-1), s.v[:0]
-	for i, x := range s.Weights {
+	v := s.v[:0]
+	for i := range s.Weights {
 		q := max(followClip, min(1-followClip, c))
 		if i > 0 {
 			q = s.Platts[i-1].Predict(c)
@@ -66,24 +70,32 @@ func (s *speeds) update(c float64, hit bool, w float64) error {
 		if !hit {
 			q = 1 - q
 		}
-		v = append(v, math.Log(x)+w*logProb(q))
-		best = max(best, v[i])
+		v = append(v, w*logProb(q))
 	}
 	s.v = v
-	var sum float64
-	for i := range v {
-		v[i] = math.Exp(v[i] - best)
-		sum += v[i]
-	}
-	for i := range v {
-		s.Weights[i] = (1-followShare)*v[i]/sum + followShare/float64(len(v))
-	}
+	reweigh(s.Weights, v)
 	for _, p := range s.Platts {
 		if err := p.UpdateWeighted(c, hit, w); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// reweigh is Bayes' rule with fixed share. v are the logarithms of the likelihoods, and are overwritten.
+func reweigh(weights, v []float64) {
+	best, sum := math.Inf(-1), 0.0
+	for i, x := range weights {
+		v[i] += math.Log(x)
+		best = max(best, v[i])
+	}
+	for i := range v {
+		v[i] = math.Exp(v[i] - best)
+		sum += v[i]
+	}
+	for i := range v {
+		weights[i] = (1-followShare)*v[i]/sum + followShare/float64(len(v))
+	}
 }
 
 // top is the mean map.
@@ -116,17 +128,121 @@ func restoreSpeeds(state []byte) (*speeds, error) {
 		return nil, fmt.Errorf("%d weights of %d scalings, allowed is one more, of 1 or more", len(s.Weights),
 			len(s.Platts))
 	}
+	if slices.Contains(s.Platts, nil) {
+		return nil, errors.New("a scaling is missing")
+	}
+	return s, checkWeights(s.Weights)
+}
+
+func checkWeights(weights []float64) error {
 	var sum float64
-	for i, w := range s.Weights {
-		if !(w >= 0 && w <= 1) || i > 0 && s.Platts[i-1] == nil {
-			return nil, fmt.Errorf("weight %d is %v, allowed 0 to 1, with a scaling", i, w)
+	for i, w := range weights {
+		if !(w >= 0 && w <= 1) {
+			return fmt.Errorf("weight %d is %v, allowed 0 to 1", i, w)
 		}
 		sum += w
 	}
 	if math.Abs(sum-1) > 1e-6 {
-		return nil, fmt.Errorf("the sum of the weights is %v, allowed is 1", sum)
+		return fmt.Errorf("the sum of the weights is %v, allowed is 1", sum)
 	}
-	return s, nil
+	return nil
+}
+
+// powers are online powers β of all probabilities, of several speeds, and β = 1 beside them: temperatures of what the
+// calibrator says. A map of the top confidence leaves the shares of the other classes as they are, which are wrong too
+// where scores become sharper or flatter. Powers are mixed as speeds are, by the log loss L of the label, which is
+// convex in β. They are the quick part where there are more than two classes, and the top confidence is mapped after
+// the mean power: slowly, as what both follow quickly is noise twice. Each takes Newton's steps, with the curvature of
+// the rows that it remembers (calibrator.Raise), of at most powerStep:
+//
+//	A ← A + (ρ - A) min(w, m)/m + w L'',  β ← β - w L'/A
+//
+// A label less likely than ε/K of the top class counts as that likely, ε = followClip: what is beyond is too rare to
+// learn from.
+type powers struct {
+	Of      []power   `json:"powers"`
+	Weights []float64 `json:"weights"` // of β = 1, then of Of
+	z, p, v []float64
+}
+
+type power struct {
+	Beta float64 `json:"beta"`
+	A    float64 `json:"a"`
+}
+
+// powerMemories are the m of powers.
+var powerMemories = [...]float64{100, 400, 1600}
+
+const (
+	powerPrior = 50. // ρ
+	powerStep  = .5
+)
+
+// newPowers returns nil for two classes.
+func newPowers(k int) *powers {
+	if k <= 2 {
+		return nil
+	}
+	s := &powers{z: make([]float64, k), p: make([]float64, k)}
+	for range powerMemories {
+		s.Of = append(s.Of, power{1, powerPrior})
+	}
+	for range 1 + len(s.Of) {
+		s.Weights = append(s.Weights, 1/float64(1+len(s.Of)))
+	}
+	return s
+}
+
+// update takes the label of a row of probabilities q that counts w times. It returns the top confidence by the mean
+// power of before.
+func (s *powers) update(q []float64, y int, w float64) (conf float64) {
+	calibrator.LogRatios(s.z, q)
+	label := max(s.z[y], math.Log(followClip/float64(len(q))))
+	conf = calibrator.Raise(s.p, s.z, s.mean()).Top
+	s.v = append(s.v[:0], w*(math.Log(slices.Max(q))+label))
+	for i := range s.Of {
+		x := &s.Of[i]
+		r := calibrator.Raise(s.p, s.z, x.Beta)
+		s.v = append(s.v, w*(math.Log(r.Top)+x.Beta*label))
+		x.A += (powerPrior-x.A)*min(w, powerMemories[i])/powerMemories[i] + w*r.Var
+		step := max(-powerStep, min(powerStep, w*(r.Mean-label)/x.A))
+		x.Beta = max(1/calibrator.MaxTemperature, min(1/calibrator.MinTemperature, x.Beta-step))
+	}
+	reweigh(s.Weights, s.v)
+	return conf
+}
+
+// mean is 1 with two classes.
+func (s *powers) mean() float64 {
+	if s == nil {
+		return 1
+	}
+	b := s.Weights[0]
+	for i, x := range s.Of {
+		b += s.Weights[1+i] * x.Beta
+	}
+	return max(1/calibrator.MaxTemperature, min(1/calibrator.MinTemperature, b)) // rounded
+}
+
+func restorePowers(state []byte, k int) (*powers, error) {
+	s := newPowers(k)
+	if s == nil {
+		return nil, errors.New("powers of two classes")
+	}
+	if err := json.Unmarshal(state, s); err != nil {
+		return nil, err
+	}
+	if len(s.Of) != len(powerMemories) || len(s.Weights) != 1+len(s.Of) {
+		return nil, fmt.Errorf("%d weights of %d powers, want %d of %d", len(s.Weights), len(s.Of),
+			1+len(powerMemories), len(powerMemories))
+	}
+	for i, x := range s.Of {
+		if !(x.Beta >= 1/calibrator.MaxTemperature && x.Beta <= 1/calibrator.MinTemperature && x.A > 0 &&
+			x.A <= math.MaxFloat64) {
+			return nil, fmt.Errorf("power %d is %v of curvature %v", i, x.Beta, x.A)
+		}
+	}
+	return s, checkWeights(s.Weights)
 }
 
 // What the top confidence follows is driven by the classes that are predicted often. Where one row in 100 is positive
@@ -168,9 +284,6 @@ type way struct {
 	speeds *speeds
 }
 
-// few are the scalings of a class with few rows: one of 100 rows would be mostly noise.
-var few = followed[1:]
-
 // take counts a row and has the map of its class learn from it, if it has one. common is that of the others. It reports
 // whether the row is of a class that goes apart.
 func (a *apart) take(r *topRow, common *speeds, k int) (apart bool, err error) {
@@ -188,7 +301,7 @@ func (a *apart) take(r *topRow, common *speeds, k int) (apart bool, err error) {
 	case !found && (!isFew || len(a.ways) == mostApart):
 		return false, nil
 	case !found:
-		s, err := newSpeeds(few)
+		s, err := newSpeeds(slower)
 		if err != nil {
 			return false, err
 		}

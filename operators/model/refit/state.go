@@ -40,7 +40,7 @@ type publisher struct {
 	pin      *pin                             // while set, only a person changes the calibrator in force
 	monitor  *monitor                         // of the calibrator in force
 	account  account                          // what was lost to the raw scores
-	tops     tops                             // corrections of the top confidence
+	tops     tops                             // corrections between refits
 	matured  *stage.Key                       // what sampled returns where rows wait; nil = the key itself; not saved
 	losses   map[*stage.InForce]*sampleLosses // losses of the sample by calibrator; nil key = the identity; not saved
 }
@@ -122,7 +122,7 @@ func (s *State) Online() *record.Online {
 	if err != nil {
 		panic("refit: " + err.Error()) // what this process has packed itself
 	}
-	return o.shown(s.tops.at(math.MaxInt64, s.version.Newest()).TopCorrection)
+	return o.shown(s.tops.at(math.MaxInt64, s.version.Newest()))
 }
 
 // Step processes all rows of a version at the end of a label pane. It tests the calibrator in force, continues the

@@ -17,6 +17,7 @@ type Scorer struct {
 	e    []float32
 	one  [1]kernel.Row
 	last kernel.Row
+	unit float64 // what p is multiplied by
 }
 
 // NewScorer returns a scorer for rows of k scores.
@@ -78,6 +79,7 @@ func (s *Scorer) Row(cal calibrator.Calibrator, row *acc.SampleRow, bound float6
 		if !ok {
 			return RowScore{}, errNotFinite
 		}
+		s.p[r.Arg], s.unit = 1, r.Conf
 		return RowScore{min(r.LSE-s.z[y], bound), r.Conf, r.Arg == y, r.Arg}, nil
 	}
 	cal.Apply(s.p, s.z)
@@ -85,7 +87,15 @@ func (s *Scorer) Row(cal calibrator.Calibrator, row *acc.SampleRow, bound float6
 	if !ok {
 		return RowScore{}, noProbabilities(cal)
 	}
+	s.unit = r.Conf / s.p[r.Arg]
 	return RowScore{min(r.LSE-kernel.LogProb(s.p[y]), bound), r.Conf, r.Arg == y, r.Arg}, nil
+}
+
+// Probs writes the probabilities of the row that Row has scored last to q.
+func (s *Scorer) Probs(q []float64) {
+	for k, v := range s.p {
+		q[k] = v * s.unit
+	}
 }
 
 var errNotFinite = errors.New("sampled logits are not finite")

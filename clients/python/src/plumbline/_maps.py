@@ -41,10 +41,13 @@ def calibrate(c, z):
 
 def correct(top, p):
     p = np.asarray(p, np.float64)
-    y, rest = np.arange(p.shape[1]) == p.argmax(axis=1)[:, None], np.where(np.arange(p.shape[1]) == p.argmax(axis=1)[:, None], 0, p)
+    best, power = p.argmax(axis=1), top.get("power", 1)
+    p = p if power == 1 else softmax(power * np.log(np.maximum(p, 2.0**-1074)))
+    y = np.arange(p.shape[1]) == best[:, None]
+    rest = np.where(y, 0, p)
     slope, intercept = (np.full((len(p), 1), float(top[name])) for name in ("slope", "intercept"))
     for own in top.get("apart", []):  # predicted classes with a map of their own
-        rows = p.argmax(axis=1) == own["class"]
+        rows = best == own["class"]
         slope[rows], intercept[rows] = own["slope"], own["intercept"]
     doubt, second = rest.sum(axis=1, keepdims=True), rest.max(axis=1, keepdims=True) * (1 + 2.0**-20)
     with np.errstate(divide="ignore", invalid="ignore"):
