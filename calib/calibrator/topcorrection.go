@@ -195,6 +195,9 @@ func Raise(p, z []float64, power float64) Raised {
 type Corrected struct {
 	base Calibrator
 	by   Correction
+	// first gives what then corrects. A power of a temperature is another one, which costs no logarithms.
+	first Calibrator
+	then  Correction
 }
 
 // Correct returns base with a correction. One that changes nothing leaves it as it is.
@@ -205,14 +208,25 @@ func Correct(base Calibrator, by Correction) (Calibrator, error) {
 	if err := by.Check(); err != nil {
 		return nil, fmt.Errorf("correction of a calibrator: %w", err)
 	}
-	return &Corrected{base, by}, nil
+	c := &Corrected{base, by, base, by}
+	temperature := 0.0
+	switch t := base.(type) {
+	case Identity:
+		temperature = 1
+	case Temperature:
+		temperature = t.T()
+	}
+	if t, err := NewTemperature(temperature / by.power()); err == nil && by.power() != 1 {
+		c.first, c.then.Power = t, 1
+	}
+	return c, nil
 }
 
 // Apply implements Calibrator.
 func (c *Corrected) Apply(p, z []float64) {
 	p = p[:len(z)]
-	c.base.Apply(p, z)
-	c.by.Apply(p)
+	c.first.Apply(p, z)
+	c.then.Apply(p)
 }
 
 // Method implements Calibrator: it is that of the base.
