@@ -92,7 +92,7 @@ func (j *job) fit(method string) fitResult {
 		if err != nil {
 			return fitResult{}, err
 		}
-		// Tests floor probabilities at e^-B. What is served must not be less there: a zero costs far more than they see.
+		// Tests floor probabilities at e^-B. What is served must not fall below: a zero costs more than they see.
 		cal = calibrator.Bounded(cal, math.Exp(-j.bound))
 		// Continue with the decoded calibrator, as a restarted process would.
 		encoded, err := calibrator.Encode(cal)
