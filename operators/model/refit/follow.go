@@ -130,15 +130,15 @@ type topRow struct {
 type topWeights struct{ one, most float64 }
 
 func weightsOf(rows []acc.SampleRow) topWeights {
-	var sum, squares float64
+	var sum, squares, most float64
 	for i := range rows {
 		w := float64(rows[i].W)
-		sum, squares = sum+w, squares+w*w
+		sum, squares, most = sum+w, squares+w*w, max(most, w)
 	}
 	if !(squares > 0) {
 		return topWeights{1, 1}
 	}
-	return topWeights{squares / sum, maxWeight(rows)}
+	return topWeights{squares / sum, most}
 }
 
 // topRows scores the rows of a pane, where probabilities follow them.

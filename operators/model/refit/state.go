@@ -203,16 +203,16 @@ func (s *State) byPeriod(in *stage.Pane) error {
 	if period == s.period || s.run.busy() || s.run.promises() {
 		return nil
 	}
-	rows := rowsSince(k.Sample, s.changes.latest())
+	since := s.changes.latest()
 	if f := s.version.Newest(); f != nil && f.Reason == reasonRollback {
 		// The stream changed. On rows from before the change, the calibrator that was rolled back would win again.
-		rows = rowsSince(rows, f.From)
+		since = max(since, f.From)
 	}
-	if len(rows) < cfg.MinRows || labelledSince(rows, s.period*int64(cfg.Period)) < cfg.MinRows {
+	if labelledSince(k.Sample, since, s.period*int64(cfg.Period)) < cfg.MinRows {
 		return nil
 	}
 	s.period = period
-	return s.begin(rows, reasonPeriod, in)
+	return s.begin(rowsSince(k.Sample, since), reasonPeriod, in)
 }
 
 // onAlarm begins a run when FreshRows sampled rows have come since the alarm's start, or that of a later fall of
@@ -229,15 +229,21 @@ func (s *State) onAlarm(in *stage.Pane, since int64) error {
 		since = max(since, f.From)
 	}
 	since = max(since, s.changes.latest(), s.whole().AccuracyFell())
-	rows := rowsSince(s.sampled().Sample, since)
-	goesOn := s.run.ofAlarm(since) && (s.run.promises() || labelledSince(rows, s.run.started) < cfg.FreshRows)
-	if len(rows) < cfg.FreshRows || goesOn {
+	labelled := int64(math.MinInt64)
+	if s.run.ofAlarm(since) {
+		if s.run.promises() {
+			return nil
+		}
+		labelled = s.run.started
+	}
+	sample := s.sampled().Sample
+	if labelledSince(sample, since, labelled) < cfg.FreshRows {
 		return nil
 	}
 	s.alarmAt = in.End
 	// This run also counts as the run of its period, so that no run by period follows at once.
 	s.started, s.period = true, pipeline.PaneIndex(in.End, max(int64(cfg.Period), 1))
-	return s.begin(rows, reasonAlarm, in)
+	return s.begin(rowsSince(sample, since), reasonAlarm, in)
 }
 
 // rowsSince returns the sampled rows predicted at or after an event time.
@@ -251,10 +257,10 @@ func rowsSince(rows []acc.SampleRow, since int64) []acc.SampleRow {
 	return out
 }
 
-// labelledSince is how many rows have labels of an event time or later.
-func labelledSince(rows []acc.SampleRow, since int64) (n int) {
+// labelledSince is how many of rowsSince have labels of an event time or later.
+func labelledSince(rows []acc.SampleRow, since, labelled int64) (n int) {
 	for i := range rows {
-		if rows[i].LabelTS >= since {
+		if row := &rows[i]; row.LabelTS >= labelled && row.TS >= since {
 			n++
 		}
 	}
