@@ -15,6 +15,8 @@ import (
 type Recent struct {
 	blocks []paneBlock
 	panes  []paneBins
+	gone   int         // panes before the first block that this process has forgotten
+	sums   []recentSum // what Last was asked for
 }
 
 // paneBins are the packed bins of a label pane.
@@ -65,7 +67,13 @@ func (r *Recent) Add(in *Pane, sc Scored, bins int, keep int64) error {
 
 // push takes a pane after the others.
 func (r *Recent) push(p paneBins) {
-	if r.panes = append(r.panes, p); len(r.panes) == 2*panesOfBlock {
+	r.panes = append(r.panes, p)
+	for i := len(r.sums) - 1; i >= 0; i-- {
+		if !r.sums[i].follow(r) {
+			r.sums = slices.Delete(r.sums, i, i+1)
+		}
+	}
+	if len(r.panes) == 2*panesOfBlock {
 		r.blocks = append(r.blocks, newPaneBlock(r.panes[:panesOfBlock]))
 		r.panes = slices.Delete(r.panes, 0, panesOfBlock)
 	}
@@ -115,7 +123,8 @@ func (r *Recent) forget(keep int64) {
 		return -1
 	}
 	if i := first(r.panes); i >= 0 {
-		r.blocks, r.panes = nil, slices.Delete(r.panes, 0, i)
+		r.gone += panesOfBlock*len(r.blocks) + i
+		r.blocks, r.panes, r.sums = nil, slices.Delete(r.panes, 0, i), nil
 		return
 	}
 	for j := len(r.blocks) - 1; j >= 0; j-- {
@@ -125,7 +134,10 @@ func (r *Recent) forget(keep int64) {
 			continue
 		}
 		b.skip(first(b.panes()))
-		r.blocks = slices.Delete(r.blocks, 0, j)
+		r.blocks, r.gone = slices.Delete(r.blocks, 0, j), r.gone+panesOfBlock*j
+		// Nothing is left to take off a sum of more rows than are kept.
+		oldest := r.gone + r.blocks[0].forgotten
+		r.sums = slices.DeleteFunc(r.sums, func(s recentSum) bool { return s.first < oldest })
 		return
 	}
 }
@@ -161,6 +173,9 @@ func (r *Recent) all() []paneBins {
 
 // Last sums the bins of the latest panes: as many panes as it takes to hold the given number of rows of the signal.
 func (r *Recent) Last(signal string, rows int64) (bins []metric.Bin, n int64) {
+	if s := r.sumOf(signal, rows); s != nil && s.filled > 0 {
+		return slices.Clone(s.bins), s.n
+	}
 	for p := range r.latest {
 		if n >= rows {
 			break

@@ -72,6 +72,7 @@ func plainForget(panes []paneBins, keep int64) []paneBins {
 // TestRecentInBlocks compares panes in blocks with panes that are kept one by one: what is read of them, what is
 // forgotten, and the bytes of checkpoints.
 func TestRecentInBlocks(t *testing.T) {
+	var summed int
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var r Recent
@@ -85,10 +86,13 @@ func TestRecentInBlocks(t *testing.T) {
 			plain = plainForget(append(plain, p), keep)
 			signal := []string{SignalRaw, SignalCalibrated}[rng.IntN(2)]
 			rows, from := rng.Int64N(2*keep), end-rng.Int64N(4000)
-			got, n := r.Last(signal, rows)
-			if want, m := plainLast(plain, signal, rows); n != m || !reflect.DeepEqual(got, want) {
-				t.Fatalf("seed %d: the latest %d rows: %d %v, want %d %v", seed, rows, n, got, m, want)
+			for _, rows := range []int64{keep, 1 + keep/3, rows} { // those of the first two are asked for at each pane
+				got, n := r.Last(signal, rows)
+				if want, m := plainLast(plain, signal, rows); n != m || !reflect.DeepEqual(got, want) {
+					t.Fatalf("seed %d: the latest %d rows: %d %v, want %d %v", seed, rows, n, got, m, want)
+				}
 			}
+			summed += len(r.sums)
 			got, n, earlier := r.After(signal, from)
 			if want, m := plainAfter(plain, signal, from); n != m || !reflect.DeepEqual(got, want) {
 				t.Fatalf("seed %d: after %d: %d %v, want %d %v", seed, from, n, got, m, want)
@@ -107,6 +111,9 @@ func TestRecentInBlocks(t *testing.T) {
 		if back.Restore(&in); in.Close() != nil || !bytes.Equal(back.Append(nil), state) {
 			t.Fatalf("seed %d: another state after a restart (%v)", seed, in.Err())
 		}
+	}
+	if summed < 10_000 {
+		t.Errorf("%d sums were kept from pane to pane", summed)
 	}
 }
 

@@ -48,7 +48,9 @@ func (t *paneTimes) pass(end int64) {
 }
 
 // panes returns the panes that are not forgotten, their bins in the memory of the block.
-func (b *paneBlock) panes() []paneBins {
+func (b *paneBlock) panes() []paneBins { return b.all()[b.forgotten:] }
+
+func (b *paneBlock) all() []paneBins {
 	r, panes := binenc.NewReader(b.data), make([]paneBins, 0, panesOfBlock)
 	var at paneTimes
 	for r.Len() > 0 {
@@ -59,7 +61,7 @@ func (b *paneBlock) panes() []paneBins {
 		}
 		panes = append(panes, p)
 	}
-	return panes[b.forgotten:]
+	return panes
 }
 
 // skip forgets n panes more.
