@@ -62,6 +62,7 @@ func runReplay(cmd *cobra.Command, files []string, f replayFlags) error {
 		return err
 	}
 	r := engine.NewReplay(cfg, log)
+	r.Unseen = !jsonOutput(cmd)
 	defer r.Close()
 	started := time.Now()
 	if f.topic {

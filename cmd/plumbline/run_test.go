@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/segmentio/kafka-go"
@@ -116,6 +117,10 @@ func testRunAndReplay(t *testing.T, more string) {
 	if res.StateHash != st.StateHash || res.Rows != 1500 || res.Labelled != labelled {
 		t.Errorf("replay: state hash %s, %d rows, %d labelled; want %s, 1500, %d", res.StateHash, res.Rows,
 			res.Labelled, st.StateHash, labelled)
+	}
+	if text := run(t, "replay", "--topic", "-c", path); len(res.Snapshots) == 0 ||
+		!strings.Contains(text, "state hash "+st.StateHash+"\n") {
+		t.Errorf("%d snapshots; without any: %s, want state hash %s", len(res.Snapshots), text, st.StateHash)
 	}
 	live := 0
 	for _, m := range kafkatest.ReadAll(t, brokers, cfg.Topics.Calibrators) {

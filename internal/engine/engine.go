@@ -62,6 +62,7 @@ type Engine struct {
 	Past      *decisionlog.Store     // nil = no history in a database
 	Archive   *archive.Archive       // nil = none is configured
 	replaying bool                   // files or topics are read again
+	Unseen    bool                   // nobody reads snapshots: they are not made
 	Listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
 	notified  notify.Counts
 	following atomic.Bool  // the calibrators topic has not been read to its end yet
@@ -288,7 +289,7 @@ func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.Ta
 	}
 	mc.Refit, mc.MaxBytes, mc.Build = c.Refit, refit.MaxCalibratorBytes(c.Kafka.MessageMax), buildinfo.Name()
 	mc.Trigger, mc.Heads = c.Trigger, c.Heads
-	mc.Fits = rt.fits
+	mc.Fits, mc.Unseen = rt.fits, rt.Unseen
 	mc.Classes, mc.MaxVersions = declaredClasses(c), c.Versions.Max
 	return model.NewTask(mc, partition, counts, rt.Log)
 }

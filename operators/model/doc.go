@@ -22,8 +22,9 @@
 // fence against a second task.
 //
 // The outputs are values of package record: snapshots, alerts, calibrators and decisions, requests for heads, and
-// verdicts on heads. Every output of a key enters the key's ledger, a hash chain that is part of the state hash.
-// Package pipeline publishes the outputs and takes the checkpoints.
+// verdicts on heads. Every output of a key enters the key's ledger, a hash chain that is part of the state hash; of a
+// snapshot, which one it is: its figures follow from the state, and no decision from them. So a replay whose snapshots
+// nobody reads does not make them (Config.Unseen). Package pipeline publishes the outputs and takes the checkpoints.
 //
 // # Life of a label pane
 //

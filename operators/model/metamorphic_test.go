@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/worldtest"
+	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -87,6 +88,44 @@ func TestCellsThatGoOutEarlyLeaveNoTrace(t *testing.T) {
 					worldtest.CompareOutputs(t, worldtest.Firsts(w.Outputs), worldtest.Firsts(want.Outputs))
 				}
 			}
+		})
+	}
+}
+
+// TestSnapshotsThatAreNotMadeLeaveNoTrace: where nobody reads snapshots, the state hash and every other output have the
+// same bytes, also with what only snapshots and corrections bring up to date.
+func TestSnapshotsThatAreNotMadeLeaveNoTrace(t *testing.T) {
+	t.Parallel()
+	sliced := defaultSetup()
+	sliced.slices, sliced.model.Alarm = []string{"region"}, testAlarm()
+	corrected := classSetup()
+	corrected.model.Refit.LabelShift, corrected.model.Refit.FreshRows = refit.ShiftAtOnce, 1000
+	for _, c := range []struct {
+		name  string
+		setup setup
+		rows  []batchtest.Row
+	}{
+		{"slices", sliced, batchtest.Rows(3, batchtest.Options{N: 800, MaxLag: 50 * second, Unlabelled: .1,
+			Sharpness: 2, Regions: 3, Weights: true, Served: true})},
+		{"a row in six panes", defaultSetup(), batchtest.Rows(4, batchtest.Options{N: 200, Step: 60 * second})},
+		{"class weights", corrected, shiftedRows(5, shiftedRows(6, nil, 3000, evenShares, 20*second), 2000,
+			movedShares, 20*second)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := worldtest.Stream(t, c.rows, 1, 50)
+			want := newWorld(t, c.setup, in, 1).run(worldtest.AnyOrder)
+			c.setup.model.Unseen = true
+			w := newWorld(t, c.setup, in, 2).run(worldtest.AnyOrder)
+			if got, hash := w.Hash(), want.Hash(); got != hash {
+				t.Errorf("state hash %s, want %s", got, hash)
+			}
+			snapshots := len(want.Snapshots())
+			of := func(m pipeline.Message) bool { return m.Stream == pipeline.StreamSnapshots }
+			others := slices.DeleteFunc(slices.Clone(want.Outputs), of)
+			if len(others) == 0 || snapshots == 0 {
+				t.Errorf("%d snapshots, %d other outputs: nothing tested", snapshots, len(others))
+			}
+			worldtest.CompareOutputs(t, worldtest.Firsts(w.Outputs), worldtest.Firsts(others))
 		})
 	}
 }

@@ -63,6 +63,7 @@ type Config struct {
 	Trigger     finetune.TriggerConfig
 	Heads       proving.Config
 	Fits        refit.Pool // shared by all tasks of a process; nil = a pool of its own
+	Unseen      bool       // nobody reads the snapshots: they are not made
 
 	table []namedStage
 	open  *openCells
@@ -181,6 +182,7 @@ func NewTask(cfg Config, partition int, counts *pipeline.Counts, log *slog.Logge
 		SampleRows:    cfg.SampleRows,
 		FinalAfter:    cfg.FinalAfter,
 		DiagramWindow: diagramWindow(cfg.Windows),
+		Unseen:        cfg.Unseen,
 		Counts:        counts,
 		Log:           log,
 		Emit:          t.emit,

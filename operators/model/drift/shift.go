@@ -91,8 +91,8 @@ func (d *State) shifts(spec *Config, now *acc.ClassCounts, apart bool) (out []cl
 		p.Mend(&e, wrong, restRows(joint, p))
 		out = append(out, classEstimate{e, p})
 	}
-	soft, err := d.classes.current(d.key)
-	if err == nil {
+	soft, err := &d.classes.soft, errSoft
+	if soft.ready() {
 		var e shift.Estimate
 		if e, err = soft.estimate(now); err == nil {
 			return append(out, classEstimate{e, soft.pool}), why

@@ -7,6 +7,14 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
+// shown brings what estimates of class shares need up to date, where classes are counted. show itself leaves the state
+// as it is.
+func (d *State) shown() {
+	if d.counted() || d.classes.soft.fresh > 0 {
+		_, _ = d.classes.current(d.key) // the error is of a sample that is too small yet: shifts says so
+	}
+}
+
 // show adds to the snapshot of a time window what can be said before labels come.
 func (d *State) show(out *record.Snapshot, w *stage.Window) error {
 	if w.Rows || w.Raw.Seen == nil {

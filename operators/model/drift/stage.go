@@ -33,6 +33,7 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	d := &State{stage: t, key: k, classes: classDrift{k: k.K}}
 	k.Estimator, k.Corrector = d, d
 	k.Shows = append(k.Shows, d.show)
+	k.Shown = append(k.Shown, d.shown)
 	return d
 }
 

@@ -8,6 +8,6 @@
 // settled, and refits decide. Every decision takes effect at the end of the pane.
 //
 // A stage knows its own state and what this package holds. It must not know another stage, the task, Kafka, or the
-// clock. It publishes only through Env.Emit, so that every output enters the ledger of its key. Its state encodes
-// everything that it keeps; equal states give equal bytes.
+// clock. It publishes only through Env.Emit, so that every output enters the ledger of its key; snapshots alone are
+// published without, and may be left out. Its state encodes everything that it keeps; equal states give equal bytes.
 package stage

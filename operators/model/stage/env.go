@@ -25,6 +25,7 @@ type Env struct {
 	FinalAfter int64      // ns after the end of a time window at which all of its rows have come
 
 	DiagramWindow string // the window that alerts link to
+	Unseen        bool   // nobody reads snapshots: they are not made
 
 	Counts *pipeline.Counts
 	Log    *slog.Logger
@@ -44,8 +45,14 @@ type Env struct {
 	scores []float32
 }
 
-// PutSnapshot takes the latest snapshot of a window of a key, as published.
-func (e *Env) PutSnapshot(k *Key, window string, text []byte) { e.open.put(k.Snapshots, window, text) }
+// PutSnapshot takes the latest snapshot of a window of a key, as published; where none is made, that there was one.
+func (e *Env) PutSnapshot(k *Key, window string, text []byte) {
+	if e.Unseen {
+		k.Snapshots[window] = snapshot{text: []byte{}}
+		return
+	}
+	e.open.put(k.Snapshots, window, text)
+}
 
 // Summaries returns two empty summaries for K classes, for raw and calibrated rows. All keys and stages share them, so
 // they are valid until the next call.

@@ -24,13 +24,15 @@ type Key struct {
 	Sample    []acc.SampleRow // latest sampled rows, in the order of label panes
 	Added     int64           // rows added to Sample since this process started
 	Since     SinceInForce    // sampled rows since the newest calibrator took force
-	Ledger    [32]byte        // hash chain of everything published for the key
+	Ledger    [32]byte        // hash chain of everything published for the key; of snapshots, which
 	Alerts    []*Alert        // alarms, then rules
 	Estimator Estimator       // estimates from predictions without labels; nil = none
 	Corrector Corrector       // corrections for moved class shares; nil = none
 	// Snapshots are the latest of every window.
 	Snapshots Snapshots
 	Shows     []func(s *record.Snapshot, w *Window) error // what other stages add to a snapshot
+	// Shown are called before a time window is shown, or would be (Env.Unseen): Shows must leave the state as it is.
+	Shown []func()
 	// Grown are called before the pane with which the key stops being new.
 	Grown []func() error
 	// Ended are alerts that a restored checkpoint ended and that are not published yet.

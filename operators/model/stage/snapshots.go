@@ -29,7 +29,7 @@ func (s Snapshots) Has(window string) bool {
 
 // pack packs the snapshot of a window, if it is not.
 func (s Snapshots) pack(window string) {
-	if text := s[window].text; text != nil {
+	if text := s[window].text; len(text) > 0 {
 		s[window] = snapshot{packed: texts.encode(text, nil)}
 	}
 }

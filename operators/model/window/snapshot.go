@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -18,11 +19,23 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 	k := st.key
 	turn := t.turnOf(k, in)
 	inForce := sync.OnceValues(func() (*record.InForce, error) { return t.inForce(k, in) }) // of all windows
+	shown := sync.OnceFunc(func() {
+		for _, f := range k.Shown {
+			f()
+		}
+	})
 	for _, w := range st.windows {
 		var latest []byte
 		now := turn // the first is not waited for
 		now.now = turn.now || !k.Snapshots.Has(w.spec.Name)
 		for _, view := range w.due(t, in, now) {
+			if w.spec.Kind == KindTime {
+				shown()
+			}
+			k.Chain(pipeline.Message{Stream: pipeline.StreamSnapshots, Value: view.append(nil, w.spec.Name, in.End)})
+			if latest = []byte{}; t.env.Unseen {
+				continue
+			}
 			s, err := t.snapshot(st, w, view, in)
 			if err == nil {
 				s.InForce, err = inForce()
@@ -36,7 +49,7 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 				return err
 			}
 			latest = m.Value
-			t.env.Emit(k, m)
+			t.env.Emit(nil, m)
 		}
 		// Between turns a time window only becomes final: one that is older than the one kept.
 		if latest != nil && (now.now || w.spec.Kind == KindRows) {
@@ -44,6 +57,21 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 		}
 	}
 	return nil
+}
+
+// append appends which snapshot a view at an event time is, for the ledger: the window, and how many rows it has. Its
+// figures follow from the state and from what else is in the ledger, and nothing follows from them: so a replay that
+// nobody reads them of need not compute them, and a build with further figures ends with the same hash.
+func (v *view) append(dst []byte, window string, at int64) []byte {
+	dst = append(binenc.AppendString(dst, window), binenc.Flags(v.final))
+	var labelled, late int64
+	for _, b := range v.parts {
+		labelled, late = labelled+b.labelled, late+b.late
+	}
+	for _, x := range []int64{v.start, v.end, at, labelled, late} {
+		dst = binenc.AppendVarint(dst, x)
+	}
+	return dst
 }
 
 func (t *Stage) snapshot(st *State, w *window, view view, in *stage.Pane) (*record.Snapshot, error) {
