@@ -112,8 +112,12 @@ func (w *window) put(s *State, i int64, cells []stage.Cell, sc stage.Scored) err
 }
 
 // join puts the late rows of a bucket to the rest: of the one with the most that the pane has not reached. So those
-// that labels reach no longer take no more than they must.
+// that labels reach no longer take no more than they must. A pane without rows says nothing about that: with a row a
+// minute, a bucket of a day would be put together at each.
 func (w *window) join(s *State, reached map[*bucket]bool) error {
+	if len(reached) == 0 {
+		return nil
+	}
 	var most *bucket
 	late := func(b *bucket) int { return b.raw.Late() + b.cal.Late() }
 	for _, b := range w.buckets {
