@@ -148,26 +148,21 @@ func (w *window) addRows(s *State, in *stage.Pane) error {
 	if in.Labelled == 0 {
 		return nil
 	}
-	b := &bucket{start: in.End - s.stage.env.Pane, end: in.End, late: in.Late}
-	labelled := slices.DeleteFunc(slices.Clone(in.Cells), func(c stage.Cell) bool { return c.Set.LabelledRows() == 0 })
-	if s.ofRows {
-		b.labelled = in.Labelled
-	} else if err := b.add(s, labelled, in.Scored, (*acc.Summary).AddLabelled); err != nil {
-		return err
-	}
 	if w.tumbling() && w.total >= w.spec.Rows {
 		w.blocks, w.total = nil, 0
 	}
-	w.total += b.labelled
-	if n := len(w.blocks); n > 0 && w.blocks[n-1].labelled+b.labelled <= w.spec.Rows/blocksOfRows {
-		last := w.blocks[n-1]
-		last.end = b.end
-		if err := last.absorb(s.stage, s.key.K, b); err != nil {
-			return err
-		}
-	} else {
-		w.blocks = append(w.blocks, b)
+	if n := len(w.blocks); n == 0 || w.blocks[n-1].labelled+in.Labelled > w.spec.Rows/blocksOfRows {
+		w.blocks = append(w.blocks, &bucket{start: in.End - s.stage.env.Pane})
 	}
+	b := w.blocks[len(w.blocks)-1]
+	b.end, b.late = in.End, b.late+in.Late
+	labelled := slices.DeleteFunc(slices.Clone(in.Cells), func(c stage.Cell) bool { return c.Set.LabelledRows() == 0 })
+	if s.ofRows {
+		b.labelled += in.Labelled
+	} else if err := b.add(s, labelled, in.Scored, (*acc.Summary).AddLabelled); err != nil {
+		return err
+	}
+	w.total += in.Labelled
 	w.trim()
 	return nil
 }
