@@ -153,6 +153,10 @@ func TestResampleIsDeterministicAndSafe(t *testing.T) {
 	if a, b := metric.Resample(bins, 100, 3), metric.Resample(bins, 100, 3); a != b {
 		t.Errorf("same seed: %+v and %+v", a, b)
 	}
+	null, hi := metric.NullECE(bins, 100, 3)
+	if all := metric.Resample(bins, 100, 3); null != all.Null || hi != all.NullHi {
+		t.Errorf("NullECE is %v, %v, want those of %+v", null, hi, all)
+	}
 	if a, b := metric.Resample(bins, 100, 3), metric.Resample(bins, 100, 4); a == b {
 		t.Error("another seed gave the same")
 	}

@@ -36,6 +36,20 @@ func Resample(bins []Bin, resamples int, seed uint64) Interval {
 	return newInterval(s.null, s.boot, ECE(bins))
 }
 
+// NullECE returns Null and NullHi of Resample, for half of its time.
+func NullECE(bins []Bin, resamples int, seed uint64) (null, hi float64) {
+	total := Total(bins)
+	if !(total > 0) || resamples < 1 {
+		return math.NaN(), math.NaN()
+	}
+	s := resamplings.Get().(*resampling)
+	defer resamplings.Put(s)
+	s.null = zeroed(s.null, resamples)
+	s.ece(s.null, bins, total, rand.NewPCG(seed, 0), Bin.Conf)
+	slices.Sort(s.null)
+	return mean(s.null), quantile(s.null, 0.95)
+}
+
 // resampling is memory for resamples.
 type resampling struct {
 	null, boot, hits []float64

@@ -18,7 +18,7 @@ type Evaluation struct {
 	Unlabelled  bool   // computed from predictions; there is no ECE
 
 	ECE      float64
-	Interval metric.Interval // of ECE
+	Interval func() metric.Interval // of ECE, for a change that is published; nil = none
 }
 
 // move updates the state of an alert at the end of a pane. A changed state has to be published.
@@ -75,15 +75,16 @@ func (t *Stage) describe(e *entry, state string, j Evaluation, at int64) *record
 		ValueHi:   j.Hi,
 		Threshold: s.Fire,
 		ECE:       j.ECE,
-		ECENull:   j.Interval.Null,
-		ECELo:     &j.Interval.Lo,
-		ECEHi:     &j.Interval.Hi,
 		Rows:      j.Rows,
 		Signal:    s.Signal,
 		Window:    fmt.Sprintf("last %d rows", s.Rows),
 	}
 	if j.Unlabelled {
-		a.Signal, a.ECELo, a.ECEHi = stage.SignalRaw, nil, nil
+		a.Signal = stage.SignalRaw
+	}
+	if j.Interval != nil {
+		iv := j.Interval()
+		a.ECENull, a.ECELo, a.ECEHi = iv.Null, &iv.Lo, &iv.Hi
 	}
 	if s.Kind == Distance {
 		a.Measure += " of " + s.Score

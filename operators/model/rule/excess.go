@@ -27,12 +27,14 @@ func (r excess) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) {
 		return j, false, nil
 	}
 	ece := metric.ECE(bins)
-	iv := metric.Resample(bins, r.env.Resamples, r.key.Seed(r.cfg.Signal, in.Index))
-	over := ece - iv.Null
-	j = Evaluation{Rows: n, Value: over, Significant: ece > iv.NullHi, ECE: ece, Interval: iv}
+	seed := r.key.Seed(r.cfg.Signal, in.Index)
+	null, hi := metric.NullECE(bins, r.env.Resamples, seed)
+	over := ece - null
+	j = Evaluation{Rows: n, Value: over, Significant: ece > hi, ECE: ece,
+		Interval: func() metric.Interval { return metric.Resample(bins, r.env.Resamples, seed) }}
 	j.Detail = fmt.Sprintf("%s ECE %.4f over the last %d %s, "+
 		"%.4f more than a calibrated model would show (%.4f)",
-		r.cfg.Signal, ece, n, stage.RowsOf(r.cfg.Signal), over, iv.Null)
+		r.cfg.Signal, ece, n, stage.RowsOf(r.cfg.Signal), over, null)
 	return j, true, nil
 }
 

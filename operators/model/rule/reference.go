@@ -36,8 +36,8 @@ func (r comparison) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) 
 	if err != nil {
 		return j, false, err
 	}
-	j = Evaluation{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: metric.Resample(now.Bins, opt.Resamples,
-		opt.Seed)}
+	j = Evaluation{Rows: cur.rows, ECE: metric.ECE(now.Bins),
+		Interval: func() metric.Interval { return metric.Resample(now.Bins, opt.Resamples, opt.Seed) }}
 	var d reference.Change
 	switch s.Measure {
 	case ECE:

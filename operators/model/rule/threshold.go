@@ -50,8 +50,8 @@ func (r threshold) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) {
 	}
 	opt := r.options(in)
 	now := r.cfg.referenceWindow(cur.sums, r.env.Bins)
-	interval := metric.Resample(now.Bins, opt.Resamples, opt.Seed)
-	j = Evaluation{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: interval}
+	j = Evaluation{Rows: cur.rows, ECE: metric.ECE(now.Bins),
+		Interval: func() metric.Interval { return metric.Resample(now.Bins, opt.Resamples, opt.Seed) }}
 	if r.cfg.Measure == CWECE {
 		return r.classWise(j)
 	}
