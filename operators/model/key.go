@@ -118,7 +118,7 @@ func (t *stepper) step(pane int64) error {
 		return err
 	}
 	if k := v.keys[""]; k != nil {
-		return k.rest(&t.cfg)
+		return t.awake.rest(k, &t.cfg)
 	}
 	return nil
 }

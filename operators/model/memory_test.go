@@ -395,8 +395,8 @@ const taskBytes = 2.4e6
 // beginPackers makes what packs new models, snapshots and alerts, which a process has once.
 func beginPackers(tb testing.TB) {
 	stage.NewLastAlert(&record.Alert{}, []byte(`{"schema":1}`))
-	runtime.KeepAlive(newModels(tb, 1, 1, 1))
-	runtime.KeepAlive(newModels(tb, 1, 60, 2))
+	runtime.KeepAlive(newModels(tb, mostAwake+1, 1, 2)) // the first is packed and needed again
+	runtime.KeepAlive(newModels(tb, mostAwake+1, 60, 2))
 }
 
 // encodeWaiting leaves no cell decoded: those that are belong to the task, maxOpenBytes in all.

@@ -91,6 +91,7 @@ type Task struct {
 	backlog   int             // bytes of pane messages taken for waiting models
 	status    atomic.Pointer[pipeline.TaskStatus]
 	losses    losses
+	awake     awake
 	// Trace is told where the task's records are; nil = nobody.
 	Trace *tracing.Lane
 }

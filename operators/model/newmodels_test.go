@@ -53,20 +53,27 @@ func newModels(tb testing.TB, models, rows, panes int) *loaded {
 	return x
 }
 
-// TestNewModelsAtRest: a key that is new has the same state at rest and awake.
+// TestNewModelsAtRest: a key that is new has the same state at rest and awake, and few are awake.
 func TestNewModelsAtRest(t *testing.T) {
 	t.Run("few panes", func(t *testing.T) { newModelsAtRest(t, 5, 4) })
 	t.Run("many panes", func(t *testing.T) { newModelsAtRest(t, 1, 40) }) // rows give what is recent
 }
 
 func newModelsAtRest(t *testing.T, rows, panes int) {
-	x := newModels(t, 2, rows, panes)
+	x := newModels(t, mostAwake+2, rows, panes)
+	packed := 0
 	for name, m := range x.task.models {
+		k := m.versions["1"].keys[""]
+		if k.packed != nil {
+			packed++
+		}
+		if err := k.rest(&x.task.cfg); err != nil {
+			t.Fatal(err)
+		}
 		rest, err := m.append(nil, x.task.cfg.table, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := m.versions["1"].keys[""]
 		if k.packed == nil || len(k.Sample)+len(k.Snapshots)+len(k.states) > 0 {
 			t.Errorf("%s: a new key is not at rest", name)
 		}
@@ -88,6 +95,9 @@ func newModelsAtRest(t *testing.T, rows, panes int) {
 			t.Errorf("%s: %d bytes awake, %d at rest (%v)", name, len(awake), len(rest), err)
 		}
 	}
+	if packed != 2 {
+		t.Errorf("%d keys are at rest, all but %d should be", packed, mostAwake)
+	}
 }
 
 // BenchmarkNewModels measures what a new model costs a model task until it has 100 labelled rows.
@@ -95,7 +105,8 @@ func BenchmarkNewModels(b *testing.B) {
 	for _, l := range []struct{ models, rows, panes int }{{10_000, 1, 1}, {100, 1, 99}, {500, 33, 3}} {
 		b.Run(fmt.Sprintf("%d models/%d rows/%d panes", l.models, l.rows*l.panes, l.panes), func(b *testing.B) {
 			for range b.N {
-				runtime.KeepAlive(newModels(b, 1, l.rows, l.panes)) // what packs new models is there once
+				// What packs new models is there once.
+				runtime.KeepAlive(newModels(b, mostAwake+1, l.rows, max(2, l.panes)))
 				before := testsize.HeapInUse()
 				x := newModels(b, l.models, l.rows, l.panes)
 				x.stats, x.outbox = nil, nil

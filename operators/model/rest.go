@@ -29,6 +29,35 @@ type atRest struct {
 	ofRows *Config
 }
 
+// mostAwake is how many keys of new versions are not packed: where few have rows, each is needed again soon.
+const mostAwake = 8
+
+// awake are the keys of new versions that are not packed, in a ring.
+type awake struct {
+	ring [mostAwake]*keyState
+	next int
+}
+
+// rest lets a key rest when it has observed a pane. The one that has been awake for longest is packed for it.
+func (a *awake) rest(k *keyState, cfg *Config) error {
+	if i := slices.Index(a.ring[:], k); i >= 0 {
+		if !k.IsNew() {
+			a.ring[i] = nil // it will hold much, and its version may be forgotten
+		}
+		return nil
+	}
+	if !k.IsNew() {
+		return nil
+	}
+	old := a.ring[a.next]
+	a.ring[a.next] = k
+	a.next = (a.next + 1) % mostAwake
+	if old == nil {
+		return nil
+	}
+	return old.rest(cfg)
+}
+
 // rest packs the key of a version that is new until it is needed.
 func (k *keyState) rest(cfg *Config) error {
 	if !k.IsNew() || k.packed != nil || k.large || len(k.Ended) > 0 {
