@@ -121,3 +121,23 @@ func TestReplayOfFilesHasNoPositions(t *testing.T) {
 		}
 	}
 }
+
+// TestReplayNamesTimesLeft: rows of files with times get others unless --event-rate says which they want.
+func TestReplayNamesTimesLeft(t *testing.T) {
+	const rows = "prob,label,ts\n0.5,1,2026-01-31T00:00:00Z\n0.5,0,2026-01-31T01:00:00Z\n"
+	for _, c := range []struct {
+		rows string
+		args []string
+		want bool
+	}{
+		{rows, nil, true},
+		{rows, []string{"--event-rate", "0"}, false},
+		{rows, []string{"--event-rate", "100"}, false},
+		{"prob,label\n0.5,1\n", nil, false},
+	} {
+		code, _, stderr := runCommand(t, append([]string{"replay", writeFile(t, "rows.csv", c.rows)}, c.args...)...)
+		if got := strings.Contains(stderr, "times of their own"); code != exitDone || got != c.want {
+			t.Errorf("%q: exit code %d, stderr %q; times named: %v, want %v", c.args, code, stderr, got, c.want)
+		}
+	}
+}

@@ -71,6 +71,11 @@ func NewSequence(sources []Source, o Options) (*Feed, error) {
 	return f, nil
 }
 
+// LeavesTimes reports whether a source has times that its rows do not get.
+func (f *Feed) LeavesTimes() bool {
+	return slices.ContainsFunc(f.schemas, func(s Fields) bool { return s.Left })
+}
+
 // Finish ends the sources where they stand: Next yields what is pending, the labels still due and, if asked for, the
 // control messages, then io.EOF. It is how an endless source ends.
 func (f *Feed) Finish() { f.done = true }

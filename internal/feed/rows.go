@@ -125,6 +125,7 @@ func (c *cursor) Schema() Fields {
 		Probs:   r.Probs,
 		D:       r.D,
 		Times:   c.order.ByTime,
+		Left:    r.TS != nil && !c.order.ByTime,
 		Served:  r.Served != nil,
 		Weight:  r.Weight != nil,
 		Slices:  c.names,

@@ -14,6 +14,7 @@ type Fields struct {
 	Probs  bool     // the scores are probabilities, not logits
 	D      int      // features a row; 0 = none
 	Times  bool     // rows have a time of their own, in order
+	Left   bool     // rows have a time of their own, which their order leaves
 	Served bool     // rows have a served confidence
 	Weight bool     // rows have a weight
 	Slices []string // names of the slice columns
