@@ -207,7 +207,7 @@ func (t *toHTTP) post(ctx context.Context, c *call) (rejected int, reason string
 		Error    string
 		Rows     *int
 		Rejected int
-		First    []struct{ Reason string } `json:"first_rejected"`
+		First    []struct{ Reason, Detail string } `json:"first_rejected"`
 	}
 	unread := json.Unmarshal(body, &answer)
 	switch {
@@ -215,7 +215,7 @@ func (t *toHTTP) post(ctx context.Context, c *call) (rejected int, reason string
 		return 0, "", permanent{fmt.Errorf("%d: not an answer of plumbline: %.80q", res.StatusCode, body)}
 	case res.StatusCode < 300:
 		if len(answer.First) > 0 {
-			reason = answer.First[0].Reason
+			reason = strings.TrimSuffix(answer.First[0].Reason+": "+answer.First[0].Detail, ": ")
 		}
 		return min(max(answer.Rejected, 0), c.n), reason, nil
 	case res.StatusCode == http.StatusRequestEntityTooLarge:

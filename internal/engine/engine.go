@@ -135,15 +135,12 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		return nil, err
 	}
 	pane := int64(c.EventTime.Pane)
-	inputs := 1
-	if c.Topics.Labels != "" {
-		inputs = 2
-	}
+	inputs := inputsOf(c)
 	counts := pipeline.NewCounts()
 	clock := rt.watermark(inputs)
 	host := pipeline.Host{Out: newOut(rt, counts, archived), Outbox: pipeline.NewOutbox(id, of, pane, panesPartitions),
 		Counts: counts, Clocks: clock.Clocks, Log: rt.Log}
-	stages := rt.stages(id, inputs)
+	stages := rt.stages(id)
 	if stages.Archive != nil {
 		stages.Archive.ID = archived
 	}
@@ -171,16 +168,14 @@ func newOut(rt *Engine, counts *pipeline.Counts, hashed func(arrowio.ID) arrowio
 }
 
 // stages returns the configuration of a shard's operators.
-func (rt *Engine) stages(shard, inputs int) operators.Config {
+func (rt *Engine) stages(shard int) operators.Config {
 	c := &rt.Config
 	pane := int64(c.EventTime.Pane)
 	out := operators.Config{
-		Validate: &validate.Config{Classes: declaredClasses(c), Ordered: rt.classes,
-			Limits:   validate.Limits{Max: c.Versions.Max, PerMinute: c.Versions.NewPerMinute},
-			MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2},
-		Pair:    &pair.Options{Config: c.Pair, Slices: c.Slices.Columns, Shard: shard},
-		Join:    rt.joinOptions(shard),
-		Archive: rt.archiveOptions(shard),
+		Validate: rulesOf(rt),
+		Pair:     &pair.Options{Config: c.Pair, Slices: c.Slices.Columns, Shard: shard},
+		Join:     rt.joinOptions(shard),
+		Archive:  rt.archiveOptions(shard),
 		Stats: &stats.Options{
 			Acc:     c.Stats.Accumulators(c.Sample, c.Kafka.MessageMax),
 			Pane:    pane,
@@ -198,6 +193,22 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 		out.Shadow = &shadow.Options{Config: c.Heads, Pane: pane, Wait: int64(c.Join.Wait), Heads: rt.Heads}
 	}
 	return out
+}
+
+// inputsOf is how many topics a shard reads.
+func inputsOf(c *config.Config) int {
+	if c.Topics.Labels == "" {
+		return 1
+	}
+	return 2
+}
+
+// rulesOf are those of the rows of a shard.
+func rulesOf(rt *Engine) *validate.Config {
+	c := &rt.Config
+	return &validate.Config{Classes: declaredClasses(c), Ordered: rt.classes,
+		Limits:   validate.Limits{Max: c.Versions.Max, PerMinute: c.Versions.NewPerMinute},
+		MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputsOf(c) == 2}
 }
 
 // declaredClasses returns the configured numbers of classes by model.

@@ -136,13 +136,6 @@ func (r *Replay) drain(ctx context.Context, shard, inputs int) error {
 	return nil
 }
 
-func (r *Replay) inputs() int {
-	if r.Config.Topics.Labels == "" {
-		return 1
-	}
-	return 2
-}
-
 // Files replays a feed over so many shards, to its end. done is told how many more rows were read.
 func (r *Replay) Files(ctx context.Context, f *feed.Feed, shards int, done func(rows int64)) error {
 	if err := r.Open(shards); err != nil {
@@ -152,7 +145,7 @@ func (r *Replay) Files(ctx context.Context, f *feed.Feed, shards int, done func(
 		return err
 	}
 	for i := range r.Shards {
-		if err := r.drain(ctx, i, r.inputs()); err != nil {
+		if err := r.drain(ctx, i, inputsOf(&r.Config)); err != nil {
 			return err
 		}
 	}
@@ -181,7 +174,7 @@ func (r *Replay) Feed(ctx context.Context, f *feed.Feed, done func(rows int64)) 
 		lane := fmt.Sprintf("%d/%d", m.Stream, m.Partition)
 		rec.Offset = next[lane]
 		next[lane]++
-		if int(m.Stream) < r.inputs() {
+		if int(m.Stream) < inputsOf(&r.Config) {
 			if err := r.take(ctx, int(m.Partition), rec); err != nil {
 				return err
 			}
@@ -276,7 +269,7 @@ func (r *Replay) partition(ctx context.Context, spec kafkaio.Spec, done func(mes
 	for {
 		rec, err := src.Next(ctx)
 		if errors.Is(err, io.EOF) {
-			return r.drain(ctx, spec.Partition, r.inputs())
+			return r.drain(ctx, spec.Partition, inputsOf(&r.Config))
 		}
 		if err != nil {
 			return err

@@ -211,5 +211,5 @@ func (s *splitReplay) shard(ctx context.Context, p int) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.drain(ctx, p, s.inputs())
+	return s.drain(ctx, p, inputsOf(&s.Config))
 }

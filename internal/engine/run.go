@@ -87,7 +87,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) (err error) {
 	r.topics = topics
 	r.confirmed.ask = func(ctx context.Context) error { return unchanged(ctx, r) }
 	r.smallTopics = kafkaclient.WarnOfTopics(ctx, r.Client, rt.Config, rt.Log)
-	if r.ingest, err = accept.New(ctx, &rt.Config, r.Client, r.book); err != nil {
+	if r.ingest, err = accept.New(ctx, &rt.Config, r.Client, r.book, rulesOf(rt)); err != nil {
 		return err
 	}
 	stopTracing, err := startTracing(rt)

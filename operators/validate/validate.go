@@ -1,9 +1,10 @@
 package validate
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -59,6 +60,7 @@ func (v *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Em
 	var reject []string
 	for i := range b.N {
 		if !b.Good(i) {
+			v.explain(b, i)
 			continue
 		}
 		if reason := v.check(b, i); reason != "" {
@@ -73,6 +75,26 @@ func (v *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Em
 	}
 	v.report(b)
 	return emit(b)
+}
+
+// Refused calls see for each row of a batch that a shard refuses, whatever it took before, with the reason and in words
+// what its first row has and what is allowed.
+func Refused(c Config, b *arrowio.Batch, see func(i int, reason, detail string)) {
+	c.Limits = Limits{}
+	v := &Operator{cfg: c, known: newTable(c.Limits), why: map[string]string{}}
+	v.begin(b)
+	for i := range b.N {
+		var reason string
+		if b.Good(i) {
+			reason = v.check(b, i)
+		} else {
+			reason = b.Reject[i]
+			v.explain(b, i)
+		}
+		if reason != "" {
+			see(i, reason, v.why[reason])
+		}
+	}
 }
 
 // begin takes the time of the batch, and the numbers of classes that were settled since the last one.
@@ -157,7 +179,7 @@ func (v *Operator) check(b *arrowio.Batch, i int) string {
 	case b.Label != nil && int(b.Label[i]) >= b.K:
 		return v.labelRange(b.Label[i], b.K)
 	case v.cfg.NeedID && b.IDs == nil && (b.Label == nil || b.Label[i] < 0):
-		return ReasonNoID
+		return v.refuse(ReasonNoID, "neither id nor label, one is needed")
 	}
 	return v.note(b, key, known)
 }
@@ -216,12 +238,45 @@ func day(ns int64) string { return time.Unix(0, ns).UTC().Format(time.DateOnly) 
 
 // allowed is what rows need that their decoder has refused.
 var allowed = map[string]string{
-	arrowio.NullRow:         "id, ts, scores, model: never null, id and model not empty",
-	arrowio.NonfiniteScores: "logits: finite (mask by -1e9); probabilities: 0 to 1, of sum 1 but for 0.05",
-	arrowio.LabelRange:      "label: 0 or more, below the number of classes",
-	arrowio.BadWeight:       "weight: above 0, at most 2^20",
-	arrowio.BadServed:       "served confidence: 0 to 1",
-	arrowio.TimeRange:       "ts: " + day(-farthest) + " to " + day(farthest),
+	arrowio.NullRow:    "id, ts, scores, model: never null, id and model not empty",
+	arrowio.LabelRange: "label: 0 or more, below the number of classes",
+	arrowio.BadWeight:  "allowed are those above 0, at most 2^20",
+	arrowio.BadServed:  "allowed are 0 to 1",
+	arrowio.TimeRange:  "ts: " + day(-farthest) + " to " + day(farthest),
+}
+
+// explain notes why the decoder has refused row i: the value, where the batch still has it, and what is allowed.
+func (v *Operator) explain(b *arrowio.Batch, i int) {
+	reason := b.Reject[i]
+	if v.why[reason] != "" {
+		return
+	}
+	has := ""
+	switch reason {
+	case arrowio.NonfiniteScores:
+		has = badScore(b.Scores[i*b.K:(i+1)*b.K], b.Probs)
+	case arrowio.BadWeight:
+		has = fmt.Sprintf("weight: %g; ", b.Weight[i])
+	case arrowio.BadServed:
+		has = fmt.Sprintf("served confidence: %g; ", b.Served[i])
+	}
+	v.why[reason] = has + allowed[reason]
+}
+
+// badScore is what is wrong with the scores of a row. It begins at the last class: of a binary classifier's one score
+// that is the one that was sent. A dead letter leaves out the value behind a colon where records may not be quoted.
+func badScore(scores []float32, probs bool) string {
+	sum := 0.0
+	for k, x := range slices.Backward(scores) {
+		switch {
+		case probs && !(x >= 0 && x <= 1):
+			return fmt.Sprintf("probability of class %d: %g; allowed are 0 to 1", k, x)
+		case x != x || math.IsInf(float64(x), 0):
+			return fmt.Sprintf("logit of class %d: %g; allowed are finite ones (mask by -1e9)", k, x)
+		}
+		sum += float64(x)
+	}
+	return fmt.Sprintf("sum of the probabilities: %.6g; allowed are 0.95 to 1.05", sum)
 }
 
 // report counts the rejected rows and names them in the dead letter of their message.
@@ -234,7 +289,7 @@ func (v *Operator) report(b *arrowio.Batch) {
 				ahead[m]++
 			}
 			reasons[r]++
-			v.out.Reject(i, r, cmp.Or(v.why[r], allowed[r]))
+			v.out.Reject(i, r, v.why[r])
 		}
 	}
 	for r, n := range reasons {

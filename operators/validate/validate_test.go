@@ -118,3 +118,48 @@ func TestRefusalsNameTheValue(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedIsWhatAShardRefuses: whatever came before, and in the words of its dead letter.
+func TestRefusedIsWhatAShardRefuses(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+	one := func(mutate func(*arrowio.Batch)) *arrowio.Batch {
+		b := &arrowio.Batch{N: 1, Origin: arrowio.Origin{Time: now}, Models: []arrowio.ModelKey{{Model: "m"}},
+			TS: []int64{now}, K: 2, Probs: true, Scores: []float32{0.5, 0.5}, IDs: []arrowio.ID{{1}}}
+		mutate(b)
+		return b
+	}
+	decoder := func(reason string) func(*arrowio.Batch) {
+		return func(b *arrowio.Batch) {
+			b.Reject, b.Served, b.Weight = []string{reason}, []float32{1.25}, []float32{-2}
+		}
+	}
+	config := validate.Config{MaxAhead: int64(time.Hour), NeedID: true, Classes: map[string]int{"declared": 3}}
+	for _, c := range []struct {
+		batch *arrowio.Batch
+		want  string
+	}{
+		{one(func(*arrowio.Batch) {}), ""},
+		{one(func(b *arrowio.Batch) { b.TS[0] += int64(time.Hour) + 1 }), "too_far_ahead: ts = 2026-01-01T01:00:00Z " +
+			"is more than event_time.max_ahead, 1h0m0s, after the record's timestamp 2026-01-01T00:00:00Z"},
+		{one(func(b *arrowio.Batch) { b.Models[0].Model = "declared" }),
+			"classes: K = 2, expected K = 3 as the configuration declares (models)"},
+		{one(func(b *arrowio.Batch) { b.IDs = nil }), "no_id: neither id nor label, one is needed"},
+		{one(func(b *arrowio.Batch) { decoder("nonfinite_scores")(b); b.Scores = []float32{-0.25, 1.25} }),
+			"nonfinite_scores: probability of class 1: 1.25; allowed are 0 to 1"},
+		{one(func(b *arrowio.Batch) { decoder("nonfinite_scores")(b); b.Scores[0] = 0.625 }),
+			"nonfinite_scores: sum of the probabilities: 1.125; allowed are 0.95 to 1.05"},
+		{one(func(b *arrowio.Batch) {
+			decoder("nonfinite_scores")(b)
+			b.Probs, b.Scores[0] = false, float32(math.Inf(1))
+		}), "nonfinite_scores: logit of class 0: +Inf; allowed are finite ones (mask by -1e9)"},
+		{one(decoder("bad_served")), "bad_served: served confidence: 1.25; allowed are 0 to 1"},
+		{one(decoder("bad_weight")), "bad_weight: weight: -2; allowed are those above 0, at most 2^20"},
+		{one(decoder("null_row")), "null_row: id, ts, scores, model: never null, id and model not empty"},
+	} {
+		got := ""
+		validate.Refused(config, c.batch, func(_ int, reason, detail string) { got += reason + ": " + detail })
+		if got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}

@@ -40,7 +40,7 @@ const (
 	// give up after ten seconds.
 	roomWait = 3 * time.Second
 	patience = 6 * time.Second
-	// maxNamed bounds the rows that an answer names.
+	// maxNamed bounds the rows that an answer names, but for the first row of each reason.
 	maxNamed = 10
 )
 
@@ -50,7 +50,10 @@ type Options struct {
 	MaxBody int
 	// NoLabels: nobody reads labels of their own.
 	NoLabels bool
-	Log      *slog.Logger
+	// Refused calls see for each row of a batch that will take no part, as far as that is known before a shard reads
+	// it, with the reason, and in words what the first row of that reason has and what is allowed.
+	Refused func(b *arrowio.Batch, see func(row int, reason, detail string))
+	Log     *slog.Logger
 }
 
 // Handler answers POST …/{model}/predictions, …/{model}/labels, …/otlp/v1/logs and …/otlp/v1/traces.
@@ -66,8 +69,9 @@ type Handler struct {
 
 // reader decodes the rows of one kind.
 type reader struct {
-	json  *inputs.Decoder
-	arrow *arrowio.Decoder
+	json    *inputs.Decoder
+	arrow   *arrowio.Decoder
+	refused func(b *arrowio.Batch, see func(row int, reason, detail string))
 }
 
 // New returns the handler.
@@ -95,7 +99,11 @@ func (h *Handler) newReader(rows string) *reader {
 	if err != nil {
 		panic("ingest: " + err.Error())
 	}
-	return &reader{d, arrowio.NewDecoder(arrowio.Options{Slices: h.Slices, MaxMessageBytes: h.MaxBody})}
+	return &reader{d, h.arrow(), h.Refused}
+}
+
+func (h *Handler) arrow() *arrowio.Decoder {
+	return arrowio.NewDecoder(arrowio.Options{Slices: h.Slices, MaxMessageBytes: h.MaxBody})
 }
 
 // ServeHTTP implements http.Handler.
@@ -186,6 +194,7 @@ type Answer struct {
 type RejectedRow struct {
 	Row    int    `json:"row"`
 	Reason string `json:"reason"`
+	Detail string `json:"detail,omitempty"` // of the first row of a reason
 }
 
 // write checks the rows of a request, and answers when they are durable.
@@ -239,7 +248,7 @@ func (rd *reader) read(q *request) (messages [][]byte, a Answer, err error) {
 		}
 		for _, b := range bs {
 			if err == nil {
-				err = a.add(b, q)
+				err = rd.add(&a, b, q)
 			}
 			b.Release()
 		}
@@ -250,21 +259,23 @@ func (rd *reader) read(q *request) (messages [][]byte, a Answer, err error) {
 	return messages, a, nil
 }
 
-// add counts the rows of a batch.
-func (a *Answer) add(b *arrowio.Batch, q *request) error {
+// add counts the rows of a batch. The first row of each reason is named, however late it comes.
+func (rd *reader) add(a *Answer, b *arrowio.Batch, q *request) error {
 	for _, m := range b.Models {
 		if !q.anyModel && m.Model != q.model && (q.kind == arrowio.Predictions || m.Model != "") {
 			return wire.Errorf("model", "rows of model %.80q, the path says %.80q", m.Model, q.model)
 		}
 	}
-	for i, reason := range b.Reject {
-		if reason == "" {
-			continue
+	rd.refused(b, func(row int, reason, detail string) {
+		a.Rejected++
+		known := slices.ContainsFunc(a.First, func(r RejectedRow) bool { return r.Reason == reason })
+		if known {
+			detail = ""
 		}
-		if a.Rejected++; len(a.First) < maxNamed {
-			a.First = append(a.First, RejectedRow{a.Rows + i, reason})
+		if len(a.First) < maxNamed || !known {
+			a.First = append(a.First, RejectedRow{a.Rows + row, reason, detail})
 		}
-	}
+	})
 	a.Rows += b.N
 	return nil
 }

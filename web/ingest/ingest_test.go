@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -41,7 +42,17 @@ func post(h http.Handler, path, contentType, body string) *httptest.ResponseReco
 }
 
 func newTest(w Writer) *Handler {
-	return New(w, Options{MaxBody: 1 << 16, Log: slog.New(slog.DiscardHandler), Slices: []string{"region"}})
+	return New(w, Options{MaxBody: 1 << 16, Log: slog.New(slog.DiscardHandler), Slices: []string{"region"},
+		Refused: refused})
+}
+
+// refused is what the decoder refuses.
+func refused(b *arrowio.Batch, see func(row int, reason, detail string)) {
+	for i, reason := range b.Reject {
+		if reason != "" {
+			see(i, reason, "first")
+		}
+	}
 }
 
 const good = `{"id":"a","probs":[0.5,0.5],"region":"north"}`
@@ -60,7 +71,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"m/predictions?version=2", js, good, 200, `{"rows":1,"rejected":0}`},
 		{"m/predictions", "application/x-ndjson; charset=utf-8", good + "\n" + `{"id":"b","probs":[0.5,0.9]}`, 200,
-			`{"rows":2,"rejected":1,"first_rejected":[{"row":1,"reason":"nonfinite_scores"}]}`},
+			`{"rows":2,"rejected":1,"first_rejected":[{"row":1,"reason":"nonfinite_scores","detail":"first"}]}`},
 		{"m/predictions", "application/vnd.apache.arrow.stream", string(inArrow), 200, `{"rows":1`},
 		{"other/predictions", "application/vnd.apache.arrow.stream", string(inArrow), 400, `the path says \"other\"`},
 		{"m/labels", js, `[{"id":"a","label":1}]`, 200, `{"rows":1`},
@@ -78,6 +89,21 @@ func TestAnswers(t *testing.T) {
 		if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
 			t.Errorf("%s %.60q: got %d %s, want %d %s", c.path, c.body, w.Code, w.Body, c.code, c.want)
 		}
+	}
+}
+
+// TestFirstRowOfEachReasonIsNamed: behind many rows of one reason, and with its detail once.
+func TestFirstRowOfEachReasonIsNamed(t *testing.T) {
+	body := strings.Repeat(`{"id":"a","prob":1.5}`+"\n", 12) + strings.Repeat(`{"id":null,"prob":0.5}`+"\n", 2)
+	w := post(newTest(&written{}), "m/predictions", "application/x-ndjson", body)
+	var a Answer
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
+		t.Fatal(err)
+	}
+	want := RejectedRow{12, arrowio.NullRow, "first"}
+	if a.Rejected != 14 || len(a.First) != maxNamed+1 || a.First[maxNamed] != want || a.First[0].Detail != "first" ||
+		a.First[1].Detail != "" {
+		t.Errorf("got %s", w.Body)
 	}
 }
 
@@ -137,7 +163,7 @@ func TestBytesInFlightAreBounded(t *testing.T) {
 // TestLargestBodyMayBeLargerThanAllRoom: kafka.message_max_bytes above 64 MiB refuses no request that is small.
 func TestLargestBodyMayBeLargerThanAllRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(&written{}, Options{MaxBody: 2 * maxInFlight, Log: slog.New(slog.DiscardHandler)})
+		h := New(&written{}, Options{MaxBody: 2 * maxInFlight, Refused: refused, Log: slog.New(slog.DiscardHandler)})
 		if w := withoutLength(h, strings.NewReader(`{"id":"a","probs":[0.5,0.5]}`)); w.Code != 200 {
 			t.Errorf("got %d %s", w.Code, w.Body)
 		}
@@ -147,7 +173,7 @@ func TestLargestBodyMayBeLargerThanAllRoom(t *testing.T) {
 // TestStalledRequestsKeepNobodyOut: bodies that are announced and do not come hold little room.
 func TestStalledRequestsKeepNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(&written{}, Options{MaxBody: 8 << 20, Log: slog.New(slog.DiscardHandler)})
+		h := New(&written{}, Options{MaxBody: 8 << 20, Refused: refused, Log: slog.New(slog.DiscardHandler)})
 		for _, path := range []string{"m/predictions", "otlp/v1/logs"} {
 			for range 8 {
 				body, end := io.Pipe()

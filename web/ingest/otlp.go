@@ -163,7 +163,8 @@ func (h *Handler) readLines(kind arrowio.Kind, lines [][]byte, a *telemetryAnswe
 		case err == nil:
 			messages = append(messages, ms...)
 			if answer.Rejected > 0 {
-				a.reject(answer.Rejected, answer.First[0].Reason+": in the dead-letter topic")
+				first := &answer.First[0]
+				a.reject(answer.Rejected, first.Reason+": in the dead-letter topic: "+first.Detail)
 			}
 		case len(lines) == 1:
 			a.reject(1, err.Error())
@@ -190,7 +191,7 @@ func (h *Handler) newTelemetryReader(rows string) *reader {
 	if err != nil {
 		panic("ingest: " + err.Error())
 	}
-	return &reader{d, arrowio.NewDecoder(arrowio.Options{Slices: h.Slices, MaxMessageBytes: h.MaxBody})}
+	return &reader{d, h.arrow(), h.Refused}
 }
 
 // rows are those of predictions and of labels, as lines of JSON. Records with neither are passed over.

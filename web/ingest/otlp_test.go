@@ -134,7 +134,7 @@ func TestOTLPOfOneResource(t *testing.T) {
 		body := []byte(`{"resourceLogs":[{"resource":{"attributes":[` + c.attributes +
 			`]},"scopeLogs":[{"logRecords":[` + records + `]}]}]}`)
 		began := time.Now()
-		h := New(&written{}, Options{MaxBody: 8 << 20, Log: slog.New(slog.DiscardHandler)})
+		h := New(&written{}, Options{MaxBody: 8 << 20, Refused: refused, Log: slog.New(slog.DiscardHandler)})
 		w := postOTLP(h, "otlp/v1/logs", "application/json", "", body)
 		if took := time.Since(began); w.Code != c.code || took > 5*time.Second {
 			t.Errorf("%s: %d in %v: %.200s", name, w.Code, took, w.Body)
@@ -226,7 +226,7 @@ func TestHollowExports(t *testing.T) {
 		"whole numbers":         {ints(size / 4), "x-protobuf", 200},
 		"protobuf with content": {bytes.Repeat(message(1, attr(6, "plumbline.id", nil)), size/24), "x-protobuf", 200},
 	} {
-		h := New(&written{}, Options{MaxBody: 8 << 20, Log: slog.New(slog.DiscardHandler)})
+		h := New(&written{}, Options{MaxBody: 8 << 20, Refused: refused, Log: slog.New(slog.DiscardHandler)})
 		w := postOTLP(h, "otlp/v1/logs", "application/"+c.kind, "", c.body)
 		if w.Code != c.code || c.code == 400 && !strings.Contains(w.Body.String(), "too many empty messages") {
 			t.Errorf("%s: %d %.200q, want %d", name, w.Code, w.Body, c.code)

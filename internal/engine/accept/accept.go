@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/scale"
+	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/murmur"
@@ -30,8 +31,9 @@ type writer struct {
 	rounder atomic.Int32
 }
 
-// New returns what takes rows over HTTP; nil where that is not configured.
-func New(ctx context.Context, c *config.Config, client *kafka.Client, book *scale.Book) (http.Handler, error) {
+// New returns what takes rows over HTTP; nil where that is not configured. The rules are those of the shards.
+func New(ctx context.Context, c *config.Config, client *kafka.Client, book *scale.Book, rules *validate.Config,
+) (http.Handler, error) {
 	if !c.HTTP.Ingest {
 		return nil, nil
 	}
@@ -47,7 +49,10 @@ func New(ctx context.Context, c *config.Config, client *kafka.Client, book *scal
 	w := &writer{book: book, sink: sink,
 		split: arrowio.NewSplitter(arrowio.Options{Slices: c.Slices.Columns, MaxMessageBytes: c.Kafka.MessageMax})}
 	return ingest.New(w, ingest.Options{Slices: c.Slices.Columns, MaxBody: c.Kafka.MessageMax,
-		NoLabels: t.Labels == "", Log: book.Log}), nil
+		NoLabels: t.Labels == "", Log: book.Log,
+		Refused: func(b *arrowio.Batch, see func(row int, reason, detail string)) {
+			validate.Refused(*rules, b, see)
+		}}), nil
 }
 
 // Put implements ingest.Writer.

@@ -224,7 +224,8 @@ def _rejected(rows: int, status: int, text: str) -> tuple[int, str]:
         taken, rejected, first = answer["rows"], answer.get("rejected", 0), answer.get("first_rejected") or [{}]
         if type(taken) is not int or type(rejected) is not int:
             raise ValueError("counts")
-        return min(max(rejected, 0), rows), "rejected: " + str(first[0].get("reason", ""))
+        why = [str(first[0][name]) for name in ("reason", "detail") if name in first[0]]
+        return min(max(rejected, 0), rows), ": ".join(["rejected", *why])
     except Exception:  # a login page, say: nobody knows what became of the rows
         return rows, f"{status}: not an answer of plumbline: {text[:80]}"
 
