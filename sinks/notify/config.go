@@ -50,7 +50,7 @@ type WebhookConfig struct {
 	// File that holds the key; neither secret_env nor secret_file: not signed.
 	SecretFile string `yaml:"secret_file"`
 	// Alert states that are sent; empty: firing and resolved. An inhibited alert counts as inhibited, whatever its
-	// state.
+	// state; its end has the type alert.resolved.
 	States []string `yaml:"states" enum:"pending|firing|resolved|inhibited"`
 }
 

@@ -271,6 +271,10 @@ func TestInhibitedIsNotNotified(t *testing.T) {
 		e.Data.State != firing {
 		t.Errorf("the same for one that asks: %s", all.bodies[3])
 	}
+	if err := json.Unmarshal([]byte(all.bodies[5]), &e); err != nil || e.Type != "alert.resolved" ||
+		e.Data.Rule != "over" || e.Data.InhibitedBy != "m/1//root" {
+		t.Errorf("the end of an inhibited one for one that asks: %s", all.bodies[5])
+	}
 	inhibited("was", resolved, "") // notified that it is over already
 	inhibited("was", firing, "")   // and a new episode
 	eventually.True(t, "notified of the next", func() bool { return committed() == 8 })

@@ -103,7 +103,8 @@ type delivery struct {
 	failed   *atomic.Int64 // attempts that another follows
 }
 
-// body is what every attempt sends.
+// body is what every attempt sends. The end of an inhibited alert is resolved, also for those that ask for inhibited
+// ones only: they close what they opened.
 func (c *Options) body(format string, a *record.Alert) ([]byte, error) {
 	kind := stateOf(a)
 	if a.State == resolved {
