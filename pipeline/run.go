@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +95,9 @@ type Runner struct {
 	Confirm func(ctx context.Context) error
 	Guard   Guard         // for the task; nil = nothing is skipped
 	Trace   *tracing.Lane // for the task; nil = not traced
-	Log     *slog.Logger
+	// Anew is with what a deployment can begin without its state; "" = a new group and a new topics.panes.
+	Anew string
+	Log  *slog.Logger
 }
 
 // ErrUnsaved means that a task ended without its last checkpoint. Nothing is lost: the next owner of the task reads
@@ -198,18 +201,18 @@ func (rn Runner) restore(ctx context.Context, build Build) (t Registered, from r
 	}
 	if len(errs) > 0 {
 		all := errors.Join(errs...)
-		return fail(fmt.Errorf("%s: %w: %w (%s)", t.Name(), ErrUnusable, all, wayOut(all)))
+		return fail(fmt.Errorf("%s: %w: %w (%s)", t.Name(), ErrUnusable, all, rn.wayOut(all)))
 	}
 	return t, from, nil
 }
 
 // wayOut is what a person can do where no checkpoint can be used.
-func wayOut(err error) string {
+func (rn Runner) wayOut(err error) string {
 	const last = "if nothing else helps, plumbline state reset lets the task begin anew"
 	var format *FormatError
 	switch {
 	case errors.Is(err, ErrSettings):
-		return "or begin with a new group and a new topics.panes"
+		return "or begin anew with " + cmp.Or(rn.Anew, "a new group and a new topics.panes")
 	case errors.As(err, &format):
 		return "start the build that wrote it again, which loses nothing; " + last
 	}

@@ -371,6 +371,7 @@ func TestOtherSettingsDoNotFallBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.events = nil
+	r.runner.Anew = "another directory"
 	build := func() (Registered, error) {
 		r.task = &adder{state: adderState{refused: 10}}
 		return r.task.registered(), nil
@@ -378,7 +379,8 @@ func TestOtherSettingsDoNotFallBack(t *testing.T) {
 	err := Run(context.Background(), r.runner, build, func(map[Input]int64) (Opened, error) {
 		return Opened{Source: r.source}, nil
 	})
-	if !errors.Is(err, ErrSettings) || !errors.Is(err, ErrUnusable) || len(r.events) != 0 {
+	if !errors.Is(err, ErrSettings) || !errors.Is(err, ErrUnusable) || len(r.events) != 0 ||
+		!strings.HasSuffix(err.Error(), "(or begin anew with another directory)") {
 		t.Errorf("%v, events %v; want a clear error and nothing done", err, r.events)
 	}
 }

@@ -31,8 +31,8 @@ func PaneIndex(t Time, length int64) int64 {
 // other times. A state without panes has length 0.
 func CheckPaneLength(of, length int64) error {
 	if of != 0 && of != length {
-		return fmt.Errorf("%w: event_time.pane is %v, the state's panes have %v: set it back, or start from nothing "+
-			"with a new group and a new topics.panes", ErrSettings, time.Duration(length), time.Duration(of))
+		return fmt.Errorf("the panes were %w: event_time.pane was %v and is %v: set it back", ErrSettings,
+			time.Duration(of), time.Duration(length))
 	}
 	return nil
 }

@@ -63,6 +63,7 @@ type Engine struct {
 	Archive   *archive.Archive       // nil = none is configured
 	replaying bool                   // files or topics are read again
 	Unseen    bool                   // nobody reads snapshots: they are not made
+	Anew      string                 // with what a deployment begins without its state (pipeline.Runner)
 	Listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
 	notified  notify.Counts
 	following atomic.Bool  // the calibrators topic has not been read to its end yet

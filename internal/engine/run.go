@@ -305,7 +305,7 @@ func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 func (r *KafkaRun) runner(stage string, guard pipeline.Guard, trace *tracing.Lane) pipeline.Runner {
 	return pipeline.Runner{Group: r.Config.Group + "/" + stage, Store: r.store, Sink: r.sink,
 		Interval: r.Config.Checkpoints.Interval, Restoring: r.Restoring, Guard: guard, Trace: trace, Log: r.Log,
-		Confirm: r.confirmed.now}
+		Anew: r.Anew, Confirm: r.confirmed.now}
 }
 
 // runShards runs the shards, as many as the plan says.

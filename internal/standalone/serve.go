@@ -62,7 +62,9 @@ func Serve(ctx context.Context, o Options) error {
 	o.Tell("everything is in %s: configuration %s, records, state\n", dir, ConfigFile)
 	o.Tell("page http://%s\nrows  POST http://%s/api/v1/ingest/MODEL/predictions and /labels\n", cfg.HTTP.Listen,
 		cfg.HTTP.Listen)
-	return engine.New(cfg, o.Log).Run(ctx, engine.Stages{Shards: true, Models: true, Repartition: true})
+	e := engine.New(cfg, o.Log)
+	e.Anew = "another directory of --embedded, where all counts begin at 0"
+	return e.Run(ctx, engine.Stages{Shards: true, Models: true, Repartition: true})
 }
 
 func startBroker(dir string, cfg *config.Config, log *slog.Logger) (*embedded.Server, error) {
