@@ -75,6 +75,8 @@ func TestRulesRefuses(t *testing.T) {
 		{"", "t.yaml:1: tests: none"},
 		{"tests: []", "tests: none"},
 		{"test: []", "unknown field \"test\""},
+		{"tests:\n- name: a\n  expect:\n  - {rule: r, from: 5}", "t.yaml:4: from: 5: must be a duration with units"},
+		{"tests:\n- name: a\n  rate: fast", "t.yaml:3: rate: fast: must be a number"},
 		{"tests: [{rows: []}]", "tests[0] \"\": name: must not be empty"},
 		{"tests: [{name: a}]", "exactly one of rows, panes and file"},
 		{"tests: [{name: a, rows: [{count: 5}]}]", "expect: none"},

@@ -190,7 +190,7 @@ func (d *decoder) duration(n ast.Node, path string, v reflect.Value) {
 		parsed, err = time.ParseDuration(s.Value)
 	}
 	if !ok || err != nil {
-		d.fail(path, written(n), "must be a duration with units, such as 500ms, 10s, 5m or 1h30m")
+		d.fail(path, written(n), "%s", MustBe(v.Type()))
 		return
 	}
 	v.SetInt(int64(parsed))
@@ -216,7 +216,7 @@ func (d *decoder) scalar(n ast.Node, path string, v reflect.Value) {
 			v.SetBool(t.Value)
 			return
 		}
-		d.fail(path, written(n), "must be true or false")
+		d.fail(path, written(n), "%s", MustBe(v.Type()))
 	case reflect.Int, reflect.Int64:
 		d.wholeNumber(n, path, v)
 	case reflect.Float64:
@@ -224,10 +224,32 @@ func (d *decoder) scalar(n ast.Node, path string, v reflect.Value) {
 			v.SetFloat(f)
 			return
 		}
-		d.fail(path, written(n), "must be a number")
+		d.fail(path, written(n), "%s", MustBe(v.Type()))
 	default:
 		panic("config: no decoding of " + v.Type().String() + " at " + path)
 	}
+}
+
+// MustBe says what a value of a type must be.
+func MustBe(t reflect.Type) string {
+	if t == durationType {
+		return "must be a duration with units, such as 500ms, 10s, 5m or 1h30m"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return MustBe(t.Elem())
+	case reflect.Bool:
+		return "must be true or false"
+	case reflect.Float64:
+		return "must be a number"
+	case reflect.String:
+		return "must be text"
+	case reflect.Slice:
+		return "must be a list"
+	case reflect.Struct, reflect.Map:
+		return "must be a mapping"
+	}
+	return "must be a whole number"
 }
 
 // wholeNumber decodes a number, which may have a unit of bytes as one of the environment may.
@@ -250,7 +272,7 @@ func (d *decoder) wholeNumber(n ast.Node, path string, v reflect.Value) {
 		d.fail(path, written(n), "must be a whole number, or one with a unit, such as 32MiB")
 		return
 	}
-	d.fail(path, written(n), "must be a whole number")
+	d.fail(path, written(n), "%s", MustBe(v.Type()))
 }
 
 func integer(n ast.Node) (int64, bool) {

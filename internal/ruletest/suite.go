@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/token"
 
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/config"
@@ -111,7 +112,7 @@ func Read(path, flag string) (*Suite, error) {
 	s := &Suite{dir: filepath.Dir(path)}
 	// the end: an empty file
 	if err := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()).Decode(s); err != nil && !errors.Is(err, io.EOF) {
-		return nil, invalidf("%s: %s", path, yaml.FormatError(err, false, true))
+		return nil, invalidf("%s%s", path, inWords(err))
 	}
 	lines := newYAMLLines(b)
 	if err := s.configure(flag); err != nil {
@@ -136,6 +137,19 @@ func Read(path, flag string) (*Suite, error) {
 		}
 	}
 	return s, nil
+}
+
+// inWords says where a file is wrong, and as the configuration does, what a value of another type must be.
+func inWords(err error) string {
+	var other *yaml.TypeError
+	if !errors.As(err, &other) {
+		return ": " + yaml.FormatError(err, false, true)
+	}
+	value, key := other.Token, ""
+	if colon := value.Prev; colon != nil && colon.Type == token.MappingValueType && colon.Prev != nil {
+		key = colon.Prev.Value + ": "
+	}
+	return fmt.Sprintf(":%d: %s%s: %s", value.Position.Line, key, value.Value, config.MustBe(other.DstType))
 }
 
 // beside is a path that the file names, relative to it unless it is absolute.
