@@ -189,8 +189,8 @@ func TestStateGoesOn(t *testing.T) {
 		t.Errorf("after a restore %q, want %q", got, want)
 	}
 	longer := stats.New(stats.Options{Pane: 2 * pane}, pipeline.Host{Outbox: r.outbox, Counts: r.counts})
-	if err := longer.RestoreState(state); err == nil || !strings.Contains(err.Error(), "event_time.pane is 20ns, "+
-		"the state's panes have 10ns") {
+	if err := longer.RestoreState(state); err == nil || !strings.Contains(err.Error(), "event_time.pane was 10ns "+
+		"and is 20ns: set it back") {
 		t.Errorf("with panes of another length: %v", err)
 	}
 	for n := range len(state) {
