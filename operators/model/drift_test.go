@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -238,6 +239,62 @@ func TestEstimateAfterChange(t *testing.T) {
 	}
 	if of == 0 || mixed == 0 {
 		t.Errorf("%d windows after the calibrator, %d with both maps", of, mixed)
+	}
+}
+
+// TestMissOfSelectedLabels: only rows above a score get labels, which are less often right than the others. While the
+// model is calibrated its estimate, which is of all predictions, has not failed; once it no longer is, it has.
+func TestMissOfSelectedLabels(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	const calm, all = 24_000, 36_000
+	rng := rand.New(rand.NewPCG(111, 1))
+	rows := batchtest.Rows(111, batchtest.Options{N: all, K: 2, Step: second / 40, MaxLag: 5 * second})
+	for i := range rows {
+		r, z := &rows[i], -1.5+2*rng.NormFloat64()
+		true1 := z
+		if i >= calm {
+			true1 = .4 * z
+		}
+		r.Scores, r.Label = []float32{0, float32(z)}, 0
+		switch score := 1 / (1 + math.Exp(-z)); {
+		case score < .3:
+			r.Label = -1
+		case rng.Float64() < 1/(1+math.Exp(-true1)):
+			r.Label = 1
+		}
+	}
+	s := alarmSetup(nil)
+	s.model.Unlabelled = &drift.Config{Reference: alarm.Pinned, ReferenceRows: 1500, Alpha: .001}
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
+	var before, after int
+	var squares float64
+	for _, snap := range w.Finals() {
+		if snap.Unlabelled == nil || snap.Predictions < 2000 {
+			continue
+		}
+		e := snap.Unlabelled.Estimates[0]
+		if e.Miss == nil || e.Miss.Labelled != snap.Labelled || snap.Labelled > snap.Predictions/2 {
+			t.Fatalf("window from %s: estimate %+v, %d of %d labelled", snap.Window.Start, e, snap.Labelled,
+				snap.Predictions)
+		}
+		switch change := rows[calm].TS; {
+		case snap.Window.End.UnixNano() <= change:
+			before++
+			squares += e.Miss.Z * e.Miss.Z
+			if math.Abs(e.Miss.Z) > 3 || *e.Accuracy-*snap.Raw.Accuracy < .05 {
+				t.Errorf("window from %s: estimate %v, labelled rows %v, miss %+v", snap.Window.Start, *e.Accuracy,
+					*snap.Raw.Accuracy, *e.Miss)
+			}
+		case snap.Window.Start.UnixNano() >= change:
+			if after++; e.Miss.Z < 3 {
+				t.Errorf("window from %s after the change: miss %+v", snap.Window.Start, *e.Miss)
+			}
+		}
+	}
+	if before < 10 || after < 5 || squares/float64(before) < .2 { // sliding windows share rows
+		t.Errorf("%d windows before, with misses of %v squared standard errors, %d after", before,
+			squares/float64(before), after)
 	}
 }
 

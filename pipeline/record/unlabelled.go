@@ -103,8 +103,9 @@ type Estimate struct {
 	Lo       *float64 `json:"lo"`
 	Hi       *float64 `json:"hi"`
 	ECE      *float64 `json:"ece"`
-	// Miss is the estimate less the accuracy of the window's labelled rows, once there are some: beyond 3 standard
-	// errors the assumption has failed.
+	// Miss is the estimate less what the labelled rows of the window show, once there are some: their accuracy, plus
+	// what the calibrated confidence of all predictions is above theirs, as labels may come for some rows only. Beyond
+	// 3 standard errors the assumption has failed.
 	Miss *Miss `json:"miss,omitempty"`
 }
 

@@ -25,7 +25,7 @@ var (
 	descEstimateECE = desc("estimated_ece_ratio", "ECE of the raw confidence, estimated without labels.",
 		methodLabels...)
 	descEstimateMiss = desc("estimate_miss_ratio",
-		"Estimated accuracy less that of the labelled rows of the same window.", methodLabels...)
+		"Estimated accuracy less what the labelled rows of the same window show.", methodLabels...)
 	descClassDistance = desc("class_share_distance",
 		"Distance of the shares of predicted classes of the latest window from those of the reference.",
 		append(slices.Clone(keyLabels), "distance")...)

@@ -94,18 +94,52 @@ func distancesOf(d unlabelled.Distances) record.Distances {
 		JensenShannon: one(d.JensenShannon), Bins: d.Bins}
 }
 
-// estimateOf returns the record of an estimate, together with its miss against the labelled rows of the window.
-func estimateOf(e *unlabelled.Estimate, raw *acc.Set) record.Estimate {
+// estimateOf returns the record of an estimate, together with its miss against the labelled rows of the window, whose
+// accuracy is carried over to all predictions.
+func estimateOf(e *unlabelled.Estimate, raw *acc.Set, carry float64) record.Estimate {
 	out := record.Estimate{Method: e.Method, Assumption: e.Assumption, Rejected: e.Rejected, ECE: stage.Number(e.ECE)}
 	if e.Rejected {
 		return out
 	}
 	out.Accuracy, out.Lo, out.Hi = &e.Accuracy, &e.Lo, &e.Hi
 	if n := raw.LabelledRows(); n > 0 {
-		m := e.Against(raw.Labelled.MSP.Accuracy()*float64(n), float64(n))
+		like := *e
+		like.Accuracy -= carry
+		m := like.Against(raw.Labelled.MSP.Accuracy()*float64(n), float64(n))
 		out.Miss = &record.Miss{Labelled: n, Difference: m.Difference, SE: m.SE, Z: m.Z}
 	}
 	return out
+}
+
+// carry returns by how much the calibrated confidence of a window's predictions is above that of its labelled rows: so
+// much more often are they right where labels come for some confidences only, or sooner. A labelled row counts as the
+// mean of the predictions in its bin, since windows keep no mean confidence of labelled rows in so fine bins.
+func (d *State) carry(raw *acc.Set) (float64, error) {
+	if raw.LabelledRows() == 0 {
+		return 0, nil
+	}
+	all, err := raw.Seen.MSP.Bins(stage.ScoreBins)
+	if err != nil {
+		return 0, err
+	}
+	labelled, err := raw.Labelled.MSP.Bins(stage.ScoreBins)
+	if err != nil {
+		return 0, err
+	}
+	var sum, weight [2]float64
+	for j, b := range all {
+		if b.W == 0 {
+			continue
+		}
+		q := d.Confidence(b.Conf())
+		for i, w := range [2]float64{b.W, labelled[j].W} {
+			sum[i], weight[i] = sum[i]+w*q, weight[i]+w
+		}
+	}
+	if weight[0] == 0 || weight[1] == 0 {
+		return 0, nil
+	}
+	return sum[0]/weight[0] - sum[1]/weight[1], nil
 }
 
 // confidenceMap approximates the calibrator in force as a function of the raw confidence. For each bin of the raw

@@ -18,8 +18,8 @@ import (
 const worstClasses = 5
 
 // showClasses describes the class shares that a window's predicted classes imply. apart says that the window has no row
-// of the reference. The estimates are added to out, too.
-func (d *State) showClasses(raw *acc.Set, apart bool, out *record.Unlabelled) {
+// of the reference. The estimates are added to out, too, each with its miss.
+func (d *State) showClasses(raw *acc.Set, apart bool, carry float64, out *record.Unlabelled) {
 	t := d.stage
 	now := raw.Classes
 	if now == nil {
@@ -52,7 +52,7 @@ func (d *State) showClasses(raw *acc.Set, apart bool, out *record.Unlabelled) {
 				one.ECE = ece
 			}
 		}
-		said := estimateOf(&one, raw)
+		said := estimateOf(&one, raw, carry)
 		said.Rejected = e.Fit.P < t.cfg.Alpha // its numbers stay, as the test sees small errors, too
 		out.Estimates = append(out.Estimates, said)
 	}

@@ -60,9 +60,13 @@ func (d *State) unlabelled(raw *acc.Set, start int64) (*record.Unlabelled, error
 		out.Range = &record.Range{Lo: r.Lo, Hi: r.Hi, Margin: r.Margin, Blocks: r.Past, Known: r.Known,
 			Rejected: r.Rejected, Stale: r.Stale}
 	}
-	for i := range est {
-		out.Estimates = append(out.Estimates, estimateOf(&est[i], raw))
+	carry, err := d.carry(raw)
+	if err != nil {
+		return nil, err
 	}
-	d.showClasses(raw, apart, out)
+	for i := range est {
+		out.Estimates = append(out.Estimates, estimateOf(&est[i], raw, carry))
+	}
+	d.showClasses(raw, apart, carry, out)
 	return out, nil
 }
