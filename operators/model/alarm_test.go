@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +83,75 @@ func TestAlarmOnInitialError(t *testing.T) {
 		if b.Gap >= 0 || math.Abs(b.Accuracy-b.Confidence-b.Gap) > 1e-12 {
 			t.Errorf("bin %+v: want a - c below 0", b)
 		}
+	}
+}
+
+// delayedByClass returns rows of a calibrated model of few positives, whose labels take lag.
+func delayedByClass(seed uint64, n int, lag func(r *rand.Rand, y int32) int64) []batchtest.Row {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	rows := batchtest.Rows(seed, batchtest.Options{N: n, K: 2})
+	for i := range rows {
+		r, z := &rows[i], -2.5+1.5*rng.NormFloat64()
+		if r.Scores, r.Label = []float32{0, float32(z)}, 0; rng.Float64() < 1/(1+math.Exp(-z)) {
+			r.Label = 1
+		}
+		r.LabelTS = r.TS + lag(rng, r.Label)
+	}
+	return rows
+}
+
+// TestAlarmOnQuickClass: positives have their labels within minutes, negatives after half an hour, so that the first
+// labels are all positive and a calibrated model seems to err. The alerts say that this may be the delay, those before
+// the first negative and those after. Where labels of all rows take ten minutes, an alert on wrong labels does not.
+func TestAlarmOnQuickClass(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	quick := delayedByClass(131, 24_000, func(r *rand.Rand, y int32) int64 {
+		if y == 0 {
+			return 1800 * second
+		}
+		return int64(60 * r.ExpFloat64() * float64(second))
+	})
+	wrong := delayedByClass(132, 9000, func(*rand.Rand, int32) int64 { return 600 * second })
+	for i := range wrong {
+		wrong[i].Label = 1
+	}
+	firing := func(rows []batchtest.Row) (out []record.Alert) {
+		s := alarmSetup(testAlarm())
+		s.join.Wait = time.Hour
+		w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
+		for _, a := range w.alerts() {
+			if a.State == stage.Firing {
+				out = append(out, a)
+			}
+		}
+		return out
+	}
+	const ofClass, ofWrong = " are of class 1 (", "Labels of wrong rows come sooner"
+	negatives := quick[0].TS + 1800*second
+	before, after := 0, 0
+	for _, a := range firing(quick) {
+		want := ofClass
+		if a.At.UnixNano() < negatives {
+			before++
+		} else if after++; a.Since.UnixNano() > quick[0].TS+60*second { // it has begun among rows of both classes
+			want = ofWrong
+		}
+		if !strings.Contains(a.Message, want) || strings.Contains(a.Message, ofClass) != (want == ofClass) {
+			t.Errorf("at %s, since %s: %q, want %q", a.At, a.Since, a.Message, want)
+		}
+	}
+	if before == 0 || after < 2 {
+		t.Errorf("%d alerts before the first label of a negative, %d after", before, after)
+	}
+	alerts := firing(wrong)
+	for _, a := range alerts {
+		if strings.Contains(a.Message, ofClass) || strings.Contains(a.Message, ofWrong) {
+			t.Errorf("wrong labels that take as long: %q", a.Message)
+		}
+	}
+	if len(alerts) == 0 {
+		t.Error("no alert on wrong labels")
 	}
 }
 

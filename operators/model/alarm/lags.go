@@ -8,12 +8,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Labels that come sooner for wrong rows make every test of this package wrong, and refits learn from them
 // (docs/math.md, Late labels). Nothing tells that from the rows as they come, but the lags of the sampled rows do.
+// Where labels come sooner for one class, such as frauds, there are at first no lags to compare: then only the
+// predictions without a label tell.
 
 const (
 	// lagTime is the number of rows of neighbouring prediction times, lagRows that of them of similar confidence, whose
@@ -24,6 +27,8 @@ const (
 	soonerZ = 5
 	// soonerLeast is the least difference that is told: P(a wrong row's label comes sooner) - 1/2.
 	soonerLeast = .05
+	// oneClass is the share of labels that one class has where labels of others have hardly begun to come.
+	oneClass = .9
 )
 
 // lagged is a sampled row: its prediction time, confidence, and the time to its label.
@@ -66,10 +71,63 @@ func soonerWhenWrong(k *stage.Key) string {
 
 const soonerText = ". Labels of wrong rows come sooner"
 
-// warn adds to the message of an alert that fires on a whole version what soonerWhenWrong says.
+const oneClassText = ". Nearly all labels of predictions since the start"
+
+// oneClassFirst says that the labels since an event time are nearly all of one class, of which the model expects far
+// fewer of the same rows, while most predictions of the time of these rows have no label; else "". It cannot tell
+// whether the others will have labels like these:
+//
+//	n_c ≥ .9 n,  n_c - Σ p_c > 5 √Σ p_c (1 - p_c)   over the n sampled rows, n_c of which have the class
+func oneClassFirst(k *stage.Key, since int64) string {
+	var rows []*acc.SampleRow
+	of, class, to := map[int32]int{}, int32(0), since
+	for i := range k.Sample {
+		row := &k.Sample[i]
+		if row.TS < since {
+			continue
+		}
+		rows, to = append(rows, row), max(to, row.TS)
+		if of[row.Y]++; of[row.Y] > of[class] {
+			class = row.Y
+		}
+	}
+	if len(rows) == 0 || float64(of[class]) < oneClass*float64(len(rows)) {
+		return ""
+	}
+	var expected, variance float64
+	z, p := make([]float64, k.K), make([]float64, k.K)
+	for _, row := range rows {
+		for j, x := range row.Z {
+			z[j] = float64(x)
+		}
+		if _, _, err := stage.Evaluate(nil, z, p, int(row.Y)); err != nil {
+			return ""
+		}
+		expected, variance = expected+p[class], variance+p[class]*(1-p[class])
+	}
+	if float64(of[class])-expected <= soonerZ*math.Sqrt(variance) {
+		return ""
+	}
+	predictions, labelled, err := k.Covered(since, to)
+	if err != nil || 2*labelled >= predictions {
+		return ""
+	}
+	return fmt.Sprintf("%s are of class %d (%d of %d, where the model expects %.0f), and %.0f %% of these predictions"+
+		" have none yet: if labels of that class come sooner, this alert is of the delay (alarm.matured)", oneClassText,
+		class, of[class], len(rows), expected, 100*(1-float64(labelled)/float64(predictions)))
+}
+
+// warn adds to the message of an alert that fires on a whole version what soonerWhenWrong says, and until that has
+// rows to compare what oneClassFirst does.
 func (t *Stage) warn(k *stage.Key, a *record.Alert) {
-	if t.cfg.Matured == 0 && k.Slice == "" && a.State == stage.Firing && !strings.Contains(a.Message, soonerText) {
-		a.Message += soonerWhenWrong(k)
+	if t.cfg.Matured != 0 || k.Slice != "" || a.State != stage.Firing || strings.Contains(a.Message, soonerText) {
+		return
+	}
+	message, _, _ := strings.Cut(a.Message, oneClassText)
+	if text := soonerWhenWrong(k); text != "" {
+		a.Message = message + text
+	} else if text := oneClassFirst(k, a.Since.UnixNano()); text != "" {
+		a.Message = message + text
 	}
 }
 

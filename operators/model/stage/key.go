@@ -28,6 +28,9 @@ type Key struct {
 	Alerts    []*Alert        // alarms, then rules
 	Estimator Estimator       // estimates from predictions without labels; nil = none
 	Corrector Corrector       // corrections for moved class shares; nil = none
+	// Covered returns about how many predictions of a span of event time there were, and how many of these have labels:
+	// of the slides of a time window that the span touches; 0 without such a window.
+	Covered func(from, to int64) (predictions, labelled int64, err error)
 	// Snapshots are the latest of every window.
 	Snapshots Snapshots
 	Shows     []func(s *record.Snapshot, w *Window) error // what other stages add to a snapshot

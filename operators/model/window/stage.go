@@ -65,7 +65,36 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	for _, c := range t.cfg.Windows {
 		s.windows = append(s.windows, newWindow(c))
 	}
+	k.Covered = s.covered
 	return s
+}
+
+// covered implements stage.Key.Covered by the time window with the shortest slide.
+func (s *State) covered(from, to int64) (predictions, labelled int64, err error) {
+	var finest *window
+	for _, w := range s.windows {
+		if w.spec.Kind == KindTime && (finest == nil || w.spec.Slide < finest.spec.Slide) {
+			finest = w
+		}
+	}
+	if finest == nil {
+		return 0, 0, nil
+	}
+	sum, _, err := s.stage.env.Summaries(s.key.K)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, b := range finest.buckets { // sums of whole numbers: in any order
+		if b.end <= from || b.start > to {
+			continue
+		}
+		if err := sum.Unpack(&b.raw); err != nil {
+			return 0, 0, err
+		}
+		labelled += b.labelled
+	}
+	predictions, _ = sum.AsSet().SeenRows()
+	return predictions, labelled, nil
 }
 
 // Observe implements stage.KeyState. It adds a label pane to the windows and publishes those that are due.
