@@ -219,7 +219,7 @@ func (s *State) byPeriod(in *stage.Pane) error {
 // accuracy: an alarm of before may still fire. It uses only these, because rows from before the change would bias the
 // fit. While an alarm fires no run begins by period, and a current run is replaced, because its rows are from before
 // the change; one that is of this change goes on until FreshRows more have come, or few rows would end each before it
-// is tested, and while it is likely to publish soon: the next would have to show again what it has shown.
+// is tested.
 func (s *State) onAlarm(in *stage.Pane, since int64) error {
 	cfg := &s.stage.cfg
 	if s.run.busy() || s.alarmAt != 0 && in.End-s.alarmAt < int64(cfg.Cooldown) {
@@ -231,9 +231,6 @@ func (s *State) onAlarm(in *stage.Pane, since int64) error {
 	since = max(since, s.changes.latest(), s.whole().AccuracyFell())
 	labelled := int64(math.MinInt64)
 	if s.run.ofAlarm(since) {
-		if s.run.promises() {
-			return nil
-		}
 		labelled = s.run.started
 	}
 	sample := s.sampled().Sample
