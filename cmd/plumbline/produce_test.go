@@ -10,6 +10,16 @@ import (
 	"github.com/plumbline/plumbline/internal/producer"
 )
 
+// TestServeTakesNoFlagForItsDirectory: where the directory was forgotten, none is made with the name of a flag.
+func TestServeTakesNoFlagForItsDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	code, _, stderr := runCommand(t, "serve", "--embedded", "--help")
+	const want = `--embedded "--help": must be a directory`
+	if code != exitUsage || !strings.Contains(stderr, want) {
+		t.Errorf("got exit code %d, stderr %q, want %d and %q", code, stderr, exitUsage, want)
+	}
+}
+
 func TestFeedFlags(t *testing.T) {
 	for _, c := range []struct{ flag, value, want string }{
 		{"--start", "yesterday", `--start "yesterday": must be a time`},

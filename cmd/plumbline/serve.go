@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,9 @@ func newServeCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if o.Dir == "" {
 			return cli.Usagef("--embedded: must be a directory; on Kafka it is plumbline run -c FILE")
+		}
+		if strings.HasPrefix(o.Dir, "-") { // a flag, where a directory was forgotten
+			return cli.Usagef("--embedded %q: must be a directory, written as ./%s if that is its name", o.Dir, o.Dir)
 		}
 		if cmd.Flags().Changed("config") {
 			return cli.Usagef("--config: the configuration is %s in the directory of --embedded",

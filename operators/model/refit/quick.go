@@ -637,12 +637,15 @@ func publishAnswer(s *State, a *quickAnswer, in *stage.Pane) error {
 	d := record.Calibrator{Reason: reasonQuick, Method: a.cal.Method(), Evidence: quickEvidence(s, a.fit, a.c)}
 	e := &d.Evidence
 	e.Temperature, e.FitBegan, e.TestTo = a.t.T(), record.At(in.End), record.At(in.End)
-	what := "temperature"
+	what := fmt.Sprintf("temperature %.4g", a.t.T())
 	if a.cal.Method() != "temperature" {
-		what = "mixture around temperature"
+		what = "mixture around " + what
 	}
-	d.Outcome = fmt.Sprintf("published: %s %.4g of %d rows, NLL %.5f → %.5f, ECE %.4f → %.4f on the %d since about %s",
-		what, a.t.T(), e.FitRows, e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows, record.At(a.since))
+	if t := a.t.T(); t < calibrator.MinTemperature*1.001 || t > calibrator.MaxTemperature*.999 {
+		e.OnBound, what = true, what+" (the bound)"
+	}
+	d.Outcome = fmt.Sprintf("published: %s of %d rows, NLL %.5f → %.5f, ECE %.4f → %.4f on the %d since about %s",
+		what, e.FitRows, e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows, record.At(a.since))
 	s.quick.restart()
 	s.unit = s.quick.weight
 	return s.putInForce(&d, a.cal, a.encoded, in.End)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,28 @@ func TestFirstAnswerOfManyClasses(t *testing.T) {
 	}
 	if got := x.version.Newest().Cal.(calibrator.Temperature).T(); math.Abs(got-3) > .7 {
 		t.Errorf("temperature %v, want about 3", got)
+	}
+}
+
+// TestFirstAnswerOnItsBound: labels that have nothing to do with the scores would have a higher temperature than there
+// may be, and the record says so.
+func TestFirstAnswerOnItsBound(t *testing.T) {
+	t.Parallel()
+	for _, random := range []bool{false, true} {
+		x := newFixture(t, testConfig(), 4)
+		rows := sample(batchtest.Rows(203, batchtest.Options{N: 1000, Sharpness: 3}))
+		for i := range rows {
+			if random {
+				rows[i].Y = int32(i % 4)
+			}
+		}
+		if x.stepWith(rows) == 0 {
+			t.Fatal("nothing was published")
+		}
+		d := x.published(pipeline.StreamCalibrators)[0]
+		if got := strings.Contains(d.Outcome, "20 (the bound) of "); got != random || d.Evidence.OnBound != random {
+			t.Errorf("random labels %v: on its bound %v, %q", random, d.Evidence.OnBound, d.Outcome)
+		}
 	}
 }
 
