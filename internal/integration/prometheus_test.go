@@ -24,7 +24,7 @@ func TestPrometheus(t *testing.T) {
 	startPrometheus(t, s.listen, am)
 	run(t, s)
 	startCommand(t, "produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1", "--shuffle",
-		"--rate", "1500",
+		"--rate", "800",
 		"--event-rate", fmt.Sprint(driftRate), "--start", start.Format(time.RFC3339), "--label-delay", "0s-10s",
 		file+":resnet20", file+":resnet20_gauss_noise_s1")
 	deadline := time.Now().Add(3 * time.Minute)

@@ -219,7 +219,8 @@ func (s *State) byPeriod(in *stage.Pane) error {
 // accuracy: an alarm of before may still fire. It uses only these, because rows from before the change would bias the
 // fit. While an alarm fires no run begins by period, and a current run is replaced, because its rows are from before
 // the change; one that is of this change goes on until FreshRows more have come, or few rows would end each before it
-// is tested.
+// is tested, and while it is likely to publish soon, until the next could fit twice its rows: that would have to show
+// again what it has shown.
 func (s *State) onAlarm(in *stage.Pane, since int64) error {
 	cfg := &s.stage.cfg
 	if s.run.busy() || s.alarmAt != 0 && in.End-s.alarmAt < int64(cfg.Cooldown) {
@@ -229,11 +230,13 @@ func (s *State) onAlarm(in *stage.Pane, since int64) error {
 		since = max(since, f.From)
 	}
 	since = max(since, s.changes.latest(), s.whole().AccuracyFell())
-	labelled := int64(math.MinInt64)
+	sample, labelled := s.sampled().Sample, int64(math.MinInt64)
 	if s.run.ofAlarm(since) {
+		if s.run.promises() && int64(labelledSince(sample, since, math.MinInt64)) < 2*s.run.fitRows {
+			return nil
+		}
 		labelled = s.run.started
 	}
-	sample := s.sampled().Sample
 	if labelledSince(sample, since, labelled) < cfg.FreshRows {
 		return nil
 	}
