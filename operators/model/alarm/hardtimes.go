@@ -154,7 +154,7 @@ func (h *hardTimes) restore(r *binenc.Reader) {
 	for _, s := range []*promised{&h.recent, &h.fall.rows} {
 		*s = promised{r.Float64(), r.Float64(), r.Float64()}
 		ok := func(x float64) bool { return x >= 0 && x <= s.n*(1+1e-6) }
-		if !ok(s.n) || !ok(s.promise) || !ok(s.right) {
+		if !ok(s.n) || !ok(s.promise) || !ok(s.right) || s.n > 1<<53 {
 			r.Failf("%v rows, of which %v are promised to be right and %v are", s.n, s.promise, s.right)
 		}
 	}
