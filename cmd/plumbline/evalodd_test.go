@@ -47,8 +47,8 @@ func TestEvalSideBySideOfOddFiles(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{three, nan}, "nan.csv: row 1, column logits_1: NaN, allowed are finite values"},
-		{[]string{nan, "--by", "region"}, "nan.csv: row 1, column logits_1: NaN, allowed are finite values"},
+		{[]string{three, nan}, "nan.csv: row 1, column logits_1: NaN or no value, allowed are finite values"},
+		{[]string{nan, "--by", "region"}, "nan.csv: row 1, column logits_1: NaN or no value, allowed are finite"},
 		{[]string{three, two, "--by", "region"}, "two.csv: --by region: no such text column; the file has none"},
 		{[]string{three, "--by", "label"}, "three.csv: --by label: no such text column; there are: region"},
 		{[]string{writeFile(t, "bare.csv", threeHeader)}, "bare.csv: no rows"},

@@ -31,7 +31,7 @@ func badRowOf[T kernel.Float](t *table.Table, scores []T, labelled bool) error {
 		for k := first; k < t.K; k++ {
 			x := float64(row[k])
 			if math.IsNaN(x) || math.IsInf(x, 0) || t.Probs && (x < 0 || x > 1) {
-				return fmt.Errorf("row %d, column %s: %g, allowed are %s", i, scoreColumn(t, k), x,
+				return fmt.Errorf("row %d, column %s: %s, allowed are %s", i, scoreColumn(t, k), badScore(x),
 					allowedScores(t.Probs))
 			}
 		}
@@ -51,6 +51,14 @@ func badRowOf[T kernel.Float](t *table.Table, scores []T, labelled bool) error {
 		}
 	}
 	return nil
+}
+
+// badScore is the text of x. An empty cell and a null are NaN in a table.
+func badScore(x float64) string {
+	if math.IsNaN(x) {
+		return "NaN or no value"
+	}
+	return fmt.Sprintf("%g", x)
 }
 
 func allowedScores(probs bool) string {
