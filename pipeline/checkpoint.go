@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/internal/filesum"
 )
 
 // ErrCheckpoint means that bytes are not a whole checkpoint of a known version.
@@ -120,7 +120,8 @@ func (c *Checkpoint) Kept(numbers []uint64, n int) int {
 // Section is a named part of a checkpoint.
 type Section struct {
 	Name    string
-	Version byte // of the encoding of State; a section of another version is refused
+	Version byte // of the encoding of State; a section of another version is refused, unless it is not below Oldest
+	Oldest  byte // 0 = Version
 	State   State
 	Files   FileState // where part of State is in files; nil = nowhere
 	Fresh   func()    // called instead of RestoreState if a checkpoint has no such section; may be nil
@@ -135,12 +136,17 @@ func (s *Section) restore(c *contents, fetch Fetch) error {
 			s.Fresh()
 		}
 		return nil
-	case stored.version != s.Version:
+	case !s.reads(stored.version):
 		return &FormatError{s.Name, stored.version, s.Version}
 	case s.Files != nil:
 		return s.Files.RestoreFiles(stored.body, fetch)
 	}
 	return s.State.RestoreState(stored.body)
+}
+
+// reads reports whether the state can be filled from a section of a version.
+func (s *Section) reads(version byte) bool {
+	return version == s.Version || s.Oldest > 0 && s.Oldest <= version && version < s.Version
 }
 
 // Freezer is a state that can be copied much faster than it can be encoded.
@@ -219,8 +225,8 @@ func (d *draft) finish() (Checkpoint, error) {
 	dst := binenc.AppendUvarint(d.data, uint64(len(c.Files)))
 	for _, f := range c.Files {
 		name, err := hex.DecodeString(f.Name)
-		if err != nil || len(name) != sha256.Size {
-			return c, fmt.Errorf("encode file %q: its name is no SHA-256", f.Name)
+		if err != nil || len(name) != filesum.Size {
+			return c, fmt.Errorf("encode file %q: its name is no hash", f.Name)
 		}
 		dst = append(dst, name...)
 		dst = binenc.AppendUvarint(dst, uint64(f.Bytes))
@@ -264,8 +270,8 @@ func parseCheckpoint(data []byte) (*contents, error) {
 		}
 		c.sections[name] = storedSection{version, b}
 	}
-	for range r.Count(sha256.Size+1, maxFiles) {
-		name := hex.EncodeToString(r.Raw(sha256.Size))
+	for range r.Count(filesum.Size+1, maxFiles) {
+		name := hex.EncodeToString(r.Raw(filesum.Size))
 		c.files = append(c.files, File{Name: name, Bytes: r.Int("bytes", 0, math.MaxInt64)})
 	}
 	if err := r.Close(); err != nil {
@@ -305,7 +311,7 @@ func CheckFormat(data []byte, sections []Section) error {
 	}
 	for i := range sections {
 		s := &sections[i]
-		if stored, ok := c.sections[s.Name]; ok && stored.version != s.Version {
+		if stored, ok := c.sections[s.Name]; ok && !s.reads(stored.version) {
 			return &FormatError{s.Name, stored.version, s.Version}
 		}
 	}

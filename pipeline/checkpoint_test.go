@@ -79,6 +79,24 @@ func TestUnknownVersionIsRefused(t *testing.T) {
 	}
 }
 
+// TestOldestVersion: a section of an older version is read down to the oldest, and none of a later one.
+func TestOldestVersion(t *testing.T) {
+	for version, want := range map[byte]bool{1: false, 2: true, 3: true, 4: true, 5: false} {
+		written, read := sections("a"), sections("")
+		written[0].Version, read[0].Version, read[0].Oldest = version, 4, 2
+		data := encoded(t, written)
+		var format *FormatError
+		for _, err := range []error{RestoreCheckpoint(data, read, nil), CheckFormat(data, read)} {
+			if (err == nil) != want || !want && (!errors.As(err, &format) || format.Has != version) {
+				t.Errorf("version %d: %v", version, err)
+			}
+		}
+		if got := string(read[0].State.(*blob).b); (got == "a") != want {
+			t.Errorf("version %d: the state is %q", version, got)
+		}
+	}
+}
+
 func TestDamagedCheckpointIsRefused(t *testing.T) {
 	data := encoded(t, sections("first", "", "third section of some length"))
 	for i := range data {

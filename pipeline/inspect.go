@@ -30,7 +30,7 @@ type SectionInfo struct {
 
 // FileInfo is a file that a checkpoint refers to.
 type FileInfo struct {
-	Name  string `json:"name"` // SHA-256 of its bytes
+	Name  string `json:"name"` // by its bytes
 	Bytes int64  `json:"bytes"`
 }
 

@@ -42,7 +42,7 @@ type Fetch func(name, path string) error
 
 // File is one of the files that a checkpoint refers to.
 type File struct {
-	Name  string // lower-case hexadecimal SHA-256 of its bytes
+	Name  string // lower-case hexadecimal, of package filesum
 	Bytes int64
 	Path  string // where it is now
 }
@@ -70,6 +70,7 @@ type Stage struct {
 	Name     string
 	Operator Operator
 	Version  byte                        // of the encoding of its state
+	Oldest   byte                        // of the versions that it reads; 0 = Version
 	Files    FileState                   // part of its state is in files
 	Fresh    func()                      // called when a checkpoint without its state has been restored
 	Durable  func()                      // called when a checkpoint with its latest state is durable
@@ -88,8 +89,8 @@ type Stage struct {
 // section returns the stage's part of a checkpoint; ok is false if it has none.
 func (st *Stage) section() (s Section, ok bool) {
 	state := st.Operator.State()
-	return Section{Name: "operator/" + st.Name, Version: st.Version, State: state, Files: st.Files, Fresh: st.Fresh},
-		state != nil
+	return Section{Name: "operator/" + st.Name, Version: st.Version, Oldest: st.Oldest, State: state, Files: st.Files,
+		Fresh: st.Fresh}, state != nil
 }
 
 // chain is a shard's stages in order. Their Emit functions are made once: making them for each batch would be a third

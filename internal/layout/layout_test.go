@@ -34,9 +34,11 @@ var rules = []struct {
 	{pkg: "pipeline/tracing", third: []string{}},
 	{pkg: "pipeline/murmur", third: []string{}}, // the client links it
 	{pkg: "pipeline/...", may: []string{"pipeline/...", "arrowio", "arrowio/half", "arrowio/wire", "internal/backoff",
-		"internal/binenc", "internal/durable", "internal/faultlog", "internal/filelock", "internal/setting"}},
+		"internal/binenc", "internal/durable", "internal/faultlog", "internal/filelock", "internal/filesum",
+		"internal/setting"}},
 	{pkg: "operators", may: []string{"operators/...", "pipeline"}, third: []string{}},
-	{pkg: "operators/join/store", may: []string{"internal/binenc", "internal/workdir"}, third: []string{}},
+	{pkg: "operators/join/store", may: []string{"internal/binenc", "internal/filesum", "internal/workdir"},
+		third: []string{}},
 	{pkg: "operators/join", may: []string{"operators/join/store", "pipeline", "arrowio", "arrowio/half", "calib/kernel",
 		"internal/binenc", "internal/setting"}, third: []string{}},
 	{pkg: "operators/model", may: []string{
@@ -83,6 +85,7 @@ var rules = []struct {
 	{pkg: "internal/backoff", third: []string{}}, // the client links it
 	{pkg: "internal/binenc", third: []string{}},
 	{pkg: "internal/faultlog", third: []string{}},
+	{pkg: "internal/filesum", third: []string{"github.com/zeebo/xxh3"}},
 	{pkg: "internal/nearest", third: []string{}},
 	{pkg: "internal/cli", may: []string{"internal/nearest"},
 		third: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},

@@ -8,9 +8,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Stage is the operator as a shard registers it.
+// Stage is the operator as a shard registers it. Version 1 of its state names all files by SHA-256.
 func (j *Operator) Stage() pipeline.Stage {
-	return pipeline.Stage{Name: "join", Operator: j, Version: 1, Files: j, Close: j.Close,
+	return pipeline.Stage{Name: "join", Operator: j, Version: 2, Oldest: 1, Files: j, Close: j.Close,
 		Take: func(from pipeline.Operator, mine func(arrowio.ID) bool) error {
 			return take(j, from.(*Operator), mine)
 		}}

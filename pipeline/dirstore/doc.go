@@ -2,7 +2,7 @@
 //
 //	DIR/KEY/checkpoint-<n>   the bytes of checkpoint n
 //	DIR/KEY/journal-<n>      how the task got there from the checkpoint before
-//	DIR/KEY/files/<sha256>   the files that the checkpoints refer to
+//	DIR/KEY/files/<hash>     the files that the checkpoints refer to
 //
 // A checkpoint is written under a temporary name, synced, and gets its name by a hard link. A link to a name that
 // exists fails, on shared storage too: a number has one writer, and that is the fence between two processes that both

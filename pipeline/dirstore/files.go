@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// filesDir holds the files that the checkpoints of a key refer to, each under the SHA-256 of its bytes.
+// filesDir holds the files that the checkpoints of a key refer to, each under the hash of its bytes.
 const filesDir = "files"
 
 // dirFiles remembers which files this process has put into the directory of a key, and which files a checkpoint refers

@@ -25,7 +25,7 @@ import (
 //	partition 0             claim/KEY/NUMBER/WRITER        JSON: offsets of the chunks, bytes, CRC32C
 //	partition 1…, by key    chunk/KEY/NUMBER/WRITER/INDEX  bytes of the checkpoint, then of its table of files: a JSON
 //	                                                       array of name, bytes, writer and chunks by offset
-//	                        file/KEY/NAME/WRITER/INDEX     bytes; NAME is their SHA-256
+//	                        file/KEY/NAME/WRITER/INDEX     bytes; NAME is their hash
 //
 // NUMBER has 20 digits, WRITER is 16 random digits of a process. Where there is one partition, all is in it. Of the
 // claims of one number the first in the log counts: the log's order is the fence that a file system's exclusive link is

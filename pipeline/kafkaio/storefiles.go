@@ -1,8 +1,8 @@
 package kafkaio
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -10,13 +10,14 @@ import (
 	"io"
 	"os"
 
+	"github.com/plumbline/plumbline/internal/filesum"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
 // storedFile says where a checkpoint's file is stored. It is written once; later checkpoints, also of other writers,
 // refer to the same chunks.
 type storedFile struct {
-	Name   string  `json:"name"` // SHA-256 of the bytes
+	Name   string  `json:"name"` // of package filesum
 	Bytes  int64   `json:"bytes"`
 	Writer string  `json:"writer"`
 	Chunks []int64 `json:"chunks"` // offsets
@@ -76,7 +77,8 @@ func (s *Store) fetchFile(ctx context.Context, known *claims, f storedFile, path
 	if err != nil {
 		return err
 	}
-	sum := sha256.New()
+	name, _ := hex.DecodeString(f.Name) // what is no name is that of no bytes
+	sum := filesum.Like(name)
 	err = s.eachChunk(ctx, s.place(known.key), f.Chunks, func(i int) string { return f.chunkKey(known.key, i) },
 		func(value []byte) error {
 			_, err := io.MultiWriter(sum, dst).Write(value)
@@ -85,8 +87,8 @@ func (s *Store) fetchFile(ctx context.Context, known *claims, f storedFile, path
 	if err = errors.Join(err, dst.Close()); err != nil {
 		return fmt.Errorf("file %s: %w", f.Name, err)
 	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != f.Name {
-		return fmt.Errorf("file %s: its bytes have SHA-256 %s", f.Name, got)
+	if got := sum.Sum(nil); !bytes.Equal(got, name) {
+		return fmt.Errorf("file %s: its bytes have hash %x", f.Name, got)
 	}
 	known.files[f.Name] = f
 	return nil

@@ -1,7 +1,7 @@
 package store
 
 import (
-	"crypto/sha256"
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -9,11 +9,12 @@ import (
 	"path/filepath"
 
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/internal/filesum"
 )
 
 // File is a file that a checkpoint refers to.
 type File struct {
-	Name  string // lower-case hexadecimal SHA-256 of its bytes
+	Name  string // lower-case hexadecimal, of package filesum
 	Bytes int64
 	Path  string
 }
@@ -123,7 +124,7 @@ func (s *Store) segmentBytes(r *binenc.Reader, g *segment, fetch func(name, path
 		data := append(make([]byte, 0, s.o.SegmentBytes), r.Bytes(math.MaxInt32)...)
 		return data, r.Err()
 	case kind == inFile:
-		copy(g.hash[:], r.Raw(sha256.Size))
+		copy(g.hash[:], r.Raw(filesum.Size))
 		g.size = r.Int("size", 0, math.MaxInt64)
 		if err := r.Err(); err != nil {
 			return nil, err
@@ -144,7 +145,7 @@ func (s *Store) fetch(g *segment, fetch func(name, path string) error) ([]byte, 
 }
 
 // fetchFile brings a file of a checkpoint to a path and reads it.
-func fetchFile(path string, hash [sha256.Size]byte, size int64, fetch func(name, path string) error) ([]byte, error) {
+func fetchFile(path string, hash [filesum.Size]byte, size int64, fetch func(name, path string) error) ([]byte, error) {
 	name := hex.EncodeToString(hash[:])
 	if err := fetch(name, path); err != nil {
 		return nil, err
@@ -153,9 +154,10 @@ func fetchFile(path string, hash [sha256.Size]byte, size int64, fetch func(name,
 	if err != nil {
 		return nil, fmt.Errorf("join store: %w", err)
 	}
-	if got := sha256.Sum256(data); got != hash || int64(len(data)) != size {
-		return nil, fmt.Errorf("join store: file %s has %d bytes with SHA-256 %s, want %d", name, len(data),
-			hex.EncodeToString(got[:]), size)
+	sum := filesum.Like(hash[:])
+	sum.Write(data)
+	if got := sum.Sum(nil); !bytes.Equal(got, hash[:]) || int64(len(data)) != size {
+		return nil, fmt.Errorf("join store: file %s has %d bytes with hash %x, want %d", name, len(data), got, size)
 	}
 	return data, nil
 }

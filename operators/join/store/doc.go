@@ -2,7 +2,7 @@
 // join.
 //
 // Rows go into segments, one after the other. The newest segment is in memory; a full one becomes a file that never
-// changes again, named by the SHA-256 of its bytes. What changes later is in memory: a state of two bits a row, and an
+// changes again, named by a hash of its bytes. What changes later is in memory: a state of two bits a row, and an
 // index of 13 to 19 bytes a row. A segment whose rows have all gone is removed, so a row is written once and never
 // moved: rows leave in about the order in which they came.
 //

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/plumbline/plumbline/internal/filesum"
 	"github.com/plumbline/plumbline/internal/workdir"
 )
 
@@ -258,7 +259,7 @@ type block struct {
 	known map[Key]uint16 // numbers of the keys, while there is room
 	last  uint16         // key of the row added last
 
-	hash   [32]byte
+	hash   [filesum.Size]byte
 	size   int64
 	path   string // "" = no file
 	listed bool   // in the last checkpoint: the file may have to be read for it

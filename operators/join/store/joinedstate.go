@@ -1,7 +1,6 @@
 package store
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/internal/filesum"
 )
 
 const (
@@ -63,10 +63,8 @@ func (b *block) load(data []byte) error {
 
 // seal makes a file of the block; its rows stay.
 func (b *block) seal(dir string) error {
-	head, sum := b.appendHead(nil), sha256.New()
-	sum.Write(head)
-	sum.Write(b.rows)
-	sum.Sum(b.hash[:0])
+	head := b.appendHead(nil)
+	b.hash = filesum.Fast(head, b.rows)
 	b.size = int64(len(head) + len(b.rows))
 	path := filepath.Join(dir, hex.EncodeToString(b.hash[:]))
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -162,7 +160,7 @@ func (j *Joined) restoreBlock(r *binenc.Reader, b *block, rows uint64, fetch fun
 	case kind == inMemory:
 		data = r.Bytes(math.MaxInt32)
 	case kind == inFile:
-		copy(b.hash[:], r.Raw(sha256.Size))
+		copy(b.hash[:], r.Raw(filesum.Size))
 		b.size = r.Int("size", 0, math.MaxInt64)
 		if r.Err() != nil {
 			break

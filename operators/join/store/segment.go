@@ -1,7 +1,6 @@
 package store
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/internal/filesum"
 )
 
 // ID is the id of a row.
@@ -64,7 +64,7 @@ type segment struct {
 	nameBytes int
 	known     map[string]int // of an open segment only
 
-	hash   [sha256.Size]byte
+	hash   [filesum.Size]byte
 	size   int64
 	path   string
 	file   *os.File
@@ -195,7 +195,7 @@ func (s *segment) load(data []byte) error {
 
 // seal makes the segment a file.
 func (s *segment) seal(dir string) error {
-	s.hash, s.size = sha256.Sum256(s.data), int64(len(s.data))
+	s.hash, s.size = filesum.Fast(s.data), int64(len(s.data))
 	s.path = filepath.Join(dir, s.name())
 	if err := os.WriteFile(s.path, s.data, 0o600); err != nil {
 		return err
