@@ -243,11 +243,11 @@ func (u *upgrade) laterFormat(v growthView, total int64, before string) {
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	const section = `Name: "join", Operator: j, Version: `
-	if strings.Count(string(old), section) != 1 {
-		u.t.Fatalf("%s does not have %q", file, section)
+	const section, versions = `Name: "join", Operator: j, `, `Version: 2, Oldest: 1,`
+	if strings.Count(string(old), section+versions) != 1 {
+		u.t.Fatalf("%s does not have %q", file, section+versions)
 	}
-	later := strings.Replace(string(old), section, section+"9", 1)
+	later := strings.Replace(string(old), section+versions, section+"Version: 9,", 1)
 	u.s.binary = buildOverlaid(u.t, map[string][]byte{file: []byte(later)})
 	u.p = u.p[:1]
 	u.start(0)
