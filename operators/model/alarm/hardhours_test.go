@@ -207,7 +207,7 @@ func TestHardHours(t *testing.T) {
 		{"weekends", deployment{rate: 2, days: 21, level: weekends}, pinned},
 	} {
 		var n []int
-		for seed := range uint64(testsize.Pick(1, 10)) {
+		for seed := range uint64(testsize.Pick(2, 10)) {
 			all := c.run(t, c.spec, seed)
 			if n = append(n, len(all)); len(all) > 2 {
 				t.Errorf("%s, seed %d: alerts at days %.2f", c.name, seed, all)
@@ -230,7 +230,7 @@ func TestFallOnHardHours(t *testing.T) {
 	s := defaults(None)
 	delay := func(d deployment, from float64) float64 {
 		var all []float64
-		for seed := range uint64(testsize.Pick(3, 15)) {
+		for seed := range uint64(testsize.Pick(5, 15)) {
 			at := math.Inf(1)
 			for _, n := range d.run(t, s, seed) {
 				if n.to > from {
