@@ -83,10 +83,10 @@ class Calibrator:
     def _run(self) -> None:
         pause = 0.5
         while not self._stop.is_set():
-            began = time.monotonic()
+            began, etag = time.monotonic(), self._etag
             if self._fetch(self._address, self._etag, self._wait + 10):
                 pause = 0.5
-                if time.monotonic() - began < 0.2:  # it answers at once: too many wait there
+                if self._etag == etag and time.monotonic() - began < 0.2:  # nothing new, at once: too many wait there
                     self._stop.wait(5)
             else:
                 self._stop.wait(pause)
