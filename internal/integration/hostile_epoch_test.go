@@ -338,11 +338,13 @@ func (sc *lostState) run(t *testing.T, a *attack) {
 	runOK(t, append(reset, "--accept-loss")...)
 	began := time.Now()
 	p = run(t, w.s)
-	w.drained(p, start.Add(2*epochPart))
+	st := w.drained(p, start.Add(2*epochPart))
 	a.Lag, a.RSS = time.Since(began).Round(100*time.Millisecond).String(), peakRSS(p.cmd.Process.Pid)
 	p.stop()
 	got := w.day()
-	a.Exact = sc.same(t, got, want)
+	if a.Exact = sc.same(t, got, want); !a.Exact {
+		t.Errorf("not the same: the snapshot is of %s, the process was drained with %+v", got.At, st)
+	}
 	sc.told(t, w, got)
 }
 
