@@ -89,6 +89,9 @@ func methodHelp() string {
 		if m.KeepsArgmax {
 			keeps = "; keeps every predicted class"
 		}
+		if m.TopLabel {
+			keeps = "; of the confidence of the predicted class"
+		}
 		scaled := ""
 		if m.Scalable {
 			scaled = "; also with class-wise loss scaling, " + m.Name + calibrator.Suffix
