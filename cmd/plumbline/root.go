@@ -62,6 +62,7 @@ func newRootCommand() *cobra.Command {
 	flags.StringP("config", "c", "", "configuration `file` (default: built-in defaults)")
 	flags.Bool("json", false, "print one JSON object instead of text")
 	flags.String("log-level", "info", "log `level`: debug, info, warn or error")
+	flags.String("log-format", "text", "`format` of log lines: text (key=value) or json, an object a line")
 	for _, part := range sections {
 		root.AddGroup(&cobra.Group{ID: part.title, Title: part.title})
 		for _, newCommand := range part.commands {
@@ -167,7 +168,7 @@ func setup(cmd *cobra.Command) (config.Config, *slog.Logger, error) {
 	return cfg, log, err
 }
 
-// newLogger returns a text logger on stderr at --log-level.
+// newLogger returns a logger on stderr as --log-level and --log-format say.
 func newLogger(cmd *cobra.Command) (*slog.Logger, error) {
 	name, err := cmd.Flags().GetString("log-level")
 	if err != nil {
@@ -182,8 +183,18 @@ func newLogger(cmd *cobra.Command) (*slog.Logger, error) {
 	if !ok {
 		return nil, cli.Usagef("--log-level %q: must be debug, info, warn or error", name)
 	}
-	text := slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})
-	return slog.New(faultlog.New(text)), nil
+	format, err := cmd.Flags().GetString("log-format")
+	if err != nil {
+		return nil, err
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch strings.ToLower(format) {
+	case "text":
+		return slog.New(faultlog.New(slog.NewTextHandler(cmd.ErrOrStderr(), options))), nil
+	case "json":
+		return slog.New(faultlog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), options))), nil
+	}
+	return nil, cli.Usagef("--log-format %q: must be text or json", format)
 }
 
 // printf writes a line of text on stdout. Texts among the arguments stay within it: they may be names and reasons from
