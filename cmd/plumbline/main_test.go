@@ -4,17 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/internal/config"
-	"github.com/plumbline/plumbline/internal/faultlog"
 )
 
 // runCommand runs one command line as main would.
@@ -32,37 +29,6 @@ func writeFile(t *testing.T, name, content string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// TestLogFormat: of both formats the lines say the same.
-func TestLogFormat(t *testing.T) {
-	lines := func(format string) []string {
-		var errs bytes.Buffer
-		root := newRootCommand()
-		root.SetErr(&errs)
-		if err := root.ParseFlags([]string{"--log-format", format}); err != nil {
-			t.Fatal(err)
-		}
-		log, err := newLogger(root)
-		if err != nil {
-			t.Fatal(err)
-		}
-		log.Info("begun", "task", "shard-00001", "rows", 7)
-		log.Warn("no answer", faultlog.Err(errors.New("line 1\nline \"2\"")))
-		return strings.Split(strings.TrimSpace(errs.String()), "\n")
-	}
-	text, objects := lines("text"), lines("json")
-	if len(text) != 2 || len(objects) != 2 {
-		t.Fatalf("%d lines of text, %d of JSON; want 2", len(text), len(objects))
-	}
-	for i, line := range objects {
-		var l struct{ Time, Level, Msg, Err string }
-		if err := json.Unmarshal([]byte(line), &l); err != nil || l.Time == "" || l.Msg == "" ||
-			!strings.Contains(text[i], "level="+l.Level) || !strings.Contains(text[i], l.Msg) ||
-			!strings.Contains(text[i], strings.Trim(strconv.Quote(l.Err), `"`)) {
-			t.Errorf("line %d: %v\n%s\n%s", i, err, line, text[i])
-		}
-	}
 }
 
 func TestExitCodesAndMessages(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/config"
-	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/internal/heap"
 	"github.com/plumbline/plumbline/internal/printable"
 	"github.com/plumbline/plumbline/internal/setting"
@@ -170,31 +169,15 @@ func setup(cmd *cobra.Command) (config.Config, *slog.Logger, error) {
 
 // newLogger returns a logger on stderr as --log-level and --log-format say.
 func newLogger(cmd *cobra.Command) (*slog.Logger, error) {
-	name, err := cmd.Flags().GetString("log-level")
+	level, err := cmd.Flags().GetString("log-level")
 	if err != nil {
 		return nil, err
-	}
-	level, ok := map[string]slog.Level{
-		"debug": slog.LevelDebug,
-		"info":  slog.LevelInfo,
-		"warn":  slog.LevelWarn,
-		"error": slog.LevelError,
-	}[strings.ToLower(name)]
-	if !ok {
-		return nil, cli.Usagef("--log-level %q: must be debug, info, warn or error", name)
 	}
 	format, err := cmd.Flags().GetString("log-format")
 	if err != nil {
 		return nil, err
 	}
-	options := &slog.HandlerOptions{Level: level}
-	switch strings.ToLower(format) {
-	case "text":
-		return slog.New(faultlog.New(slog.NewTextHandler(cmd.ErrOrStderr(), options))), nil
-	case "json":
-		return slog.New(faultlog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), options))), nil
-	}
-	return nil, cli.Usagef("--log-format %q: must be text or json", format)
+	return cli.NewLogger(cmd.ErrOrStderr(), level, format)
 }
 
 // printf writes a line of text on stdout. Texts among the arguments stay within it: they may be names and reasons from

@@ -87,7 +87,7 @@ var rules = []struct {
 	{pkg: "internal/faultlog", third: []string{}},
 	{pkg: "internal/filesum", third: []string{"github.com/zeebo/xxh3"}},
 	{pkg: "internal/nearest", third: []string{}},
-	{pkg: "internal/cli", may: []string{"internal/nearest"},
+	{pkg: "internal/cli", may: []string{"internal/faultlog", "internal/nearest"},
 		third: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	{pkg: "internal/backup", third: []string{"go.etcd.io/bbolt"}},
 	{pkg: "internal/printable", third: []string{}},
