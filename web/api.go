@@ -29,6 +29,8 @@ type versionInfo struct {
 	Settled bool          `json:"settled,omitempty"`
 	Others  map[int]int64 `json:"others,omitempty"`
 
+	// Moved: another process has the model now; what is listed here is of the time before.
+	Moved   bool        `json:"moved,omitempty"`
 	Pending int         `json:"alerts_pending"`
 	Firing  int         `json:"alerts_firing"`
 	Slices  []sliceInfo `json:"slices"`
@@ -44,21 +46,6 @@ type windowInfo struct {
 	Kind      string      `json:"kind"`
 	Snapshots int         `json:"snapshots"`
 	LatestAt  record.Time `json:"latest_at"`
-}
-
-func (a *api) version(model, version string) versionInfo {
-	v := versionInfo{Version: version, Slices: []sliceInfo{}}
-	for _, al := range a.History.CurrentAlerts(model, version) {
-		if al.InhibitedBy != "" {
-			continue // another alert stands for it
-		}
-		if al.State == "firing" {
-			v.Firing++
-		} else {
-			v.Pending++
-		}
-	}
-	return v
 }
 
 // key finds the series that the parameters name. An absent version or window means the one with the newest snapshot;
@@ -163,7 +150,8 @@ func (a *api) status(w http.ResponseWriter, r *http.Request) {
 
 // statusValue is the reply of /api/v1/status and the data of the event status.
 func (a *api) statusValue() map[string]any {
-	v := map[string]any{"history": a.History.Totals(), "ready": true, "process": nil}
+	v := map[string]any{"history": a.History.Totals(), "ready": true, "process": nil,
+		"follows_heads": a.Heads != nil, "keeps_history": a.Past != nil}
 	if a.Ready != nil {
 		if err := a.Ready(); err != nil {
 			v["ready"], v["not_ready_because"] = false, err.Error()

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -42,14 +43,14 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	sub, err := a.History.Subscribe(epoch, seq)
+	sub, err := a.History.Subscribe(epoch, seq, newFilter(p).takes)
 	if err != nil {
 		h.Set("Retry-After", "10")
 		reply.Error(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	defer sub.Close()
-	s := &stream{api: a, rc: http.NewResponseController(w), w: w, filter: newFilter(p)}
+	s := &stream{api: a, rc: http.NewResponseController(w), w: w}
 	if err := s.run(r, sub); err != nil {
 		a.Log.Debug("event stream ended", "remote", r.RemoteAddr, "err", err)
 	}
@@ -79,15 +80,14 @@ type stream struct {
 	*api
 	rc         *http.ResponseController
 	w          http.ResponseWriter
-	filter     filter
 	lastStatus []byte
 }
 
 func (s *stream) run(r *http.Request, sub *history.Subscription) error {
 	epoch, _ := s.History.Position()
-	last := eventID(epoch, sub.Seq)
+	begin := eventID(epoch, sub.Seq)
 	if !sub.Complete {
-		if err := s.write("reset", last, []byte("{}")); err != nil {
+		if err := s.write("reset", begin, []byte("{}")); err != nil {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func (s *stream) run(r *http.Request, sub *history.Subscription) error {
 			return err
 		}
 	}
-	if err := s.status(last); err != nil {
+	if err := s.status(begin); err != nil {
 		return err
 	}
 	tick := time.NewTicker(s.heartbeat)
@@ -106,16 +106,16 @@ func (s *stream) run(r *http.Request, sub *history.Subscription) error {
 		select {
 		case <-r.Context().Done():
 			return nil
-		case e, ok := <-sub.Events:
-			if !ok {
+		case _, open := <-sub.Wake:
+			if !open {
 				return fmt.Errorf("client is too slow") // it reconnects and resumes from the backlog
 			}
-			last = eventID(epoch, e.Seq)
-			err = s.event(epoch, e)
+			err = s.waiting(r.Context(), epoch, sub)
 		case <-tick.C:
 			// The id moves on past events that the filter left out.
-			if err = s.status(last); err == nil {
-				err = s.flush([]byte(": heartbeat\nid: " + last + "\n\n"))
+			id := eventID(epoch, sub.Passed())
+			if err = s.status(id); err == nil {
+				err = s.flush([]byte(": heartbeat\nid: " + id + "\n\n"))
 			}
 		}
 		if err != nil {
@@ -124,11 +124,22 @@ func (s *stream) run(r *http.Request, sub *history.Subscription) error {
 	}
 }
 
-// event writes e if the client asked for it. A record that JSON cannot hold is logged and left out.
-func (s *stream) event(epoch string, e history.Event) error {
-	if !s.filter.takes(e) {
-		return nil
+// waiting writes the events that wait.
+func (s *stream) waiting(ctx context.Context, epoch string, sub *history.Subscription) error {
+	for ctx.Err() == nil {
+		e, ok := sub.Next()
+		if !ok {
+			break
+		}
+		if err := s.event(epoch, e); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// event writes e. A record that JSON cannot hold is logged and left out.
+func (s *stream) event(epoch string, e history.Event) error {
 	data, err := json.Marshal(e.Record)
 	if err != nil {
 		s.Log.Error("encode event", "type", e.Type, "model", e.Model, "version", e.Version, "err", err)

@@ -13,10 +13,12 @@ import (
 
 // listed is a model version with what is known of it.
 type listed struct {
-	model, version string
-	labelled       int64
-	state          *record.VersionStatus // nil: not in the state of this process
-	series         []history.SeriesInfo
+	model, version  string
+	labelled        int64
+	moved           bool
+	pending, firing int                   // alerts that no other stands for
+	state           *record.VersionStatus // nil: not in the state of this process
+	series          []history.SeriesInfo
 }
 
 // versions lists every version that has snapshots here or is in the state of this process, sorted by name.
@@ -34,11 +36,21 @@ func (a *api) versions() []*listed {
 	for _, s := range a.History.Series() {
 		v := of(s.Model, s.Version)
 		v.series = append(v.series, s)
-		v.labelled = max(v.labelled, s.Labelled)
+		v.labelled, v.moved = max(v.labelled, s.Labelled), s.Moved
 	}
 	if a.Versions != nil {
 		for _, s := range a.Versions() {
 			of(s.Model, s.Version).state = &s
+		}
+	}
+	for _, al := range a.History.CurrentAlerts("", "") {
+		v := by[key{al.Model, al.Version}]
+		switch {
+		case v == nil || al.InhibitedBy != "":
+		case al.State == "firing":
+			v.firing++
+		default:
+			v.pending++
 		}
 	}
 	out := make([]*listed, 0, len(by))
@@ -54,8 +66,8 @@ func byName(a, b *listed) int {
 }
 
 // models answers with the tree of models, versions, slices and windows. Where there are more versions than the limit,
-// those with the most labelled rows, and those of the model that is asked for, are in it; total says how many there
-// are.
+// those of the model that is asked for, those that have an alarm and those with the most labelled rows are in it; total
+// says how many there are.
 func (a *api) models(w http.ResponseWriter, r *http.Request) {
 	p := parse(r.URL.RawQuery, "search", "model", "limit")
 	limit := p.limit(defaultVersions)
@@ -70,7 +82,8 @@ func (a *api) models(w http.ResponseWriter, r *http.Request) {
 	})
 	matching := len(all)
 	slices.SortStableFunc(all, func(a, b *listed) int {
-		return cmp.Or(-compareBool(a.model == model, b.model == model), -cmp.Compare(a.labelled, b.labelled))
+		return cmp.Or(-compareBool(a.model == model, b.model == model), -compareBool(a.firing > 0, b.firing > 0),
+			-cmp.Compare(a.labelled, b.labelled))
 	})
 	all = all[:min(limit, matching)]
 	slices.SortFunc(all, byName)
@@ -80,7 +93,7 @@ func (a *api) models(w http.ResponseWriter, r *http.Request) {
 			tree = append(tree, modelInfo{Model: v.model})
 		}
 		m := &tree[len(tree)-1]
-		m.Versions = append(m.Versions, a.versionOf(v))
+		m.Versions = append(m.Versions, v.info())
 	}
 	a.reply(w, map[string]any{"models": tree, "total": total, "matching": matching, "shown": len(all)})
 }
@@ -95,8 +108,8 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-func (a *api) versionOf(v *listed) versionInfo {
-	out := a.version(v.model, v.version)
+func (v *listed) info() versionInfo {
+	out := versionInfo{Version: v.version, Moved: v.moved, Pending: v.pending, Firing: v.firing, Slices: []sliceInfo{}}
 	if s := v.state; s != nil {
 		out.Classes, out.Settled, out.Others = s.Classes, s.Settled, s.Others
 	}

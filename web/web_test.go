@@ -347,7 +347,7 @@ func TestHeartbeatMovesTheIDOn(t *testing.T) {
 
 func TestTooManyStreams(t *testing.T) {
 	h := history.New(history.Config{Subscribers: 1})
-	sub, err := h.Subscribe("", 0)
+	sub, err := h.Subscribe("", 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/dirstore"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/pipeline/murmur"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/pipeline/tracing"
 	"github.com/plumbline/plumbline/sinks/metrics"
@@ -363,6 +364,7 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 		Silent: r.heardNothing("models"), Client: r.Client, Session: r.Config.Kafka.Session,
 		Members: filepath.Join(r.workDir(), "members")}
 	r.due.follow(&g, stageModels, r.panes)
+	shareModels(r.Engine, &g, r.panes)
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
 		if p >= r.panes { // watchTopology names it
 			<-ctx.Done()
@@ -391,18 +393,36 @@ func (r *KafkaRun) model(ctx context.Context, guard *attempts.Guard, p int, open
 		out.Counts = counts
 		return out, nil
 	}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
-		r.recall(task.Remembered())
+		r.recall(p, task)
 		return open(next)
 	})
 	return lasting(gone("models", p, err))
 }
 
-// recall shows the records in a restored task's state. Snapshots are many, and the history sorts them whenever they
-// come: they are shown in the background, one task's after the other's, while tasks still restore.
-func (r *KafkaRun) recall(decided []any, snapshots iter.Seq2[*record.Snapshot, error]) {
+// shareModels has the history told which tasks another process has, once the group says so. Between two generations
+// this process has none, and is likely to keep its own.
+func shareModels(rt *Engine, g *kafkaio.Group, panes int) {
+	rt.History.Share(func(model string) int { return murmur.PartitionOf([]byte(model), panes) })
+	has := g.Has
+	g.Has = func(partitions []int, member bool) {
+		for p := range panes {
+			if member && !slices.Contains(partitions, p) {
+				rt.History.Leave(p)
+			}
+		}
+		has(partitions, member)
+	}
+}
+
+// recall shows the records in the state of a restored task, which is of this process from then on. Snapshots are many,
+// and the history sorts them whenever they come: they are shown in the background, one task's after the other's, while
+// tasks still restore.
+func (r *KafkaRun) recall(p int, task *model.Task) {
+	decided, snapshots := task.Remembered()
 	for _, rec := range decided {
 		r.Show(rec)
 	}
+	r.History.Return(p)
 	go func() {
 		r.recalling.Lock()
 		defer r.recalling.Unlock()

@@ -19,17 +19,36 @@ var ErrTooManySubscribers = errors.New("too many event subscribers")
 
 // Subscription receives the events that follow Backlog.
 type Subscription struct {
-	// Backlog are the events after the asked one, oldest first. Complete is false if some are gone or the asked
+	// Backlog are the wanted events after the asked one, oldest first. Complete is false if some are gone or the asked
 	// number is of another run: then Backlog is empty and the reader must load the state anew.
 	Backlog  []Event
 	Complete bool
-	// Seq is the number of the last event before those on Events.
+	// Seq is the number of the last event before those of Next.
 	Seq uint64
-	// Events is closed when the subscriber fell behind by more than its buffer, or closed itself.
-	Events <-chan Event
+	// Wake has a value when Next has an event. It is closed when the subscriber fell too far behind, or closed itself.
+	Wake <-chan struct{}
 
-	ch chan Event
-	h  *History
+	wake  chan struct{}
+	wants func(Event) bool
+	queue queue
+	h     *History
+}
+
+// Next removes and returns the oldest event that waits; false where none does.
+func (s *Subscription) Next() (Event, bool) {
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	return s.queue.take()
+}
+
+// Passed is the number up to which no event waits: they were taken, replaced or not wanted.
+func (s *Subscription) Passed() uint64 {
+	s.h.mu.RLock()
+	defer s.h.mu.RUnlock()
+	if e := s.queue.order.Front(); e != nil {
+		return e.Value.(Event).Seq - 1
+	}
+	return s.h.bus.seq
 }
 
 // Close ends the subscription; it may be called twice.
@@ -39,16 +58,26 @@ func (s *Subscription) Close() {
 	s.h.bus.remove(s)
 }
 
-// Subscribe starts a subscription after event number seq of the run epoch; an empty epoch asks for new events only.
-func (h *History) Subscribe(epoch string, seq uint64) (*Subscription, error) {
+// Subscribe starts a subscription to the events that wants says, nil = all, after event number seq of the run epoch; an
+// empty epoch asks for new events only. wants is called while the history is locked.
+func (h *History) Subscribe(epoch string, seq uint64, wants func(Event) bool) (*Subscription, error) {
+	if wants == nil {
+		wants = func(Event) bool { return true }
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.bus.subs) >= h.cfg.Subscribers {
 		return nil, ErrTooManySubscribers
 	}
-	ch := make(chan Event, h.cfg.SubscriberBuffer)
-	s := &Subscription{Seq: h.bus.seq, Events: ch, ch: ch, h: h}
-	s.Backlog, s.Complete = h.bus.after(epoch, seq)
+	wake := make(chan struct{}, 1)
+	s := &Subscription{Seq: h.bus.seq, Wake: wake, wake: wake, wants: wants, queue: newQueue(h.cfg), h: h}
+	var all []Event
+	all, s.Complete = h.bus.after(epoch, seq)
+	for _, e := range all {
+		if wants(e) {
+			s.Backlog = append(s.Backlog, e)
+		}
+	}
 	h.bus.subs[s] = struct{}{}
 	return s, nil
 }
@@ -88,11 +117,17 @@ func (b *bus) publish(e Event) (dropped uint64) {
 		b.backlog = b.backlog[:n]
 	}
 	for s := range b.subs {
-		select {
-		case s.ch <- e:
-		default:
+		if !s.wants(e) {
+			continue
+		}
+		if !s.queue.put(e) {
 			b.remove(s)
 			dropped++
+			continue
+		}
+		select {
+		case s.wake <- struct{}{}:
+		default: // it knows
 		}
 	}
 	return dropped
@@ -101,10 +136,11 @@ func (b *bus) publish(e Event) (dropped uint64) {
 func (b *bus) remove(s *Subscription) {
 	if _, ok := b.subs[s]; ok {
 		delete(b.subs, s)
-		close(s.ch)
+		close(s.wake)
 	}
 }
 
+// after returns the events after number seq of a run; they are the bus's own.
 func (b *bus) after(epoch string, seq uint64) (events []Event, complete bool) {
 	switch {
 	case epoch == "":
@@ -116,5 +152,5 @@ func (b *bus) after(epoch string, seq uint64) (events []Event, complete bool) {
 	case len(b.backlog) == 0 || seq+1 < b.backlog[0].Seq:
 		return nil, false
 	}
-	return append([]Event(nil), b.backlog[seq+1-b.backlog[0].Seq:]...), true
+	return b.backlog[seq+1-b.backlog[0].Seq:], true
 }

@@ -22,7 +22,9 @@ type Config struct {
 	CalibratorsPerModel int // 128
 	Backlog             int // 1024 latest events, for subscribers that come back
 	Subscribers         int // 64
-	SubscriberBuffer    int // 256 events; a subscriber that is further behind is dropped
+	// 1024 events may wait for a subscriber; then snapshots replace those of their series, and with as many more as there
+	// are Keys it is dropped
+	SubscriberBuffer int
 }
 
 func (c *Config) defaults() {
@@ -40,7 +42,7 @@ func (c *Config) defaults() {
 	def(&c.CalibratorsPerModel, 128)
 	def(&c.Backlog, 1024)
 	def(&c.Subscribers, 64)
-	def(&c.SubscriberBuffer, 256)
+	def(&c.SubscriberBuffer, 1024)
 }
 
 // SnapshotKey names one series of snapshots; Window is the window's name.
@@ -56,6 +58,7 @@ type History struct {
 	mu     sync.RWMutex
 	series lru[SnapshotKey, *series]
 	models lru[modelKey, *decisions]
+	shares shares
 	bus    bus
 	stats  Stats
 	kept   int // snapshots of all series
@@ -202,7 +205,7 @@ func (sr *series) add(e stored, cfg Config) bool {
 	return true
 }
 
-// AddAlert keeps a. A repeat (the same slice, rule, state and time) changes nothing.
+// AddAlert keeps a. A repeat (the same slice, rule, state and time) is no event.
 func (h *History) AddAlert(a record.Alert) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -214,25 +217,31 @@ func (h *History) AddAlert(a record.Alert) {
 	same := func(b *record.Alert) bool {
 		return b.At == a.At && b.Slice == a.Slice && b.Rule == a.Rule && b.State == a.State
 	}
-	if !addTimed(&d.alerts, timed[*record.Alert]{a.At.UnixNano(), &a}, same, h.perModel(h.cfg.AlertsPerModel)) {
+	added := addTimed(&d.alerts, timed[*record.Alert]{a.At.UnixNano(), &a}, same, h.perModel(h.cfg.AlertsPerModel))
+	d.setCurrent(&a, h.cfg.Keys) // a repeat too: the model's task may be back in this process
+	if !added {
 		h.stats.Repeats++
 		return
 	}
-	d.setCurrent(&a, h.cfg.Keys)
 	h.publish("alert", a.Model, a.Version, &a)
 }
 
 // setCurrent follows the latest state of a's rule; at most limit rules are followed, further ones are in the ring only.
 func (d *decisions) setCurrent(a *record.Alert, limit int) {
-	at := a.At.UnixNano()
-	for i := len(d.alerts) - 1; i >= 0 && d.alerts[i].at > at; i-- {
-		if b := d.alerts[i].rec; b.Slice == a.Slice && b.Rule == a.Rule {
+	id, at := [2]string{a.Slice, a.Rule}, a.At.UnixNano()
+	for i := len(d.alerts) - 1; i >= 0 && d.alerts[i].at >= at; i-- {
+		b := d.alerts[i].rec
+		if b.Slice != a.Slice || b.Rule != a.Rule {
+			continue
+		}
+		if d.alerts[i].at > at || b.State != a.State {
 			return // a came late: a newer state of the rule is known
 		}
+		break
 	}
-	id := [2]string{a.Slice, a.Rule}
-	_, found := d.current[id]
+	now, found := d.current[id]
 	switch {
+	case found && now.at > at: // newer than the ring remembers
 	case a.State == "resolved":
 		delete(d.current, id)
 	case found || len(d.current) < limit:

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -179,7 +178,7 @@ func TestSubscribeResumes(t *testing.T) {
 	}
 	f := func(epoch string, seq uint64, complete bool, want ...uint64) {
 		t.Helper()
-		s, err := h.Subscribe(epoch, seq)
+		s, err := h.Subscribe(epoch, seq, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,35 +209,10 @@ func TestSubscribeFromTheStart(t *testing.T) {
 	h := New(Config{})
 	epoch, seq := h.Position()
 	h.AddSnapshot(rowsSnap(1))
-	s, err := h.Subscribe(epoch, seq)
+	s, err := h.Subscribe(epoch, seq, nil)
 	if err != nil || !s.Complete || len(s.Backlog) != 1 {
 		t.Fatalf("got %+v, %v; want the event since position 0", s, err)
 	}
-}
-
-func TestSlowSubscriberIsDropped(t *testing.T) {
-	h := New(Config{Subscribers: 2, SubscriberBuffer: 2})
-	slow, _ := h.Subscribe("", 0)
-	quick, _ := h.Subscribe("", 0)
-	if _, err := h.Subscribe("", 0); !errors.Is(err, ErrTooManySubscribers) {
-		t.Fatalf("third of two subscribers: got %v", err)
-	}
-	for i := 1; i <= 3; i++ {
-		h.AddSnapshot(rowsSnap(i))
-		if e := <-quick.Events; e.Seq != uint64(i) {
-			t.Fatalf("quick: got event %d, want %d", e.Seq, i)
-		}
-	}
-	n := 0
-	for range slow.Events { // ends because the channel was closed
-		n++
-	}
-	if n != 2 || h.Totals().DroppedSubscribers != 1 {
-		t.Errorf("slow: got %d events, %d dropped; want 2 and 1", n, h.Totals().DroppedSubscribers)
-	}
-	slow.Close()
-	quick.Close()
-	quick.Close()
 }
 
 func TestHistoryConcurrent(t *testing.T) {
@@ -251,7 +225,7 @@ func TestHistoryConcurrent(t *testing.T) {
 				s.Slice = fmt.Sprint(g)
 				h.AddSnapshot(s)
 				h.AddAlert(alert(i, "r", "firing"))
-				if sub, err := h.Subscribe("", 0); err == nil {
+				if sub, err := h.Subscribe("", 0, nil); err == nil {
 					sub.Close()
 				}
 				for _, k := range h.Series() {

@@ -13,6 +13,7 @@ type SeriesInfo struct {
 	Snapshots int
 	LatestAt  record.Time // At of the newest snapshot
 	Labelled  int64       // labelled rows of the key by then
+	Moved     bool        // another process has the model now
 }
 
 // Series lists the series, sorted by model, version, slice and window.
@@ -21,11 +22,9 @@ func (h *History) Series() []SeriesInfo {
 	defer h.mu.RUnlock()
 	out := make([]SeriesInfo, 0, len(h.series.m))
 	for k := range h.series.m {
-		s, _ := h.series.peek(k)
-		if len(s.ring) == 0 {
-			continue
+		if s, _ := h.series.peek(k); len(s.ring) > 0 {
+			out = append(out, h.info(k, s))
 		}
-		out = append(out, s.info(k))
 	}
 	sortSeries(out)
 	return out
@@ -38,16 +37,16 @@ func (h *History) SeriesOf(model string) []SeriesInfo {
 	var out []SeriesInfo
 	for k := range h.series.m {
 		if s, _ := h.series.peek(k); k.Model == model && len(s.ring) > 0 {
-			out = append(out, s.info(k))
+			out = append(out, h.info(k, s))
 		}
 	}
 	sortSeries(out)
 	return out
 }
 
-func (sr *series) info(k SnapshotKey) SeriesInfo {
+func (h *History) info(k SnapshotKey, sr *series) SeriesInfo {
 	newest := sr.ring[len(sr.ring)-1].snap
-	return SeriesInfo{k, sr.kind, len(sr.ring), newest.At, newest.Labelled}
+	return SeriesInfo{k, sr.kind, len(sr.ring), newest.At, newest.Labelled, h.shares.movedModel(k.Model)}
 }
 
 func sortSeries(out []SeriesInfo) {

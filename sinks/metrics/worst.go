@@ -14,7 +14,7 @@ import (
 
 // exported are the latest snapshots that /metrics has: of whole model versions all, of slices the worst of each model
 // version and window; leftOut counts the others. At most MaxSeries in all, whole versions first; dropped counts what is
-// beyond.
+// beyond. What another process has now, that one exports.
 func exported(h *history.History, worst int) (snaps []record.Snapshot, leftOut, dropped int) {
 	firing := map[history.SnapshotKey]bool{}
 	for _, a := range h.CurrentAlerts("", "") {
@@ -27,7 +27,7 @@ func exported(h *history.History, worst int) (snaps []record.Snapshot, leftOut, 
 	var groups []history.SnapshotKey
 	for _, s := range h.Series() {
 		snap, ok := h.Latest(s.SnapshotKey)
-		if !ok {
+		if !ok || s.Moved {
 			continue
 		}
 		if s.Slice == "" {
@@ -67,7 +67,7 @@ const pooledSlice = "=~other"
 func collectPooled(ch chan<- prometheus.Metric, h *history.History) {
 	newest := map[history.SnapshotKey]record.Snapshot{}
 	for _, s := range h.Series() {
-		if !strings.HasSuffix(s.Slice, pooledSlice) {
+		if !strings.HasSuffix(s.Slice, pooledSlice) || s.Moved {
 			continue
 		}
 		key := history.SnapshotKey{Model: s.Model, Version: s.Version, Slice: s.Slice}
