@@ -230,8 +230,9 @@ func TestInhibitedAlertsInBrowser(t *testing.T) {
 	at := "/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice=&at=2024-03-05T11:54:00Z"
 	dom := chromium(t, srv.URL+at, "--dump-dom")
 	root := item(t, dom, "Alarm: calibration-calibrated")
-	for _, want := range []string{`aria-label="Follows from it"`, "worse-nll", "region=us",
-		"over its limit, no alarm of its own",
+	for _, want := range []string{`aria-label="Follows from it"`, "worse-nll is over its limit for all rows since ",
+		"region=us",
+		"It is part of this alarm and raises none itself.",
 		"calibrated confidence is overconfident",
 		"Evidence: by chance at most once in 9.8 years; overconfident", "alarm from 15.7",
 		"Since about 11:51:00 (an estimate)", "(0.600, 0.667]",
@@ -240,7 +241,9 @@ func TestInhibitedAlertsInBrowser(t *testing.T) {
 			t.Errorf("the root alert lacks %q: %s", want, root)
 		}
 	}
-	if got := item(t, dom, "Calibrator published: revision 3"); !strings.Contains(got, "calibration-raw") {
+	if got := item(t, dom, "Calibrator published: revision 3"); !strings.Contains(got,
+		"calibration-raw is over its limit for all rows") ||
+		!strings.Contains(got, "The calibrator corrects it, so it raises no alarm.") {
 		t.Errorf("the calibrator that answers an alert does not show it: %s", got)
 	}
 	item(t, dom, "Part of another alarm: lost-root") // nothing is hidden

@@ -12,7 +12,8 @@ import (
 )
 
 // TestModelsAreListed: every version in the state is listed or counted; where they are more than the limit, the one
-// that has most labels and the one that is asked for are among them, and all can be searched by name.
+// that is asked for, those that have an alarm and the one that has most labels are among them, and all can be searched
+// by name.
 func TestModelsAreListed(t *testing.T) {
 	h := history.New(history.Config{})
 	at := record.At(1e18)
@@ -36,6 +37,11 @@ func TestModelsAreListed(t *testing.T) {
 			t.Fatalf("%s: %d %s", query, w.Code, w.Body)
 		}
 		return a
+	}
+	h.AddAlert(record.Alert{Model: "a10400", Version: "1", Rule: "r", State: "firing", At: at})
+	h.AddAlert(record.Alert{Model: "a10401", Version: "1", Rule: "r", State: "firing", At: at, InhibitedBy: "x"})
+	if a := ask("?limit=1"); a.Shown != 1 || a.Models[0].Model != "a10400" || a.Models[0].Versions[0].Firing != 1 {
+		t.Errorf("a model that has an alarm: %+v", a)
 	}
 	all := ask("")
 	if all.Total != 10_413 || all.Matching != 10_413 || all.Shown != 500 || len(all.Models) != 500 {

@@ -179,7 +179,8 @@ func TestStatusAndHealth(t *testing.T) {
 	h := New(Deps{History: synthetic(), Ready: func() error { return notReady }, Status: func() any { return 7 }})
 	for url, want := range map[string]string{
 		"/-/healthy": "healthy", "/-/ready": "ready",
-		"/api/v1/status": `"process":7,"ready":true`,
+		"/api/v1/status":  `"follows_heads":false,"history":{`,
+		"/api/v1/status?": `"keeps_history":false,"process":7,"ready":true`,
 	} {
 		if rec := do(h, "GET", url); rec.Code != 200 || !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("%s: got %d %s, want %s", url, rec.Code, rec.Body, want)

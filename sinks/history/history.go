@@ -22,8 +22,8 @@ type Config struct {
 	CalibratorsPerModel int // 128
 	Backlog             int // 1024 latest events, for subscribers that come back
 	Subscribers         int // 64
-	// 1024 events may wait for a subscriber; then snapshots replace those of their series, and with as many more as there
-	// are Keys it is dropped
+	// 1024 events may wait for a subscriber; then snapshots replace those of their series. With as many more as Keys it
+	// is dropped
 	SubscriberBuffer int
 }
 
@@ -74,6 +74,7 @@ type Stats struct {
 	Repeats            uint64 `json:"repeats"`
 	BadTimes           uint64 `json:"bad_times"`           // records whose time is not RFC 3339
 	DroppedSubscribers uint64 `json:"dropped_subscribers"` // too slow
+	MovedTasks         int    `json:"moved_tasks"`         // of models that other processes have
 }
 
 // series is the ring of one snapshot key. Invariant: sorted by x, one entry for each x.

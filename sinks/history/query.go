@@ -150,7 +150,7 @@ func (h *History) Totals() Stats {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	st := h.stats
-	st.Keys, st.Snapshots = len(h.series.m), h.kept
+	st.Keys, st.Snapshots, st.MovedTasks = len(h.series.m), h.kept, len(h.shares.moved)
 	return st
 }
 

@@ -1,6 +1,6 @@
 // The page: loads the state by plain fetches, paints it, then follows the event stream from where the fetches stood.
 import { get, Stream } from "./api.js";
-import { address, choose, fillSelectors, markFiring, missing, readURL, writeURL } from "./select.js";
+import { address, choose, drawOthers, fillSelectors, isMoved, markFiring, missing, readURL, writeURL } from "./select.js";
 import { drawDiagram, drawBinTable } from "./reliability.js";
 import { drawTiles } from "./tiles.js";
 import { drawUnlabelled } from "./unlabelled.js";
@@ -8,7 +8,7 @@ import { timeline, drawLog, alertsAt } from "./events.js";
 import { Timeline, moment } from "./timeline.js";
 import { drawStatus, drawTrouble } from "./status.js";
 import { own } from "./inhibit.js";
-import { drawVerdict, pulse, verdict } from "./verdict.js";
+import { drawVerdict, movedAway, pulse, verdict } from "./verdict.js";
 import { headEvents } from "./headevents.js";
 import { Past, union } from "./past.js";
 import { clock, count, el } from "./format.js";
@@ -44,13 +44,16 @@ const stream = new Stream({
 
 function connection(s) {
   state.connection = s;
-  const p = pulse(s, state.latest ? (performance.now() - state.newsAt) / 1000 : 0, state.process);
+  const p = pulse(s, state.latest ? (performance.now() - state.newsAt) / 1000 : 0, state.process, moved());
   if ($("conn").textContent === p.text) return;
   $("conn").dataset.state = p.state;
   $("conn").textContent = p.text;
   $("conn").title = p.title || "";
 }
 setInterval(() => connection(state.connection), 1000);
+
+// moved tells whether another process has the model that is shown.
+const moved = () => isMoved(state.models, state.sel);
 
 const matches = (s) => s.model === state.sel.model && s.version === state.sel.version && s.slice === state.sel.slice && s.window.name === state.sel.window;
 
@@ -121,6 +124,7 @@ async function loadSelection(generation, position) {
   state.calibrators = union(decided.calibrators, calibrators.data.calibrators, DECISION, "decided_at");
   state.pinned = null;
   fillSelectors($("selectors"), state.models, state.sel);
+  drawOthers($("others"), state.models, state.sel);
   writeURL(state.sel, state.at);
   notice("", "");
   if (state.gone) notice("The link names what is gone", `The link asks for ${state.gone}. The page shows what is there.`);
@@ -172,16 +176,20 @@ async function getModels(model) {
 }
 
 async function refreshModels() {
+  const was = moved();
   try {
     await getModels(state.sel && state.sel.model);
-    if (state.sel) fillSelectors($("selectors"), state.models, state.sel);
+    if (moved() !== was) return load(); // what is current has changed
+    if (!state.sel) return;
+    fillSelectors($("selectors"), state.models, state.sel);
+    drawOthers($("others"), state.models, state.sel);
   } catch { /* the connection state tells */ }
 }
 
 function waiting() {
   fillSelectors($("selectors"), [], null);
   $("content").hidden = true;
-  notice("Waiting for the first labels", "No window has a labelled row yet. Numbers appear once predictions have met their labels and the first pane has closed; the process status below shows what has arrived so far.", "", el("span.num", { id: "arrived" }));
+  notice("Waiting for the first labels", "No window has a labelled row yet. Numbers appear once predictions have met their labels and the first pane has closed; the process status below shows what has arrived so far. Where several processes run, each shows the models of its own tasks only.", "", el("span.num", { id: "arrived" }));
   $("statusbox").open = true;
 }
 
@@ -226,10 +234,11 @@ function paint() {
   if (!state.latest || !state.snaps.length) return;
   const snap = state.pinned ? state.pinned.snap : state.latest;
   const events = timeline(state.alerts, state.calibrators, headEvents(state.heads, state.sel));
-  const current = state.pinned ? alertsAt(state.alerts, state.pinned.time, state.alerts.length < ALERTS) : state.current;
+  const gone = moved() && !state.pinned;
+  const current = state.pinned ? alertsAt(state.alerts, state.pinned.time, state.alerts.length < ALERTS) : gone ? null : state.current;
   const to = (slice) => address({ ...state.sel, slice }, state.pinned ? state.at : "");
-  drawVerdict($("verdict"), $("verdictnews"), verdict(snap, current, state.pinned ? [] : state.heads), to);
-  drawTiles($("tiles"), snap, current);
+  drawVerdict($("verdict"), $("verdictnews"), gone ? movedAway(snap) : verdict(snap, current, state.pinned ? [] : state.heads), to);
+  drawTiles($("tiles"), snap, current, gone ? "in another process" : "not kept that far back", timedWindow());
   markFiring($("selectors"), own(state.current).filter((a) => a.state === "firing").map((a) => a.slice));
   const signals = [
     { key: "raw", name: "raw", bins: snap.raw.bins },
@@ -244,6 +253,12 @@ function paint() {
   drawLog($("log"), events, state.sel, $("onlyslice").checked, state.latest.at, state.asked);
   $("older").hidden = !past.more;
   drawMoment(snap, index);
+}
+
+// timedWindow is the name of the selection's first window of time, "" where there is none.
+function timedWindow() {
+  const version = state.models.find((m) => m.model === state.sel.model)?.versions.find((v) => v.version === state.sel.version);
+  return version?.slices.find((s) => s.slice === state.sel.slice)?.windows.find((w) => w.kind === "time")?.name || "";
 }
 
 function drawMoment(snap, index) {

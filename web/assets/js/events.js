@@ -1,6 +1,7 @@
 // Alerts and refit decisions as sentences, for the list and for the markers on the time line.
 import { el, pct, pctBare, count, fixed, clock, clocks, sentence, sliceName } from "./format.js";
 import { adopt, keyOf } from "./inhibit.js";
+import { placesOf, where, worse } from "./verdict.js";
 import { evidence } from "./evidence.js";
 import { refitEvidence } from "./refit.js";
 
@@ -105,7 +106,7 @@ function link(e) {
   return to && to.startsWith("/?") ? el("a.diagram", { href: to }, "diagram then") : null;
 }
 
-const STATES = { firing: "over its limit", pending: "over its limit, not for long", resolved: "within bounds again" };
+const STATES = { firing: "over its limit", pending: "over its limit (not for long)", resolved: "within bounds again" };
 
 // The slice's name, as the link to its numbers.
 function chip(slice, sel) {
@@ -113,8 +114,27 @@ function chip(slice, sel) {
   return el("a.chip", { href: "/?" + new URLSearchParams({ ...sel, slice }) }, sliceName(slice));
 }
 
+// One cause may show in hundreds of slices: a line for each rule and state, with the worst of its slices.
 function under(e, ref, sel) {
   if (!e.under.length) return null;
-  return el("ul.under", { "aria-label": "Follows from it" }, ...e.under.map((u) =>
-    el("li", {}, `${u.rule} `, chip(u.slice, sel), ` ${STATES[u.kind]}, no alarm of its own, `, el("time", { datetime: u.at }, clock(u.at, ref)))));
+  const groups = new Map();
+  for (const u of e.under) {
+    const k = `${u.kind} ${u.rule}`;
+    groups.set(k, [...(groups.get(k) || []), u]);
+  }
+  return el("ul.under", { "aria-label": "Follows from it" }, ...[...groups.values()].map((g) => line(g, e, ref, sel)));
+}
+
+const NAMED = 3; // slices of a line that are named
+
+function line(group, root, ref, sel) {
+  const { kind, rule } = group[0];
+  const places = placesOf(group.map((u) => u.alert).sort(worse));
+  const slices = places.filter((s) => s !== "");
+  const links = slices.slice(0, NAMED).flatMap((s, i) => [i ? ", " : "", chip(s, sel)]).filter(Boolean);
+  const names = places.length === 1 ? (slices.length ? links : [where(places)]) : [`${where(places)}: `, ...links, slices.length > NAMED ? ` and ${slices.length - NAMED} more` : ""];
+  const times = group.map((u) => u.at).sort();
+  const at = kind === "resolved" ? times[times.length - 1] : times[0];
+  const why = kind === "resolved" ? "" : root.calibrator ? " The calibrator corrects it, so it raises no alarm." : " It is part of this alarm and raises none itself.";
+  return el("li", {}, `${rule} is ${STATES[kind]} ${places[0] === "" && places.length === 1 ? "for" : "in"} `, ...names, kind === "resolved" ? ", " : " since ", el("time", { datetime: at }, clock(at, ref)), `.${why}`);
 }

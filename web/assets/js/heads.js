@@ -138,4 +138,13 @@ async function follow() {
   if (await load()) setTimeout(follow, ASK_MS);
 }
 
-follow();
+// begin follows heads where the process does.
+async function begin() {
+  try {
+    if ((await get("status")).data.follows_heads) follow();
+  } catch {
+    setTimeout(begin, ASK_MS);
+  }
+}
+
+begin();

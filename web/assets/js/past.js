@@ -7,6 +7,7 @@ const PAGE = 300; // entries asked for at once
 export class Past {
   constructor() {
     this.cursor = "";
+    this.kept = null; // whether there is a database; null = not asked yet
   }
 
   /** load starts anew: {alerts, calibrators}, oldest first. */
@@ -30,6 +31,8 @@ export class Past {
     const { model, version } = this.sel;
     const none = { alerts: [], calibrators: [] };
     try {
+      this.kept ??= (await get("status")).data.keeps_history;
+      if (!this.kept) return none;
       const { data } = await get(`models/${encodeURIComponent(model)}/history`,
         { version, kind: "alert,calibrator", limit: PAGE, ...(this.cursor ? { cursor: this.cursor } : {}) });
       this.cursor = data.next || "";

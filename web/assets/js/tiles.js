@@ -8,11 +8,14 @@ const FITS = 10; // letters of a name in a number's size
 const NLL = "Negative log-likelihood: the mean of −ln p, p the probability that was given to what came true. Lower is better.";
 const CLASSWISE = "The mean over all classes of the error of a class's own probability, where ECE is of the most probable class only. Noise alone makes it more than 0.";
 
-/** snap: the snapshot shown; current: the alerts pending and firing at its moment, or null where that is not known. */
-export function drawTiles(root, snap, current) {
+/**
+ * snap: the snapshot shown; current: the alerts pending and firing at its moment, or null where that is not known, which
+ * unknown says in words; timed: the name of a window of time, "" where there is none.
+ */
+export function drawTiles(root, snap, current, unknown, timed) {
   const scale = Math.max(0.02, ...[snap.raw, snap.calibrated].flatMap((m) => [m.ece_hi, m.ece, m.ece_null_hi].filter((v) => v !== null && v !== undefined))) * 1.05;
   root.replaceChildren(
-    alarm(snap, current),
+    current ? alarm(snap, current) : tile("Alarm", DASH, unknown),
     ece("ECE raw", "raw", snap.raw, scale),
     ece("ECE calibrated", "cal", snap.calibrated, scale),
     ...(snap.served ? [ece("ECE served", "served", snap.served, scale)] : []),
@@ -20,10 +23,20 @@ export function drawTiles(root, snap, current) {
     accuracy(snap),
     titled(NLL, tile("NLL", fixed(snap.raw.nll), `calibrated ${fixed(snap.calibrated.nll)}`, `Brier ${fixed(snap.raw.brier)}`)),
     tile("Labelled rows", count(snap.labelled), snap.window.kind === "rows" ? extent(snap.window) : `of ${count(snap.predictions)} predictions`, snap.late ? `${count(snap.late)} late` : "none late", snap.pooled_values ? `of ${snap.pooled_values_more ? "at least " : ""}${count(snap.pooled_values)} pooled values` : "", ...missing(snap)),
-    tile("Label coverage", pct(snap.coverage, 1), ...(snap.window.kind === "rows" ? ["windows by time"] : [`window ${snap.window.name}`, extent(snap.window)])),
+    coverage(snap, timed),
     tile("Label lag p50", duration(snap.label_lag.p50_s), `p90 ${duration(snap.label_lag.p90_s)}`, `p99 ${duration(snap.label_lag.p99_s)}`),
     calibrator(snap),
   );
+}
+
+// A window of the last rows has only those whose label has come: it cannot say how many have none.
+function coverage(snap, timed) {
+  if (snap.window.kind === "rows") {
+    return titled("The share of predictions that have their label. The last rows are counted when their label comes, so it is known for windows of time only.",
+      tile("Label coverage", DASH, "this window holds", "labelled rows only", timed ? `see window ${timed}` : ""));
+  }
+  const none = snap.coverage === null || snap.coverage === undefined;
+  return tile("Label coverage", pct(snap.coverage, 1), none ? "no predictions yet" : "", `window ${snap.window.name}`, extent(snap.window));
 }
 
 // Rows that a lost state had are in no number: who reads one must know.
@@ -51,7 +64,6 @@ function titled(title, t) {
 }
 
 function alarm(snap, current) {
-  if (!current) return tile("Alarm", DASH, "not kept that far back");
   const { mine, held, elsewhere: others } = alertStates(snap.slice, current);
   const follows = current.filter((a) => a.inhibited_by).length;
   const places = placesOf(others);

@@ -24,7 +24,7 @@ export function inhibitor(a) {
 
 // How bad an alert is: its severity, then how much of the ECE is sure, as /metrics orders slices.
 const sure = (a) => (a.ece_lo ?? a.ece ?? 0) - (a.ece_null ?? 0);
-const worse = (a, b) => (SEVERITY[b.severity] || 0) - (SEVERITY[a.severity] || 0) || sure(b) - sure(a) || (a.slice < b.slice ? -1 : 1);
+export const worse = (a, b) => (SEVERITY[b.severity] || 0) - (SEVERITY[a.severity] || 0) || sure(b) - sure(a) || (a.slice < b.slice ? -1 : 1);
 
 /** placesOf are the slices of alerts, each once, in their order. */
 export const placesOf = (alerts) => [...new Set(alerts.map((a) => a.slice))];
@@ -47,6 +47,10 @@ export function alertStates(slice, current) {
   const elsewhere = own(current).filter((a) => a.state === "firing" && a.slice !== slice).sort(worse);
   return { mine, held, elsewhere };
 }
+
+/** movedAway is the verdict on a model that another process has. */
+export const movedAway = (snap) => ({ state: "moved", head: "Another process serves this model now",
+  text: `This one gave it up: what it shows is as of ${clock(snap.at)} UTC, and it knows of no alarm since. The page of the other process goes on.`, places: [] });
 
 /**
  * verdict returns {state, head, text, places}: places are the slices to be named after the text, the worst first, where
@@ -129,11 +133,12 @@ export function drawVerdict(root, news, v, to) {
 
 /**
  * pulse is what the connection's pill says: whether news could come, and since when none has. seconds: since the latest;
- * process: what the process says of itself: since when no broker answers it, and for which partition it waits.
+ * process: what the process says of itself: since when no broker answers it, and for which partition it waits; moved: another process has the model.
  */
-export function pulse(state, seconds, process) {
+export function pulse(state, seconds, process, moved) {
   const kafka = process?.kafka, waiting = process?.waiting_for;
   if (state === "live" && kafka) return { state: "lost", text: `Kafka does not answer since ${clock(kafka.silent_since, new Date().toISOString())} UTC`, title: kafka.error };
+  if (state === "live" && moved) return { state: "quiet", text: "served by another process" };
   if (state === "live" && waiting?.length) return { state: "quiet", text: waiting[0].text, title: waiting.map((w) => w.text).join(", ") };
   if (state === "lost") return { state, text: "connection lost, retrying" };
   if (state !== "live") return { state, text: "connecting" };
