@@ -84,7 +84,7 @@ func TestMovedModelInBrowser(t *testing.T) {
 	page.await(ctx, textOf("#verdict strong")+` === "Another process serves this model now"`)
 	page.await(ctx, textOf("#conn")+` === "served by another process"`)
 	page.await(ctx, textOf("#tiles .tile")+` === "Alarm–in another process"`)
-	page.await(ctx, option("model", "bert")+` === "bert (another process)"`)
+	page.await(ctx, option("model", "bert")+` === "bert (elsewhere)"`)
 	page.await(ctx, `!document.title.includes("▲")`)
 	fires(h, "bert", "1", time.Hour)
 	h.Return(0)

@@ -32,7 +32,7 @@ export function choose(models, want) {
 }
 
 // marked says beside a name what is to be known of it before it is chosen.
-const marked = (name, n, gone) => name + (n ? ` ▲ ${n === 1 ? "alarm" : `${n} alarms`}` : gone ? " (another process)" : "");
+const marked = (name, alarm, gone) => name + (alarm ? " ▲ alarm" : gone ? " (elsewhere)" : "");
 
 export function fillSelectors(form, models, sel) {
   const l = sel && levels(models, sel);
@@ -41,7 +41,7 @@ export function fillSelectors(form, models, sel) {
     : { model: [], version: [], slice: [], window: [] };
   const labels = { // those of slices get their mark from markFiring
     model: new Map(models.map((m) => [m.model, marked(m.model, alarms(m), moved(m))])),
-    version: new Map((l ? l.model.versions : []).map((v) => [v.version, marked(v.version, v.alerts_firing, v.moved)])),
+    version: new Map((l ? l.model.versions : []).map((v) => [v.version, marked(v.version, v.alerts_firing)])),
   };
   for (const f of FIELDS) {
     const select = form.elements[f];
@@ -63,7 +63,7 @@ function rename(select, text) {
 
 /** markFiring marks the slices that have an alarm, so that they are found among many. */
 export function markFiring(form, slices) {
-  rename(form.elements.slice, (s) => marked(sliceName(s), slices.filter((f) => f === s).length));
+  rename(form.elements.slice, (s) => marked(sliceName(s), slices.includes(s)));
 }
 
 /** isMoved tells whether another process has the model of a selection now. */

@@ -50,7 +50,7 @@ export function alertStates(slice, current) {
 
 /** movedAway is the verdict on a model that another process has. */
 export const movedAway = (snap) => ({ state: "moved", head: "Another process serves this model now",
-  text: `This one gave it up: what it shows is as of ${clock(snap.at)} UTC, and it knows of no alarm since. The page of the other process goes on.`, places: [] });
+  text: `This process shows it as of ${clock(snap.at)} UTC and knows of no alarm since; the page of the other process goes on.`, places: [] });
 
 /**
  * verdict returns {state, head, text, places}: places are the slices to be named after the text, the worst first, where
