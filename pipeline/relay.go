@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
@@ -220,9 +221,8 @@ func (y *Relay) commit(ctx context.Context, done int64, stopped bool) {
 	}
 	if err != nil {
 		y.Log.Warn("commit offsets: what was written since the last time comes again after a restart, and is known as "+
-			"a repeat", "task", y.Name, "err", err)
-	}
-	if err == nil {
+			"a repeat", "task", y.Name, faultlog.Err(err))
+	} else {
 		y.Guard.Saved(map[Input]int64{y.Input: done})
 	}
 	if !stopped || errors.Is(err, ErrFenced) {

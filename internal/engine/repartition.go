@@ -10,6 +10,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
@@ -72,9 +73,17 @@ func (r *KafkaRun) split(ctx context.Context, plan scale.Plan) error {
 	while, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	g, ctx := errgroup.WithContext(while)
+	g.Go(func() error {
+		end(made.watch(ctx, r)) // there may be no relay that asks
+		return nil
+	})
 	for _, s := range sources {
 		u := relayed{plan: plan, Source: s, task: splitterOf(s), group: repartitionGroup(r, s, plan)}
 		if s.As != nil {
+			if made.absent[s.Topic] {
+				r.due.leave(u.task)
+				continue
+			}
 			u.ids, u.name = made, made.name(s.Topic)
 			u.group = r.Config.Group + "-input-" + u.name + plan.Suffix()
 		}
@@ -153,6 +162,7 @@ func (u *relayed) ended(ctx context.Context, r *KafkaRun, err error) error {
 // inputIDs has the topic ids after which the groups of inputs are named.
 type inputIDs struct {
 	of        map[string]kafkaio.TopicID
+	absent    map[string]bool // not read until they are there; unusable names them
 	confirmed confirmer
 }
 
@@ -162,19 +172,39 @@ var errMadeAgain = errors.New("was deleted and made again: it is read from its s
 
 // incarnations asks the brokers for the topic ids.
 func incarnations(ctx context.Context, r *KafkaRun, sources []scale.Source) (*inputIDs, error) {
-	made := &inputIDs{of: map[string]kafkaio.TopicID{}}
+	made := &inputIDs{of: map[string]kafkaio.TopicID{}, absent: map[string]bool{}}
 	for _, s := range sources {
 		if s.As == nil {
 			continue
 		}
 		ids, err := kafkaio.TopicIDs(ctx, r.Client, s.Topic)
-		if err != nil {
+		switch {
+		case errors.Is(err, kafka.UnknownTopicOrPartition) || errors.Is(err, kafka.TopicAuthorizationFailed):
+			made.of[s.Topic], made.absent[s.Topic] = kafkaio.TopicID{}, true
+		case err != nil:
 			return nil, err
+		default:
+			made.of[s.Topic] = ids[0]
 		}
-		made.of[s.Topic] = ids[0]
 	}
 	made.confirmed.ask = func(ctx context.Context) error { return made.unchanged(ctx, r) }
 	return made, nil
+}
+
+// watch asks repeatedly until ctx is done, or until a topic was made again.
+func (m *inputIDs) watch(ctx context.Context, r *KafkaRun) error {
+	tick := time.NewTicker(r.WatchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := m.confirmed.now(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 func (m *inputIDs) name(topic string) string { return nameWith(topic, m.of[topic]) }
@@ -191,7 +221,7 @@ func (m *inputIDs) unchanged(ctx context.Context, r *KafkaRun) error {
 	}
 	for i, topic := range topics {
 		switch was := m.of[topic]; {
-		case was == ids[i] || was == kafkaio.TopicID{}:
+		case was == ids[i] || was == kafkaio.TopicID{} && !m.absent[topic]:
 		case ids[i] == kafkaio.TopicID{}:
 			m.confirmed.doubt()
 		default:

@@ -126,6 +126,16 @@ func (rt *running) lag(now time.Time) map[string]map[string]lagStatus {
 	return out
 }
 
+// unread returns what brokers refuse the tasks of this process to read.
+func (rt *running) unread() (out []kafkaio.Unread) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(rt.sources)) {
+		out = append(out, rt.sources[name].Unread()...)
+	}
+	return out
+}
+
 func (rt *running) Statuses() (all []*pipeline.TaskStatus, complete bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -189,9 +192,10 @@ func (r *KafkaRun) storedTopology(stored []pipeline.Stored) (was topology, ok bo
 }
 
 // watchTopology asks repeatedly whether a topic was made again, and returns that as an error. Partitions that nobody
-// reads are shown as a failing task.
+// reads, and topics that cannot be used, are shown as failing tasks.
 func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 	var named [len(topology{})]atomic.Bool
+	var unusable unusable
 	tick := time.NewTicker(r.WatchEvery)
 	defer tick.Stop()
 	for {
@@ -203,6 +207,7 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 		for i := range was {
 			growing{r}.nameUnread(ctx, &was[i], &named[i])
 		}
+		unusable.look(ctx, r)
 		now := was
 		if err := now.askIDs(ctx, r.Client); err != nil {
 			r.Log.Debug("ids of topics", "err", err)
@@ -211,6 +216,74 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 			return err
 		}
 	}
+}
+
+// unusable shows, as a task that fails, that topics cannot be used. The tasks that need them wait, and go on by
+// themselves once they can.
+type unusable struct {
+	before bool   // at the last look, too: a topic may have been made a moment ago
+	said   string // which topics, and why; "" = there is no such task
+	end    func() // ends it
+}
+
+// look asks once.
+func (u *unusable) look(ctx context.Context, r *KafkaRun) {
+	err, now := r.unusable(ctx), ""
+	if err != nil && u.before {
+		now = err.Error()
+	}
+	u.before = err != nil
+	if now == u.said {
+		return
+	}
+	if u.said != "" {
+		u.end()
+	}
+	if u.said = now; now == "" {
+		r.Log.Info("all topics can be used again")
+		return
+	}
+	while, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	u.end = func() { cancel(); <-ended }
+	go func() {
+		defer close(ended)
+		_ = r.attempts.Run(while, attempts.ID{Task: "topics"}, func(context.Context, *attempts.Guard) error {
+			return attempts.Lasting(err)
+		})
+	}()
+}
+
+// unusable returns an error that names the topics that this deployment reads and writes and that cannot be used. Dead
+// letters stop nothing, and those that are lost are counted. If no broker answers, nothing is known.
+func (r *KafkaRun) unusable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, idPatience)
+	defer cancel()
+	used := map[string]bool{r.Config.Topics.Logits: true, r.Config.Topics.Labels: true}
+	for _, topic := range r.Config.InputTopics() {
+		used[topic] = true
+	}
+	for stream, topic := range outputTopics(r.Config) {
+		used[topic] = used[topic] || stream != pipeline.StreamDeadLetter
+	}
+	used[r.Config.Topics.Checkpoints] = r.Config.Checkpoints.Store == pipeline.StoreTopic
+	maps.DeleteFunc(used, func(topic string, used bool) bool { return topic == "" || !used })
+	found, err := kafkaio.UnusableTopics(ctx, r.Client, slices.Sorted(maps.Keys(used))...)
+	if err != nil {
+		r.Log.Debug("state of topics", "err", err)
+	}
+	said := map[string]bool{}
+	var all []string
+	for _, u := range append(found, r.unread()...) {
+		if !said[u.Topic] {
+			said[u.Topic] = true
+			all = append(all, u.Err.Error())
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return errors.New(strings.Join(all, "; "))
 }
 
 // idPatience is how long a task waits for the ids of topics.

@@ -244,7 +244,7 @@ func (t *Tasks) log(s *state, f *Failure, err error) {
 	if errors.As(err, &p) {
 		log = log.With("stack", string(p.Stack))
 	}
-	log.Error("task failed, it begins again from its checkpoint", "err", err)
+	log.Error("task failed, it is tried again", "err", err)
 	s.unlogged = 0
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -45,6 +44,9 @@ type fetcher struct {
 	quiet   time.Duration // an answer that took so long means that no broker answered meanwhile
 	heard   atomic.Int64  // when the last answer came, as the clock that never jumps has it (sinceStart)
 	resumed atomic.Int64  // when the last answer came that took so long
+
+	failing time.Time              // since when brokers have refused to read; zero = they do not
+	unread  atomic.Pointer[Unread] // that they have done so for a while
 }
 
 var start = time.Now()
@@ -80,11 +82,11 @@ func (f *fetcher) run(ctx context.Context) {
 			if f.doubt != nil {
 				f.doubt()
 			}
-			f.log.Warn("fetch, trying again", "topic", f.topic, "partition", f.partition, "offset", f.next,
-				faultlog.Err(err))
+			f.fails(err)
 			pause.Wait(ctx)
 			continue
 		}
+		f.works()
 		pause.Reset()
 		asked = time.Time{}
 	}

@@ -113,7 +113,7 @@ func (s *Sink) hopeless(l lane, err error) bool {
 	if l.stream != pipeline.StreamDeadLetter {
 		return false
 	}
-	if !errors.Is(err, kafka.UnknownTopicOrPartition) {
+	if !unknownTopic(err) {
 		return errors.Is(err, kafka.TopicAuthorizationFailed) || errors.Is(err, kafka.InvalidTopic)
 	}
 	s.mu.Lock()

@@ -17,14 +17,14 @@ import (
 
 // Sink writes messages to topics with acks from all in-sync replicas. A stream without a topic is dropped.
 type Sink struct {
-	client     *kafka.Client
-	topics     map[pipeline.Stream]string
-	partitions map[string]int
-	maxBytes   int
-	log        *slog.Logger
+	client   *kafka.Client
+	topics   map[pipeline.Stream]string
+	maxBytes int
+	log      *slog.Logger
 
-	mu     sync.Mutex
-	absent map[string]time.Time // since when a topic is unknown to the brokers
+	mu         sync.Mutex
+	partitions map[string]int       // of topics
+	absent     map[string]time.Time // since when a topic is unknown to the brokers
 }
 
 // NewSink returns a sink, once the brokers have told the number of partitions of every topic.
@@ -100,11 +100,26 @@ func (s *Sink) Write(ctx context.Context, ms []pipeline.Message) error {
 }
 
 func (s *Sink) place(topic string, m *pipeline.Message) int {
+	s.mu.Lock()
 	n := s.partitions[topic]
+	s.mu.Unlock()
 	if m.Partition >= 0 {
 		return int(m.Partition) % n
 	}
 	return murmur.PartitionOf(m.Key, n)
+}
+
+// recount reports whether a topic has another number of partitions than before, as one that was deleted and made again:
+// its messages need other places.
+func (s *Sink) recount(ctx context.Context, topic string) bool {
+	n, err := Partitions(ctx, s.client, topic)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil || n == 0 || n == s.partitions[topic] {
+		return false
+	}
+	s.partitions[topic] = n
+	return true
 }
 
 func record(m *pipeline.Message) kafka.Record {
@@ -146,7 +161,7 @@ func (s *Sink) produce(ctx context.Context, l lane, rs []kafka.Record, refused *
 				return err
 			}
 			return s.produce(ctx, l, rs[half:], refused)
-		case ofRecord(err), permanent(err):
+		case ofRecord(err), permanent(err), unknownTopic(err) && s.recount(ctx, l.topic):
 			return unwritten(l, len(rs), err)
 		}
 		s.log.Warn("produce, trying again", "topic", l.topic, "partition", l.partition, faultlog.Err(err))

@@ -1,0 +1,119 @@
+package kafkaio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/plumbline/plumbline/internal/faultlog"
+)
+
+// unreadNoted is how long brokers may refuse to read a partition before that is said: a topic may have been made a
+// moment ago, and leaders change.
+const unreadNoted = 10 * time.Second
+
+// Unread is a partition that brokers refuse to read.
+type Unread struct {
+	Topic string
+	Err   error // in words
+}
+
+// Unread lists the inputs that brokers have refused to read for a while; any goroutine may call it. Reading goes on
+// by itself once they do not. Brokers that do not answer are no refusal: see Group.Silent.
+func (s *Source) Unread() (out []Unread) {
+	for _, in := range s.in {
+		if u := in.f.unread.Load(); u != nil {
+			out = append(out, *u)
+		}
+	}
+	return out
+}
+
+// fails takes note of a read that failed.
+func (f *fetcher) fails(err error) {
+	if !unanswered(err) {
+		if f.failing.IsZero() {
+			f.failing = time.Now()
+		}
+		if time.Since(f.failing) >= unreadNoted {
+			f.unread.Store(&Unread{f.topic, inWords(f.topic, err)})
+		}
+	}
+	f.log.Warn("fetch, trying again", "topic", f.topic, "partition", f.partition, "offset", f.next, faultlog.Err(err))
+}
+
+// works takes note of a read that did not fail.
+func (f *fetcher) works() {
+	f.failing = time.Time{}
+	f.unread.Store(nil)
+}
+
+// unanswered reports whether an error is that of a connection, not a broker's answer. kafka.Error is a net.Error, too.
+func unanswered(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	return errors.As(err, &op) || errors.As(err, &dns) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, net.ErrClosed)
+}
+
+// unknownTopic reports whether an error says that there is no such topic or partition, or that this user may not see
+// it: without a request, kafka-go cannot tell these apart.
+func unknownTopic(err error) bool {
+	return errors.Is(err, kafka.UnknownTopicOrPartition) || errors.Is(err, protocol.ErrNoTopic) ||
+		errors.Is(err, protocol.ErrNoPartition)
+}
+
+// inWords says what an answer about a topic means and what mends it.
+func inWords(topic string, err error) error {
+	switch {
+	case errors.Is(err, kafka.TopicAuthorizationFailed):
+		return fmt.Errorf("topic %s: %w (plumbline doctor names the rights that this user lacks)", topic, err)
+	case unknownTopic(err):
+		return fmt.Errorf("topic %s does not exist any more, or this user may not see it: plumbline topics create "+
+			"-c FILE makes it again: %w", topic, err)
+	case errors.Is(err, kafka.LeaderNotAvailable), errors.Is(err, kafka.NotLeaderForPartition),
+		errors.Is(err, protocol.ErrNoLeader):
+		return fmt.Errorf("topic %s has partitions that no broker leads: start the brokers that have their replicas: "+
+			"%w", topic, err)
+	}
+	return fmt.Errorf("topic %s cannot be read: %w", topic, err)
+}
+
+// UnusableTopics asks the brokers which topics do not exist, are not for this user, or have no leader. It returns what
+// that means, in words, in the order of topics. Brokers before Kafka 2.8 are not asked.
+func UnusableTopics(ctx context.Context, c *kafka.Client, topics ...string) (out []Unread, err error) {
+	by, err := askTopicIDs(ctx, c, topics)
+	if by == nil || err != nil {
+		return nil, err
+	}
+	for _, name := range topics {
+		if err := topicError(by[name]); err != nil {
+			out = append(out, Unread{name, inWords(name, err)})
+		}
+	}
+	return out, nil
+}
+
+// topicError is what an answer says about a topic; nil: it can be used.
+func topicError(t *kmsg.MetadataResponseTopic) error {
+	switch {
+	case t == nil:
+		return kafka.UnknownTopicOrPartition
+	case t.ErrorCode != 0:
+		return kafka.Error(t.ErrorCode)
+	}
+	for i := range t.Partitions {
+		if t.Partitions[i].Leader < 0 {
+			return kafka.LeaderNotAvailable
+		}
+	}
+	return nil
+}
