@@ -173,7 +173,7 @@ func (w *walk) record(h head, src *source) (*pipeline.Record, error) {
 		f.bad = true
 	}
 	if !f.bad && size+headerCost*n > int64(w.limits.Record) {
-		return w.large(r.Offset, fmt.Sprintf("%d bytes and %d headers", size, n)), nil
+		return w.large(r.Offset, src.reason(), fmt.Sprintf("%d bytes and %d headers", size, n)), nil
 	}
 	if !f.bad && n > 0 {
 		r.Headers = make([]pipeline.Header, n)
@@ -227,13 +227,14 @@ func (w *walk) skip(h head, src *source, size int64) (*pipeline.Record, error) {
 	if err := src.discard(size - (src.read - before)); err != nil {
 		return nil, err
 	}
-	return w.large(h.base+offset, fmt.Sprintf("%d bytes", size)), nil
+	return w.large(h.base+offset, src.reason(), fmt.Sprintf("%d bytes", size)), nil
 }
 
-func (w *walk) large(offset int64, has string) *pipeline.Record {
+func (w *walk) large(offset int64, reason, has string) *pipeline.Record {
 	return &pipeline.Record{Offset: offset, Unread: &pipeline.Unread{
-		Reason: Inflates,
-		Detail: fmt.Sprintf("offset %d: the record takes %s, allowed are %d", offset, has, w.limits.Record),
+		Reason: reason,
+		Detail: fmt.Sprintf("offset %d: the record takes %s, allowed are %d: raise kafka.fetch_max_bytes, which is "+
+			"1 MiB less, and for its value kafka.message_max_bytes", offset, has, w.limits.Record),
 		First:  offset,
 	}}
 }

@@ -73,7 +73,7 @@ func (w *walk) readMessage(b []byte) error {
 	switch {
 	case m.offset < w.from:
 	case m.codec == 0:
-		err = w.single(m, m.offset)
+		err = w.single(m, m.offset, TooLarge)
 		var taken takeError
 		if errors.As(err, &taken) {
 			err = taken.error
@@ -88,13 +88,14 @@ func (w *walk) readMessage(b []byte) error {
 	return err
 }
 
-func (w *walk) single(m message, offset int64) error {
+// single takes a message; reason is that of one that is too large.
+func (w *walk) single(m message, offset int64, reason string) error {
 	if offset < w.from {
 		return nil
 	}
 	r := &pipeline.Record{Offset: offset, Time: nanoseconds(m.stamp), Key: m.key, Value: bytes.Clone(m.value)}
 	if len(m.key)+len(m.value) > w.limits.Record {
-		r = w.large(offset, fmt.Sprintf("%d bytes", len(m.key)+len(m.value)))
+		r = w.large(offset, reason, fmt.Sprintf("%d bytes", len(m.key)+len(m.value)))
 	}
 	if err := w.take(r, cost(r)); err != nil {
 		return takeError{err}
@@ -122,7 +123,7 @@ func (w *walk) wrapped(outer message) (next int64, err error) {
 			return fmt.Errorf("offset %d in messages up to %d, after %d", offset, outer.offset, next-1)
 		}
 		if size > w.limits.Record {
-			r := w.large(offset, fmt.Sprintf("%d bytes", size))
+			r := w.large(offset, Inflates, fmt.Sprintf("%d bytes", size))
 			next = offset + 1
 			if offset < w.from {
 				return nil
@@ -141,7 +142,7 @@ func (w *walk) wrapped(outer message) (next int64, err error) {
 			err = errors.New("compressed messages in compressed messages")
 		}
 		if err == nil {
-			err = w.single(m, offset)
+			err = w.single(m, offset, Inflates)
 		}
 		if err == nil {
 			next = offset + 1

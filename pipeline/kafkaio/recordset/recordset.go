@@ -12,11 +12,12 @@ import (
 
 // Reasons of refusals. They become a metric label and a header, as those of the decoder.
 const (
-	Inflates   = "inflates"   // a record or a batch takes more than the limits
+	TooLarge   = "too_large"  // a record or a batch takes more than the limits as it is in the log
+	Inflates   = "inflates"   // it does so when it is decompressed
 	Unreadable = "unreadable" // a batch whose checksum is right holds no records that can be read
 )
 
-// Limits bound what records may take. A record that a broker took in without compression is always within them.
+// Limits bound what records may take.
 type Limits struct {
 	Record int   // bytes of a record with key and headers; a header counts headerCost more
 	Batch  int64 // bytes that a batch inflates to
@@ -163,7 +164,8 @@ func (w *walk) tooLarge(b []byte, size int64) (after int64, err error) {
 	if b[magicAt] == 2 && len(b) >= headV2 {
 		last = parseHead(b).last
 	}
-	err = w.refuse(w.from, last, Inflates, fmt.Sprintf("the batch has %d bytes, read are %d", size, w.limits.Batch))
+	err = w.refuse(w.from, last, TooLarge, fmt.Sprintf("the batch has %d bytes, allowed are %d: raise "+
+		"kafka.fetch_max_bytes", size, w.limits.Batch))
 	return max(w.after, last+1), err
 }
 

@@ -303,7 +303,7 @@ func TestLies(t *testing.T) {
 		{"an offset beyond the batch", sealed(0, 1, 9, raw(10, 3)), "unreadable 0-9"},
 		{"a record of 2 GB", sealed(0, 1, 0, binary.AppendVarint(nil, 1<<31)), "unreadable 0-0"},
 		{"an endless number", sealed(0, 1, 0, bytes.Repeat([]byte{0xff}, 20)), "unreadable 0-0"},
-		{"half a million headers", sealed(0, 1, 0, manyHeaders(500_000)), "inflates 0-0"},
+		{"half a million headers", sealed(0, 1, 0, manyHeaders(500_000)), "too_large 0-0"},
 		{"a hundred headers", sealed(0, 1, 0, manyHeaders(100)), "record"},
 		{"no gzip", sealed(1, 1, 0, []byte("hello")), "unreadable 0-0"},
 		{"no snappy", sealed(2, 1, 0, []byte("hello")), "unreadable 0-0"},
@@ -354,8 +354,41 @@ func TestBatchLargerThanTheAnswer(t *testing.T) {
 		got = append(got, show(r))
 		return nil
 	})
-	if after != 10 || err != nil || len(got) != 1 || got[0] != "inflates 4-9" {
+	if after != 10 || err != nil || len(got) != 1 || got[0] != "too_large 4-9" {
 		t.Errorf("%v, then %d, %v", got, after, err)
+	}
+}
+
+// TestLargeRecord: a record that is too large as it is in the log is not said to inflate; the detail has its size, the
+// limit, and the keys that raise it. The records beside it are read.
+func TestLargeRecord(t *testing.T) {
+	const size = 3 << 20
+	for _, version := range []int8{0, 1, 2} {
+		for want, a := range map[string]protocol.Attributes{"too_large": 0, "inflates": protocol.Gzip} {
+			if version < 2 && a != 0 {
+				continue // kafka-go writes other offsets than brokers
+			}
+			data := encode(t, version, a, record("", "a"), record("", strings.Repeat("x", size)), record("", "b"))
+			set := recordset.Set{Data: data, Size: len(data)}
+			var got []*pipeline.Unread
+			n := 0
+			_, err := set.Each(0, limits, func(r *pipeline.Record, _ int) error {
+				if n++; r.Unread != nil {
+					got = append(got, r.Unread)
+				}
+				return nil
+			})
+			if err != nil || n != 3 || len(got) != 1 || got[0].Reason != want {
+				t.Errorf("format %d, %s: %d records, %v, %v", version, want, n, got, err)
+				continue
+			}
+			for _, has := range []string{"the record takes 3145", fmt.Sprint(limits.Record), "kafka.fetch_max_bytes",
+				"kafka.message_max_bytes"} {
+				if !strings.Contains(got[0].Detail, has) {
+					t.Errorf("format %d, %s: %q says nothing of %q", version, want, got[0].Detail, has)
+				}
+			}
+		}
 	}
 }
 

@@ -26,6 +26,14 @@ type source struct {
 
 func flat(b []byte) *source { return &source{flat: b, limit: math.MaxInt64} }
 
+// reason is the one for which what takes too much is refused.
+func (s *source) reason() string {
+	if s.codec == nil {
+		return TooLarge
+	}
+	return Inflates
+}
+
 func (s *source) close() {
 	if s.free != nil {
 		s.free()
