@@ -33,6 +33,11 @@ func main() {
 	flag.IntVar(&b.rate, "rate", 20_000, "rows a second of event time: a pane of ten seconds has ten times as many")
 	rounds := flag.Int("rounds", 2, "rounds; the least time counts")
 	flag.Parse()
+	if b.profiles != "" {
+		if err := os.MkdirAll(b.profiles, 0o700); err != nil {
+			exit(err)
+		}
+	}
 	if *latencies != "" {
 		exit(latency(&b, *latencies))
 	}

@@ -93,6 +93,12 @@ func TestDoctor(t *testing.T) {
 		"3 ids are in both topics, 2 of them in different", "inputs")
 	send(logits, 0, []byte(`{"id": "a", "probs": [0.1, 0.9], "x": "`+"\x1b[31m"+`"}`))
 	expect("JSON", examine(t, file)["records"], doctor.Bad, "1 not_arrow", "format: json")
+	for range 8 {
+		send(logits, 0, predictionsOf(t, "d"))
+	}
+	got = examine(t, file)
+	expect("one bad record", got["records"], doctor.Warn,
+		"1 (10 %) of the last 10 records of predictions cannot be read: 1 not_arrow; first plumbline.logits/0/1 ", "")
 }
 
 // guarded makes the topics on a broker where user app may do what rules say, and returns app's configuration.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,8 +51,11 @@ func runTopicsCreate(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	own := func(topic string) bool { // those of inputs may have any number
+		return topic == cfg.Topics.Logits || topic == cfg.Topics.Labels || !slices.Contains(cfg.InputTopics(), topic)
+	}
 	for _, s := range statuses {
-		if s.Partitions != s.Wanted {
+		if s.Partitions != s.Wanted && own(s.Topic) {
 			log.Warn("topic exists with another number of partitions", "topic", s.Topic, "partitions", s.Partitions,
 				"configured", s.Wanted)
 		}

@@ -40,6 +40,20 @@ func TestTopicsCreateIsIdempotent(t *testing.T) {
 	checkTopicSettings(t, brokers)
 }
 
+// TestTopicsCreateWarnsOfPartitions: a topic that exists with another number of partitions is named, unless it is one of
+// inputs, which may have any.
+func TestTopicsCreateWarnsOfPartitions(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	kafkatest.CreateTopics(t, brokers, 7, "rows", "plumbline.panes")
+	file := brokerConfig(t, brokers, "  partitions: 3\ninputs: [{topic: rows, model: m}]\n")
+	code, out, stderr := runCommand(t, "topics", "create", "-c", file)
+	if code != exitDone || !strings.Contains(out, "exists   rows: 7 partitions") ||
+		!strings.Contains(stderr, "topic=plumbline.panes partitions=7 configured=3") ||
+		strings.Contains(stderr, "topic=rows") {
+		t.Errorf("exit code %d, %s\n%s", code, out, stderr)
+	}
+}
+
 // checkTopicSettings asks the broker for what the topics were made with.
 func checkTopicSettings(t *testing.T, brokers []string) {
 	t.Helper()

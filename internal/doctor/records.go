@@ -60,8 +60,9 @@ type place struct {
 // look is what the latest records of an input say.
 type look struct {
 	source
-	records, rows, rejected int
-	refused                 map[string]int // by reason
+	records, rows    int
+	unread, rejected int            // records and rows that are refused
+	refused          map[string]int // by reason
 	example                 string
 	newest                  arrowio.Time
 	ids                     map[arrowio.ID]place
@@ -143,6 +144,7 @@ func (l *look) take(ctx context.Context, r *pipeline.Record, as *inputs.Decoder,
 	l.records++
 	in := &inputs.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: r.Time}
 	if err := as.Ready(ctx, in); err != nil {
+		l.unread++
 		l.refuse("no schema", r, err.Error())
 		return
 	}
@@ -156,12 +158,15 @@ func (l *look) take(ctx context.Context, r *pipeline.Record, as *inputs.Decoder,
 			b.Release()
 		}
 	}
-	var de *arrowio.DecodeError
-	if errors.As(err, &de) {
-		l.refuse(de.Reason, r, de.Detail)
-	} else if err != nil {
-		l.refuse("unreadable", r, err.Error())
+	if err == nil {
+		return
 	}
+	l.unread++
+	reason, detail := "unreadable", err.Error()
+	if de := new(arrowio.DecodeError); errors.As(err, &de) {
+		reason, detail = de.Reason, de.Detail
+	}
+	l.refuse(reason, r, detail)
 }
 
 // ofBatch counts the rows that are rejected, and notes the ids of the others.
@@ -243,18 +248,29 @@ func (d *doctor) format(l *look) {
 	for _, reason := range slices.Sorted(maps.Keys(l.refused)) {
 		reasons = append(reasons, strconv.Itoa(l.refused[reason])+" "+reason)
 	}
-	s := Bad
-	if l.rejected > 0 && l.rejected < l.rows {
-		s = Warn
+	s := Warn
+	if 2*l.unread >= l.records || 2*l.rejected >= l.rows && l.rejected > 0 {
+		s = Bad
 	}
 	do := "docs/schema.md, What is refused, says what each reason means"
 	if l.as.Format == "arrow" && strings.Contains(l.example, "(JSON)") {
 		do = "they are JSON: inputs: [{topic: " + l.topic + ", format: json}] reads them, in a group that never ran " +
 			"(docs/schema.md, Inputs)"
 	}
-	d.say("records", s, do, "%s: of the last %d records of %s, refused: %s; first %s", l.topic, l.records, what,
-		strings.Join(reasons, ", "), l.example)
+	var parts []string
+	if l.unread > 0 {
+		parts = append(parts, fmt.Sprintf("%s of the last %d records of %s cannot be read", share(l.unread, l.records),
+			l.records, what))
+	}
+	if l.rejected > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %d rows of %s are refused", share(l.rejected, l.rows), l.rows, what))
+	}
+	d.say("records", s, do, "%s: %s: %s; first %s", l.topic, strings.Join(parts, ", "), strings.Join(reasons, ", "),
+		l.example)
 }
+
+// share is how many of all, also in percent.
+func share(n, of int) string { return fmt.Sprintf("%d (%.2g %%)", n, 100*float64(n)/float64(of)) }
 
 // clock compares the newest record with this machine's clock.
 func (d *doctor) clock(l *look) {
@@ -345,6 +361,6 @@ func (d *doctor) letters(ctx context.Context) {
 		reasons = append(reasons, strconv.Itoa(byReason[r])+" "+r)
 	}
 	last := all[len(all)-1]
-	d.say("dead letters", Bad, "plumbline deadletters shows them", "%s, in the last hour: %s; last %s/%d/%d: %s", name,
+	d.say("dead letters", Warn, "plumbline deadletters shows them", "%s, in the last hour: %s; last %s/%d/%d: %s", name,
 		strings.Join(reasons, ", "), last.Topic, last.Partition, last.Offset, last.Detail)
 }
