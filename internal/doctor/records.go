@@ -63,10 +63,10 @@ type look struct {
 	records, rows    int
 	unread, rejected int            // records and rows that are refused
 	refused          map[string]int // by reason
-	example                 string
-	newest                  arrowio.Time
-	ids                     map[arrowio.ID]place
-	err                     error
+	example          string
+	newest           arrowio.Time
+	ids              map[arrowio.ID]place
+	err              error
 }
 
 // inputs looks at the latest records of all inputs.

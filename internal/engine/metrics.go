@@ -85,9 +85,20 @@ func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 			o.Stage)
 	}
 	c.collectAttempts(ch)
+	type place struct {
+		input     string
+		partition int
+	}
+	waits := map[place]time.Time{} // for the longest silent of several topics
 	for _, w := range waitingFor(c.rt, c.rt.taskStatuses(), time.Now()) {
-		ch <- prometheus.MustNewConstMetric(descWaitingFor, prometheus.GaugeValue, float64(w.Since.UnixMilli())/1e3,
-			w.Input, strconv.Itoa(w.Partition))
+		p := place{w.Input, w.Partition}
+		if since, ok := waits[p]; !ok || w.Since.Before(since) {
+			waits[p] = w.Since
+		}
+	}
+	for p, since := range waits {
+		ch <- prometheus.MustNewConstMetric(descWaitingFor, prometheus.GaugeValue, float64(since.UnixMilli())/1e3,
+			p.input, strconv.Itoa(p.partition))
 	}
 	lag := c.rt.lag(time.Now())
 	for _, name := range slices.Sorted(maps.Keys(lag)) {

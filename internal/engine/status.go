@@ -13,11 +13,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/buildinfo"
+	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/trouble"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
+	"github.com/plumbline/plumbline/pipeline/inputs"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
@@ -492,12 +495,16 @@ type waitingStatus struct {
 	Partition int       `json:"partition"`
 	Input     string    `json:"input"`
 	Since     time.Time `json:"since"` // wall clock, or since this process reads it
-	// Text says it to a person.
+	// Text says it to a person, Mend what to do if the topic is not used.
 	Text string `json:"text"`
+	Mend string `json:"mend,omitempty"`
+
+	task string
 }
 
 // waitingFor lists the inputs that hold panes back: read to their end, silent, not released by
-// event_time.idle_timeout, and behind the others or without any message yet.
+// event_time.idle_timeout, and behind the others or without any message yet. Where topics are split by id these are the
+// producers' topics, if this process reads them; what it makes of them is silent because they are.
 func waitingFor(rt *Engine, tasks []*pipeline.TaskStatus, now time.Time) (out []waitingStatus) {
 	newest := pipeline.NoTime
 	for _, t := range tasks {
@@ -505,31 +512,61 @@ func waitingFor(rt *Engine, tasks []*pipeline.TaskStatus, now time.Time) (out []
 			newest = max(newest, wm)
 		}
 	}
-	names := [...]string{pipeline.Logits: rt.Config.Topics.Logits, pipeline.Labels: rt.Config.Topics.Labels}
+	split := map[string]bool{} // inputs whose producers are named
 	rt.running.mu.Lock()
 	defer rt.running.mu.Unlock()
 	for _, t := range tasks {
 		src := rt.sources[taskName(t.Task, t.Partition)]
-		if src == nil || t.Task != "shard" {
+		if src == nil || t.Task == stageModels {
 			continue
 		}
 		for in, silence := range src.Silent() {
-			if int(in) >= len(t.Inputs) || now.Sub(silence.Since) < silentNoted {
+			if !holds(t, in, silence, newest, now) {
 				continue
 			}
-			own := t.Inputs[in]
-			if own != pipeline.NoTime && own > newest-int64(behindNoted) {
-				continue
-			}
-			w := waitingStatus{Topic: names[in], Partition: t.Partition, Input: in.String(), Since: silence.Since}
-			w.Text = fmt.Sprintf("waiting for %s/%d %s", w.Topic, w.Partition, waitText(silence))
-			out = append(out, w)
+			split[in.String()] = split[in.String()] || t.Task != stageShards
+			out = append(out, waitingStatus{Topic: silence.Topic, Partition: t.Partition, Input: in.String(),
+				Since: silence.Since, Text: fmt.Sprintf("waiting for %s/%d %s", silence.Topic, t.Partition,
+					waitText(silence)), Mend: unused(&rt.Config, in, silence), task: t.Task})
 		}
 	}
+	out = slices.DeleteFunc(out, func(w waitingStatus) bool { return w.task == stageShards && split[w.Input] })
 	slices.SortFunc(out, func(a, b waitingStatus) int {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 	})
 	return out
+}
+
+// holds reports whether a silent input of a task holds panes back, by the newest watermark of all inputs.
+func holds(t *pipeline.TaskStatus, in pipeline.Input, s kafkaio.Silence, newest pipeline.Time, now time.Time) bool {
+	quiet := now.Sub(s.Since)
+	switch {
+	case quiet < silentNoted:
+		return false
+	case t.Task != stageShards: // it knows no event times
+		return s.Never || quiet >= behindNoted
+	case int(in) >= len(t.Inputs):
+		return false
+	}
+	return t.Inputs[in] == pipeline.NoTime || t.Inputs[in] <= newest-int64(behindNoted)
+}
+
+// unused says how nobody waits for a topic of Arrow messages that no producer may use, since there are inputs. That it
+// is empty does not show that: its producers may start later, and their rows must not be late for it.
+func unused(cfg *config.Config, in pipeline.Input, s kafkaio.Silence) string {
+	own, kind := cfg.Topics.Logits, arrowio.Predictions
+	if in == pipeline.Labels {
+		own, kind = cfg.Topics.Labels, arrowio.Labels
+	}
+	named := slices.ContainsFunc(cfg.Inputs, func(c inputs.Config) bool { return c.Kind() == kind })
+	switch {
+	case !s.Never || s.Topic != own || len(cfg.Inputs) == 0:
+	case named:
+		return fmt.Sprintf("if nobody sends to %s, start a new group where topics.%s names a topic of inputs", own, in)
+	case in == pipeline.Labels:
+		return fmt.Sprintf("if nobody sends to %s, start a new group where topics.labels is empty", own)
+	}
+	return ""
 }
 
 // waitText says since when an input has been waited for, and when that ends by itself.

@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
+	"github.com/plumbline/plumbline/pipeline/inputs"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -272,6 +273,66 @@ func TestWaitText(t *testing.T) {
 	} {
 		if got := waitText(s); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestUnusedTopics: while nothing comes from a topic of Arrow messages beside inputs, the status says how nobody waits
+// for it; a topic with records, or one that is an input itself, is used.
+func TestUnusedTopics(t *testing.T) {
+	predictions, labels := inputs.Config{Topic: "rows"}, inputs.Config{Topic: "truths", Rows: "labels"}
+	for _, c := range []struct {
+		in     pipeline.Input
+		by     []inputs.Config
+		topic  string
+		never  bool
+		needed string // "": nothing is said
+	}{
+		{pipeline.Logits, nil, "plumbline.logits", true, ""},
+		{pipeline.Logits, []inputs.Config{predictions}, "plumbline.logits", true, "topics.logits names a topic of inputs"},
+		{pipeline.Logits, []inputs.Config{predictions}, "plumbline.logits", false, ""},
+		{pipeline.Logits, []inputs.Config{predictions}, "rows", true, ""},
+		{pipeline.Logits, []inputs.Config{labels}, "plumbline.logits", true, ""},
+		{pipeline.Labels, []inputs.Config{predictions}, "plumbline.labels", true, "topics.labels is empty"},
+		{pipeline.Labels, []inputs.Config{predictions, labels}, "plumbline.labels", true,
+			"topics.labels names a topic of inputs"},
+	} {
+		cfg := config.Default()
+		cfg.Inputs = c.by
+		got := unused(&cfg, c.in, kafkaio.Silence{Topic: c.topic, Never: c.never})
+		if (got == "") != (c.needed == "") || !strings.Contains(got, c.needed) {
+			t.Errorf("%s of %v: got %q, want %q", c.topic, c.by, got, c.needed)
+		}
+	}
+}
+
+// TestWhatHoldsPanesBack: a shard is held back by an input that is behind the others; what is split by id, by a topic
+// that has been silent since the start, or for long.
+func TestWhatHoldsPanesBack(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	shard := &pipeline.TaskStatus{Task: "shard", Inputs: []pipeline.Time{1e12, pipeline.NoTime}}
+	relay := &pipeline.TaskStatus{Task: "input-rows"}
+	for _, c := range []struct {
+		task   *pipeline.TaskStatus
+		in     pipeline.Input
+		quiet  time.Duration
+		never  bool
+		newest pipeline.Time
+		want   bool
+	}{
+		{shard, pipeline.Logits, time.Hour, false, 1e12, false},
+		{shard, pipeline.Logits, time.Hour, false, 2e12, true},
+		{shard, pipeline.Logits, time.Second, false, 2e12, false},
+		{shard, pipeline.Labels, time.Minute, true, 2e12, true},
+		{relay, pipeline.Logits, time.Second, true, 2e12, false},
+		{relay, pipeline.Logits, 30 * time.Second, true, 2e12, true},
+		{relay, pipeline.Logits, 30 * time.Second, false, 2e12, false},
+		{relay, pipeline.Logits, time.Hour, false, 2e12, true},
+	} {
+		s := kafkaio.Silence{Since: now.Add(-c.quiet), Never: c.never}
+		if got := holds(c.task, c.in, s, c.newest, now); got != c.want {
+			t.Errorf("%s %s, silent for %s (never: %t), newest %d: got %t", c.task.Task, c.in, c.quiet, c.never, c.newest,
+				got)
 		}
 	}
 }

@@ -148,8 +148,13 @@ func (s *Source) settled() bool {
 	return true
 }
 
-// Silence is since when an input has had no record, and when it will be idle; Until is zero if it never will.
-type Silence struct{ Since, Until time.Time }
+// Silence is since when an input has had no record, and when it will be idle; Until is zero if it never will. Never says
+// that it has had none since it is read.
+type Silence struct {
+	Topic        string
+	Since, Until time.Time
+	Never        bool
+}
 
 // Silent returns the silence of inputs that were read to their end. Idle inputs hold nothing back and are absent. Any
 // goroutine may call it.
@@ -158,7 +163,7 @@ func (s *Source) Silent() map[pipeline.Input]Silence {
 	for i, in := range s.in {
 		since, until := in.silent.Load(), in.idleAt.Load()
 		if l, ok := in.lag(); ok && l.Offsets == 0 && since > 0 {
-			silence := Silence{Since: time.Unix(0, since).UTC()}
+			silence := Silence{Topic: in.f.topic, Since: time.Unix(0, since).UTC(), Never: in.last.Load() == 0}
 			if until > 0 {
 				silence.Until = time.Unix(0, until).UTC()
 			}

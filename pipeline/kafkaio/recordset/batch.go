@@ -235,7 +235,7 @@ func (w *walk) large(offset int64, reason, has string) *pipeline.Record {
 		Reason: reason,
 		Detail: fmt.Sprintf("offset %d: the record takes %s, allowed are %d: raise kafka.fetch_max_bytes, which is "+
 			"1 MiB less, and for its value kafka.message_max_bytes", offset, has, w.limits.Record),
-		First:  offset,
+		First: offset,
 	}}
 }
 

@@ -208,7 +208,8 @@ function arrived(status) {
   if (!c || !$("arrived")) return;
   const rows = c.rows || {};
   const none = !rows.logits && !rows.labels;
-  const waits = (status.process.waiting_for || []).map((w) => w.text).join(", ");
+  const silent = status.process.waiting_for || [];
+  const waits = [silent.map((w) => w.text).join(", "), ...new Set(silent.map((w) => w.mend).filter(Boolean))].join("; ");
   const far = `So far: ${count(rows.logits || 0)} predictions, ${count(rows.labels || 0)} late labels, ${count(c.joined || 0)} of them joined.`;
   $("arrived").textContent = none ? "So far no row has arrived, on either topic." : waits ? `${far} Now ${waits}.` : far;
 }
