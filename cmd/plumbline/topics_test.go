@@ -40,8 +40,8 @@ func TestTopicsCreateIsIdempotent(t *testing.T) {
 	checkTopicSettings(t, brokers)
 }
 
-// TestTopicsCreateWarnsOfPartitions: a topic that exists with another number of partitions is named, unless it is one of
-// inputs, which may have any.
+// TestTopicsCreateWarnsOfPartitions: a topic that exists with another number of partitions is named, unless it is one
+// of inputs, which may have any.
 func TestTopicsCreateWarnsOfPartitions(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, 7, "rows", "plumbline.panes")

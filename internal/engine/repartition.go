@@ -162,7 +162,7 @@ func (u *relayed) ended(ctx context.Context, r *KafkaRun, err error) error {
 // inputIDs has the topic ids after which the groups of inputs are named.
 type inputIDs struct {
 	of        map[string]kafkaio.TopicID
-	absent    map[string]bool // not read until they are there; unusable names them
+	absent    map[string]bool // not read until they are there; unusableTopics names them
 	confirmed confirmer
 }
 

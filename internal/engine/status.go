@@ -130,7 +130,7 @@ func (rt *running) lag(now time.Time) map[string]map[string]lagStatus {
 }
 
 // unread returns what brokers refuse the tasks of this process to read.
-func (rt *running) unread() (out []kafkaio.Unread) {
+func (rt *running) unread() (out []kafkaio.Unusable) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(rt.sources)) {

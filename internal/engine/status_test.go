@@ -289,7 +289,8 @@ func TestUnusedTopics(t *testing.T) {
 		needed string // "": nothing is said
 	}{
 		{pipeline.Logits, nil, "plumbline.logits", true, ""},
-		{pipeline.Logits, []inputs.Config{predictions}, "plumbline.logits", true, "topics.logits names a topic of inputs"},
+		{pipeline.Logits, []inputs.Config{predictions}, "plumbline.logits", true,
+			"topics.logits names a topic of inputs"},
 		{pipeline.Logits, []inputs.Config{predictions}, "plumbline.logits", false, ""},
 		{pipeline.Logits, []inputs.Config{predictions}, "rows", true, ""},
 		{pipeline.Logits, []inputs.Config{labels}, "plumbline.logits", true, ""},
@@ -331,8 +332,8 @@ func TestWhatHoldsPanesBack(t *testing.T) {
 	} {
 		s := kafkaio.Silence{Since: now.Add(-c.quiet), Never: c.never}
 		if got := holds(c.task, c.in, s, c.newest, now); got != c.want {
-			t.Errorf("%s %s, silent for %s (never: %t), newest %d: got %t", c.task.Task, c.in, c.quiet, c.never, c.newest,
-				got)
+			t.Errorf("%s %s, silent for %s (never: %t), newest %d: got %t", c.task.Task, c.in, c.quiet, c.never,
+				c.newest, got)
 		}
 	}
 }

@@ -195,7 +195,7 @@ func (r *KafkaRun) storedTopology(stored []pipeline.Stored) (was topology, ok bo
 // reads, and topics that cannot be used, are shown as failing tasks.
 func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 	var named [len(topology{})]atomic.Bool
-	var unusable unusable
+	var topics topicsWatch
 	tick := time.NewTicker(r.WatchEvery)
 	defer tick.Stop()
 	for {
@@ -207,7 +207,7 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 		for i := range was {
 			growing{r}.nameUnread(ctx, &was[i], &named[i])
 		}
-		unusable.look(ctx, r)
+		topics.look(ctx, r)
 		now := was
 		if err := now.askIDs(ctx, r.Client); err != nil {
 			r.Log.Debug("ids of topics", "err", err)
@@ -218,17 +218,17 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 	}
 }
 
-// unusable shows, as a task that fails, that topics cannot be used. The tasks that need them wait, and go on by
+// topicsWatch shows, as a task that fails, that topics cannot be used. The tasks that need them wait, and go on by
 // themselves once they can.
-type unusable struct {
+type topicsWatch struct {
 	before bool   // at the last look, too: a topic may have been made a moment ago
 	said   string // which topics, and why; "" = there is no such task
 	end    func() // ends it
 }
 
 // look asks once.
-func (u *unusable) look(ctx context.Context, r *KafkaRun) {
-	err, now := r.unusable(ctx), ""
+func (u *topicsWatch) look(ctx context.Context, r *KafkaRun) {
+	err, now := unusableTopics(ctx, r), ""
 	if err != nil && u.before {
 		now = err.Error()
 	}
@@ -254,9 +254,9 @@ func (u *unusable) look(ctx context.Context, r *KafkaRun) {
 	}()
 }
 
-// unusable returns an error that names the topics that this deployment reads and writes and that cannot be used. Dead
-// letters stop nothing, and those that are lost are counted. If no broker answers, nothing is known.
-func (r *KafkaRun) unusable(ctx context.Context) error {
+// unusableTopics returns an error that names the topics that this deployment reads and writes and that cannot be used.
+// Dead letters stop nothing, and those that are lost are counted. If no broker answers, nothing is known.
+func unusableTopics(ctx context.Context, r *KafkaRun) error {
 	ctx, cancel := context.WithTimeout(ctx, idPatience)
 	defer cancel()
 	used := map[string]bool{r.Config.Topics.Logits: true, r.Config.Topics.Labels: true}

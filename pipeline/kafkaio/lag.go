@@ -148,8 +148,8 @@ func (s *Source) settled() bool {
 	return true
 }
 
-// Silence is since when an input has had no record, and when it will be idle; Until is zero if it never will. Never says
-// that it has had none since it is read.
+// Silence is since when an input has had no record, and when it will be idle; Until is zero if it never will. Never
+// says that it has had none since it is read.
 type Silence struct {
 	Topic        string
 	Since, Until time.Time

@@ -19,15 +19,15 @@ import (
 // moment ago, and leaders change.
 const unreadNoted = 10 * time.Second
 
-// Unread is a partition that brokers refuse to read.
-type Unread struct {
+// Unusable is a topic that brokers refuse to read, or of which they have no partitions to use.
+type Unusable struct {
 	Topic string
 	Err   error // in words
 }
 
 // Unread lists the inputs that brokers have refused to read for a while; any goroutine may call it. Reading goes on
 // by itself once they do not. Brokers that do not answer are no refusal: see Group.Silent.
-func (s *Source) Unread() (out []Unread) {
+func (s *Source) Unread() (out []Unusable) {
 	for _, in := range s.in {
 		if u := in.f.unread.Load(); u != nil {
 			out = append(out, *u)
@@ -43,7 +43,7 @@ func (f *fetcher) fails(err error) {
 			f.failing = time.Now()
 		}
 		if time.Since(f.failing) >= unreadNoted {
-			f.unread.Store(&Unread{f.topic, inWords(f.topic, err)})
+			f.unread.Store(&Unusable{f.topic, inWords(f.topic, err)})
 		}
 	}
 	f.log.Warn("fetch, trying again", "topic", f.topic, "partition", f.partition, "offset", f.next, faultlog.Err(err))
@@ -89,14 +89,14 @@ func inWords(topic string, err error) error {
 
 // UnusableTopics asks the brokers which topics do not exist, are not for this user, or have no leader. It returns what
 // that means, in words, in the order of topics. Brokers before Kafka 2.8 are not asked.
-func UnusableTopics(ctx context.Context, c *kafka.Client, topics ...string) (out []Unread, err error) {
+func UnusableTopics(ctx context.Context, c *kafka.Client, topics ...string) (out []Unusable, err error) {
 	by, err := askTopicIDs(ctx, c, topics)
 	if by == nil || err != nil {
 		return nil, err
 	}
 	for _, name := range topics {
 		if err := topicError(by[name]); err != nil {
-			out = append(out, Unread{name, inWords(name, err)})
+			out = append(out, Unusable{name, inWords(name, err)})
 		}
 	}
 	return out, nil

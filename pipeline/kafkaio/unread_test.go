@@ -81,7 +81,8 @@ func TestOutputsOfDeletedTopics(t *testing.T) {
 	s.absent["letters"] = time.Now().Add(-2 * topicPatience)
 	err = s.Write(t.Context(), []pipeline.Message{{Stream: pipeline.StreamDeadLetter, Value: []byte("bad")}})
 	var refused *pipeline.RefusedError
-	if !errors.As(err, &refused) || refused.By[pipeline.Refusal{Stream: pipeline.StreamDeadLetter, Reason: "topic"}] != 1 {
+	want := pipeline.Refusal{Stream: pipeline.StreamDeadLetter, Reason: "topic"}
+	if !errors.As(err, &refused) || refused.By[want] != 1 {
 		t.Errorf("a dead letter without its topic: %v", err)
 	}
 	kafkatest.CreateTopics(t, brokers, 1, "snapshots")
