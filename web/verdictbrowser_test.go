@@ -137,10 +137,13 @@ func TestLikeWithLikeInBrowser(t *testing.T) {
 		"the chance of that without a gain is up to 0.95, and must be below 0.002"
 	quick.DecidedAt, quick.Evidence.NLLDiffSE = stamp(2*time.Minute), .0005
 	h.AddCalibrator(quick)
+	quick.Published, quick.Reason, quick.DecidedAt = true, "alarm", stamp(3*time.Minute)
+	quick.Outcome = "published: vector, NLL 0.04700 → 0.04600, ECE 0.0100 → 0.0080 on 8192 newer rows"
+	h.AddCalibrator(quick)
 	srv := httptest.NewServer(still(h))
 	defer srv.Close()
 	dom := strings.ReplaceAll(chromium(t, srv.URL, "--dump-dom"), "\u202f", " ")
-	for _, want := range []string{
+	for _, want := range []string{"Published: vector. On 8 192 newer rows: NLL 0.047 → 0.046 (−0.0011 ± 0.0010)",
 		"raw: accuracy 73.50 %", "confidence 74.20 %", "calibrated: accuracy 84.20 %", "confidence 84.00 %",
 		">calibrated 84.20 %<", ">its confidence 84.00 %<", "Raw: 73.50 % right, 74.20 % sure on average. Calibrated: ",
 		"Class-wise ECE</dt><dd class=\"big\">1.31 %</dd><dd class=\"sub\">calibrated 0.42 %</dd>",
