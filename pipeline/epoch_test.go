@@ -40,6 +40,27 @@ func TestEpochTells(t *testing.T) {
 	}
 }
 
+// TestEpochAdds: a shard tells of the loss of another task at once, and together with one that it has not told yet.
+func TestEpochAdds(t *testing.T) {
+	loss := func(task string, since, until Time) *record.Loss {
+		return &record.Loss{Schema: 1, Task: task, Since: record.At(since), Until: record.At(until), Why: "w",
+			From: map[string]int64{task: 4}, Skipped: map[string]int64{task: 2}}
+	}
+	l := &Epoch{ID: 3}
+	l.Add(loss("a", 20, 50))
+	l.Add(loss("b", 10, 40))
+	both := map[string]int64{"a": 4, "b": 4}
+	got := l.tell()
+	if got == nil || got.Task != "a, b" || !reflect.DeepEqual(got.From, both) || len(got.Skipped) != 2 ||
+		got.Since != record.At(10) || got.Until != record.At(50) || got.Why != "w" {
+		t.Errorf("told %+v, want both from 10 to 50", got)
+	}
+	l.Add(loss("c", 60, 70))
+	if got := l.tell(); got == nil || got.Task != "c" || l.ID != 3 {
+		t.Errorf("told %+v, want c alone", got)
+	}
+}
+
 // TestAmend changes one section of a checkpoint, adds one, and leaves the others as they are.
 func TestAmend(t *testing.T) {
 	next := []int64{5, 6}

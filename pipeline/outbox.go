@@ -218,6 +218,16 @@ func (o *Outbox) Again() string { return o.epoch.Again() }
 // Move notes a loss of records that were never read. The state stays as it is, so the epoch goes on.
 func (l *Epoch) Move(loss *record.Loss) { l.Loss, l.known, l.told = loss, false, false }
 
+// Add notes a loss of another task that this shard tells of. One that it has not told yet is told with it. A loss
+// without an end ends as that of Move.
+func (l *Epoch) Add(loss *record.Loss) {
+	if l.Loss != nil && !l.told {
+		loss = l.Loss.With(loss)
+	}
+	l.Move(loss)
+	l.known = !loss.Until.IsZero()
+}
+
 // CheckpointSection is the epoch's part of a checkpoint. It is named life, as epochs were once called.
 func (l *Epoch) CheckpointSection() Section { return Section{Name: "life", Version: 1, State: l} }
 

@@ -59,7 +59,8 @@ func TestExitCodesAndMessages(t *testing.T) {
 		{[]string{"history", "m", "--kind", "alert,bogus"}, exitUsage,
 			`--kind "bogus": must be some of calibrator, alert, request, head, verdict, order, loss, skip`},
 		{[]string{"state", "reset", "--why", "x", "--task", "bogus"}, exitUsage,
-			`--task "bogus": no such task: must be shards/N, models/N or all`},
+			`--task "bogus": no such task: must be shards/N, models/N, repartition-logits/N, repartition-labels/N, ` +
+				`input-TOPIC/N or all`},
 		{[]string{"state", "reset", "--why", "x", "--task", "shards/-1"}, exitUsage, `--task "shards/-1"`},
 		{[]string{"train", "f.csv", "--recipe", "ce", "--from", "linear", "-o", "d", "--precision", "fp8"}, exitUsage,
 			`--precision "fp8"`},

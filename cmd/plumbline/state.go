@@ -30,7 +30,7 @@ func newStateCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return runStateReset(cmd, o, accept) },
 	}
 	flags := again.Flags()
-	flags.StringVar(&o.Task, "task", "", "`task`: shards/N, models/N or all")
+	flags.StringVar(&o.Task, "task", "", "`task`: "+reset.Tasks)
 	flags.StringVar(&o.From, "from", reset.FromCommitted,
 		"`where` to begin: committed (where the lost state stood) or earliest")
 	flags.StringVar(&o.By, "by", userName(), "`name` of the person who decides (default: the user)")
@@ -47,7 +47,7 @@ func runStateReset(cmd *cobra.Command, o reset.Order, accept bool) error {
 	}
 	switch {
 	case o.Task == "":
-		return cli.Usagef("--task: must be shards/N, models/N or all")
+		return cli.Usagef("--task: must be %s", reset.Tasks)
 	case o.From != reset.FromCommitted && o.From != reset.FromEarliest:
 		return cli.Usagef("--from %q: must be committed or earliest", o.From)
 	case strings.TrimSpace(o.Why) == "":

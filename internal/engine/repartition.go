@@ -17,6 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
+	"github.com/plumbline/plumbline/internal/engine/reset"
 	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/operators/repartition"
@@ -78,14 +79,13 @@ func (r *KafkaRun) split(ctx context.Context, plan scale.Plan) error {
 		return nil
 	})
 	for _, s := range sources {
-		u := relayed{plan: plan, Source: s, task: splitterOf(s), group: repartitionGroup(r, s, plan)}
+		u := relayed{plan: plan, Source: s, task: splitterOf(s), group: relayGroup(r, s, plan, made)}
 		if s.As != nil {
 			if made.absent[s.Topic] {
 				r.due.leave(u.task)
 				continue
 			}
 			u.ids, u.name = made, made.name(s.Topic)
-			u.group = r.Config.Group + "-input-" + u.name + plan.Suffix()
 		}
 		// Partitions that are added need nothing but to be read.
 		group := kafkaio.Group{ID: u.group, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer,
@@ -156,7 +156,7 @@ func (u *relayed) ended(ctx context.Context, r *KafkaRun, err error) error {
 		u.doubt(r)
 		err = cmp.Or(u.confirm(ctx, r), err)
 	}
-	return lasting(err)
+	return lasting(gone(u.task, u.partition, err))
 }
 
 // inputIDs has the topic ids after which the groups of inputs are named.
@@ -229,10 +229,6 @@ func (m *inputIDs) unchanged(ctx context.Context, r *KafkaRun) error {
 		}
 	}
 	return nil
-}
-
-func repartitionGroup(r *KafkaRun, s scale.Source, plan scale.Plan) string {
-	return r.Config.Group + "-" + splitterOf(s) + plan.Suffix()
 }
 
 // translate configures the repartition stage to turn an input's records into Arrow messages, if they are in another
@@ -347,40 +343,35 @@ func nameWith(topic string, id kafkaio.TopicID) string {
 	return topic + "@" + hex.EncodeToString(id[:])
 }
 
-// rewind makes the repartition stage read topics that were made again from their start, whatever offsets were
-// committed before this was noticed.
-func rewind(ctx context.Context, r *KafkaRun, remade map[string]bool) error {
+// relays are the topics that are split, for package reset.
+func relays(ctx context.Context, r *KafkaRun) ([]reset.Relay, error) {
 	plan, _ := r.book.Now()
-	split, _ := plan.Sources(&r.Config)
-	for _, s := range split {
-		topic := s.Topic
-		if !remade[topic] || s.As != nil {
+	sources, _ := plan.Sources(&r.Config)
+	made, err := incarnations(ctx, r, sources)
+	if err != nil {
+		return nil, err
+	}
+	var out []reset.Relay
+	for _, s := range sources {
+		if made.absent[s.Topic] {
 			continue
 		}
-		n, err := kafkaio.Partitions(ctx, r.Client, topic)
+		n, err := kafkaio.Partitions(ctx, r.Client, s.Topic)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		group := repartitionGroup(r, s, plan)
-		req := &kafka.OffsetCommitRequest{GroupID: group, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{}}
-		for p := range n {
-			lo, _, err := kafkaio.Bounds(ctx, r.Client, topic, p)
-			if err != nil {
-				return err
-			}
-			req.Topics[topic] = append(req.Topics[topic], kafka.OffsetCommit{Partition: p, Offset: lo})
-		}
-		res, err := r.Client.OffsetCommit(ctx, req)
-		if err == nil {
-			for _, p := range res.Topics[topic] {
-				err = errors.Join(err, p.Error)
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("offsets of group %s: %w", group, err)
-		}
+		out = append(out, reset.Relay{Name: splitterOf(s), Input: s.Input, Topic: s.Topic,
+			Group: relayGroup(r, s, plan, made), Partitions: n})
 	}
-	return nil
+	return out, nil
+}
+
+// relayGroup names the consumer group of a topic that is split.
+func relayGroup(r *KafkaRun, s scale.Source, plan scale.Plan, made *inputIDs) string {
+	if s.As != nil {
+		return r.Config.Group + "-input-" + made.name(s.Topic) + plan.Suffix()
+	}
+	return r.Config.Group + "-" + splitterOf(s) + plan.Suffix()
 }
 
 // fencedCommit wraps commit: it returns ErrFenced if the group has gone on without this process.

@@ -123,14 +123,14 @@ func ResetState(ctx context.Context, cfg config.Config, log *slog.Logger, o rese
 	}
 	at := &reset.Reset{Topics: remains(r), Store: r.store, Shards: shards.Of, Models: now[2].partitions, Remade: again,
 		Readable: func(stage string, data []byte) error { return Readable(r.Engine, stage, data) }}
+	if at.Relays, err = relays(ctx, r); err != nil {
+		return nil, err
+	}
 	plan, err := at.Plan(ctx, o)
 	if err != nil || !accept {
 		return plan, err
 	}
 	if err := at.Apply(ctx, plan); err != nil || len(at.Remade) == 0 {
-		return plan, err
-	}
-	if err := rewind(ctx, r, at.Remade); err != nil {
 		return plan, err
 	}
 	return plan, saveTopology(ctx, at.Store, topologyKey(cfg.Group), now, stored)

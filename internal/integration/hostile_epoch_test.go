@@ -101,13 +101,14 @@ const epochConfig = oneDay + `models: [{name: net, classes: 10}]
 
 // epochWorld is a deployment and its stream.
 type epochWorld struct {
-	t    *testing.T
-	s    settings
-	rows *feed.Rows
+	t     *testing.T
+	s     settings
+	model string
+	rows  *feed.Rows
 }
 
 func newEpochWorld(t *testing.T, store string) *epochWorld {
-	w := &epochWorld{t: t, rows: loadRows(t, "c10_chenyaofo19_logits.npz", "resnet20", 10)}
+	w := &epochWorld{t: t, model: "net", rows: loadRows(t, "c10_chenyaofo19_logits.npz", "resnet20", 10)}
 	w.s = configureEdited(t, epochConfig, "checkpoints:", "checkpoints:\n  store: "+store, "  deadletter:",
 		"  checkpoints: "+topicPrefix(t)+".checkpoints\n  deadletter:")
 	return w
@@ -298,11 +299,11 @@ func (w *epochWorld) drained(p *process, watermark time.Time) status {
 func (w *epochWorld) day() record.Snapshot {
 	w.t.Helper()
 	for _, s := range latest(w.t, w.s) {
-		if s.Model == "net" && s.Slice == "" && s.Window.Name == "day" {
+		if s.Model == w.model && s.Slice == "" && s.Window.Name == "day" {
 			return s
 		}
 	}
-	w.t.Fatal("no snapshot of net")
+	w.t.Fatal("no snapshot of " + w.model)
 	return record.Snapshot{}
 }
 
@@ -425,7 +426,7 @@ func (sc *lostState) told(t *testing.T, w *epochWorld, got record.Snapshot) {
 	}
 	n := 0
 	for _, d := range records[record.Decision](t, w.s.topic("decisions")) {
-		if d.Kind == record.DecisionLoss && d.Model == "net" {
+		if d.Kind == record.DecisionLoss && d.Model == w.model {
 			n++
 		}
 	}

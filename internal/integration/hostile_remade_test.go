@@ -4,6 +4,7 @@ package integration
 
 import (
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ func init() {
 	hostile["epoch-remade-live"] = remadeLive
 	hostile["epoch-remade-unkeyed"] = remadeUnkeyed
 	hostile["epoch-remade-input"] = remadeInput
+	hostile["epoch-retention-unkeyed"] = retentionUnkeyed
 }
 
 // remadeLive deletes topics and makes them again under a process that reads them, and makes them longer than they were
@@ -85,6 +87,68 @@ func remadeUnkeyed(t *testing.T, a *attack) {
 		t.Errorf("counts %+v, want %d each", st.Counts, repartitionRows)
 	}
 	p.stop()
+}
+
+// retentionUnkeyed removes what the repartition stage has not read: it goes on at a person's order, every other row
+// counts once, and the loss is told.
+func retentionUnkeyed(t *testing.T, a *attack) {
+	a.Input = "retention passes the committed offsets of unkeyed topics"
+	a.Before = "the stage failed for ever, and no command let it go on"
+	s := configureSplit(t, oneDay+"models: [{name: m, classes: 10}]\n")
+	all := repartitionFeed(t, 1)
+	third := len(all) / 3
+	send := func(ms []feed.Message) { writeFeed(t, s, ms, anywhere(partitions)) }
+	rows := func(ms []feed.Message) (n [2]int64) {
+		for _, m := range ms {
+			n[m.Stream] += int64(m.Rows)
+		}
+		return n
+	}
+	w := &epochWorld{t: t, s: s, model: "m"}
+	send(all[:third])
+	p := run(t, s)
+	was := rows(all[:third])
+	p.drain(was[0], was[1])
+	p.stop()
+	send(all[third : 2*third])
+	w.forget(true)
+	sc := lostState{says: "is not in the log", lost: true}
+	sc.refused(t, w)
+	order := func(task string) (out string) {
+		within(t, time.Minute, "the end of the groups' members", func() error {
+			b, err := exec.Command(binary, "state", "reset", "-c", s.file, "--task", task, "--by", "ann", "--why",
+				"a test", "--accept-loss").CombinedOutput()
+			if out = string(b); err != nil {
+				err = fmt.Errorf("%w: %s", err, b)
+			}
+			return err
+		})
+		return out
+	}
+	first := order("repartition-logits/1")
+	if !strings.Contains(first, "offsets before it are gone unread") {
+		t.Errorf("the order says:\n%s", first)
+	}
+	if rest := order("all"); strings.Contains(rest, "repartition-logits/1: move") ||
+		!strings.Contains(rest, "repartition-labels/1: move") {
+		t.Errorf("the order says:\n%s", rest)
+	}
+	send(all[2*third:])
+	began := time.Now()
+	p = run(t, s)
+	is := rows(all[2*third:])
+	st := p.drain(was[0]+is[0], was[1]+is[1])
+	a.Lag, a.RSS = time.Since(began).Round(100*time.Millisecond).String(), p.peak()
+	a.Exact = st.Counts.Predictions == was[0]+is[0] && st.Counts.Labels == was[1]+is[1] && st.Counts.Duplicates == 0
+	if !a.Exact {
+		t.Errorf("counts %+v, want %d predictions and %d labels", st.Counts, was[0]+is[0], was[1]+is[1])
+	}
+	p.stop()
+	got := w.day()
+	sc.told(t, w, got)
+	if got.Lost != nil && !strings.Contains(strings.Join(got.Lost.Tasks, ", "), "repartition-logits/1, ") {
+		t.Errorf("the snapshot names %q", got.Lost.Tasks)
+	}
 }
 
 // remadeInput deletes a topic of inputs under a process that reads it and makes it again, in one partition longer than

@@ -28,7 +28,7 @@ const (
 
 // Order is a person's order to let tasks begin anew.
 type Order struct {
-	Task    string // shards/N, models/N, all
+	Task    string // shards/N, models/N, NAME/N of a [Relay], all
 	From    string
 	By, Why string
 }
@@ -41,6 +41,7 @@ type Reset struct {
 	Readable func(stage string, data []byte) error
 	// Partitions are those of logits and panes.
 	Shards, Models int
+	Relays         []Relay
 	Remade         map[string]bool // topics that were deleted and made again
 }
 
@@ -60,6 +61,7 @@ type Change struct {
 	newest    uint64           // number of the newest, whatever it is
 	next      map[pipeline.Input]int64
 	heard     []model.Heard // of a model task: what shards had said before
+	relay     *Relay        // whose partition it is; nil = a task of another stage
 }
 
 // Kinds of a change.
@@ -95,6 +97,7 @@ func (r *Reset) Plan(ctx context.Context, o Order) ([]*Change, error) {
 		}
 	}
 	changes, alive := 0, false
+	groups := []string{r.Readers, r.Config.Group + "-models"}
 	for _, c := range tasks {
 		if err := r.plan(ctx, c, o, shards); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Task, err)
@@ -104,9 +107,12 @@ func (r *Reset) Plan(ctx context.Context, o Order) ([]*Change, error) {
 		}
 		// A build that reads a checkpoint that this one does not may be running.
 		alive = alive || c.What == Begin && (c.stored != nil || c.foreign != nil)
+		if c.relay != nil && c.What == Move { // brokers take offsets for a group without members only
+			alive, groups = true, append(groups, c.relay.Group)
+		}
 	}
 	if alive {
-		if err := r.stopped(ctx); err != nil {
+		if err := r.stopped(ctx, groups); err != nil {
 			return nil, err
 		}
 	}
@@ -118,8 +124,7 @@ func (r *Reset) Plan(ctx context.Context, o Order) ([]*Change, error) {
 
 // stopped returns an error while processes run: a task that has a checkpoint may write panes behind those that were
 // looked at.
-func (r *Reset) stopped(ctx context.Context) error {
-	groups := []string{r.Readers, r.Config.Group + "-models"}
+func (r *Reset) stopped(ctx context.Context, groups []string) error {
 	res, err := r.Spec.Client.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: groups})
 	if err != nil {
 		return fmt.Errorf("consumer groups: %w", err)
@@ -141,7 +146,14 @@ func (r *Reset) tasks(name string) ([]*Change, error) {
 	models := func(p int) *Change {
 		return &Change{Task: Task("models", p), stage: "models", partition: p, in: r.modelInputs()}
 	}
-	var out []*Change
+	var out, relays []*Change
+	for i := range r.Relays {
+		relay := &r.Relays[i]
+		for p := range relay.Partitions {
+			relays = append(relays, &Change{Task: Task(relay.Name, p), stage: relay.Name, partition: p,
+				in: map[pipeline.Input]string{relay.Input: relay.Topic}, relay: relay})
+		}
+	}
 	if name == "all" {
 		for p := range r.Shards {
 			out = append(out, shard(p))
@@ -149,7 +161,7 @@ func (r *Reset) tasks(name string) ([]*Change, error) {
 		for p := range r.Models {
 			out = append(out, models(p))
 		}
-		return out, nil
+		return append(out, relays...), nil
 	}
 	stage, p, err := ParseTask(name)
 	switch {
@@ -158,22 +170,36 @@ func (r *Reset) tasks(name string) ([]*Change, error) {
 	case err == nil && stage == "models" && p < r.Models:
 		return []*Change{models(p)}, nil
 	}
-	return nil, fmt.Errorf("--task %q: %w: must be shards/0 to shards/%d, models/0 to models/%d, or all", name, ErrTask,
-		r.Shards-1, r.Models-1)
+	if i := slices.IndexFunc(relays, func(c *Change) bool { return c.Task == name }); i >= 0 {
+		return relays[i : i+1], nil
+	}
+	allowed := fmt.Sprintf("shards/0 to shards/%d, models/0 to models/%d", r.Shards-1, r.Models-1)
+	for _, relay := range r.Relays {
+		allowed += fmt.Sprintf(", %s/0 to %s/%d", relay.Name, relay.Name, relay.Partitions-1)
+	}
+	return nil, fmt.Errorf("--task %q: %w: must be %s, or all", name, ErrTask, allowed)
 }
 
 // ParseTask reads the name of one task, as [Task] writes it.
 func ParseTask(name string) (stage string, partition int, err error) {
 	stage, number, _ := strings.Cut(name, "/")
 	p, err := strconv.ParseUint(number, 10, 31)
-	if err != nil || stage != "shards" && stage != "models" {
-		return "", 0, fmt.Errorf("--task %q: %w: must be shards/N, models/N or all", name, ErrTask)
+	known := stage == "shards" || stage == "models" || strings.HasPrefix(stage, "repartition-") ||
+		strings.HasPrefix(stage, "input-")
+	if err != nil || !known {
+		return "", 0, fmt.Errorf("--task %q: %w: must be %s", name, ErrTask, Tasks)
 	}
 	return stage, int(p), nil
 }
 
+// Tasks are those that an order can name.
+const Tasks = "shards/N, models/N, repartition-logits/N, repartition-labels/N, input-TOPIC/N or all"
+
 // plan fills in what is to be done to a task.
 func (r *Reset) plan(ctx context.Context, c *Change, o Order, shards map[int]said) error {
+	if c.relay != nil {
+		return r.planRelay(ctx, c, o)
+	}
 	info, err := r.load(ctx, c)
 	if err != nil {
 		return err
@@ -355,15 +381,19 @@ func (r *Reset) lostPanes(ctx context.Context, c *Change) error {
 
 // Apply carries a plan out: from here on the tasks find it.
 func (r *Reset) Apply(ctx context.Context, plan []*Change) error {
+	var relays []*Change
 	for _, c := range plan {
-		if c.What == Keep {
-			continue
-		}
-		if err := r.apply(ctx, c); err != nil {
-			return fmt.Errorf("%s: %w", c.Task, err)
+		switch {
+		case c.What == Keep:
+		case c.relay != nil:
+			relays = append(relays, c)
+		default:
+			if err := r.apply(ctx, c); err != nil {
+				return fmt.Errorf("%s: %w", c.Task, err)
+			}
 		}
 	}
-	return nil
+	return r.applyRelays(ctx, relays)
 }
 
 func (r *Reset) apply(ctx context.Context, c *Change) error {
