@@ -179,7 +179,7 @@ func TestTopicsCreateWaitsForLeaders(t *testing.T) {
 		return res, nil, true
 	})
 	code, out, stderr := runCommand(t, "topics", "create", "-c", brokerConfig(t, cluster.ListenAddrs(), ""))
-	if code != exitDone || strings.Count(out, "created") != 11 {
+	if code != exitDone || strings.Count(out, "created") != 13 {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, stderr)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
-	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/eventually"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/repartition"
@@ -105,7 +105,7 @@ func TestRepartition(t *testing.T) {
 		t.Errorf("%d predictions repartitioned, want 750: %v", n, st.Counts)
 	}
 	first := 0
-	for _, m := range kafkatest.ReadAll(t, unkeyed, scale.Topic(&cfg, cfg.Topics.Logits, partitions)) {
+	for _, m := range kafkatest.ReadAll(t, unkeyed, kafkaclient.ByID(&cfg, cfg.Topics.Logits, partitions)) {
 		news := func(h kafka.Header) bool { return h.Key == pipeline.SourceIdleHeader } // not made of a message
 		if !slices.ContainsFunc(m.Headers, news) {
 			first++

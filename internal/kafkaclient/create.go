@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,6 +25,8 @@ type TopicStatus struct {
 	Wanted     int    `json:"wanted_partitions"`
 	Cleanup    string `json:"cleanup_policy"` // "" where the brokers do not show it to this user
 }
+
+const exists = "exists"
 
 // CheckCopartitioned holds the invariant of the join: a prediction and its label have one partition number.
 func CheckCopartitioned(t config.Topics, statuses []TopicStatus) error {
@@ -82,18 +85,6 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 	return out
 }
 
-// CreateInput makes a topic as that of the logits, and returns how many partitions it has, which may have been there.
-func CreateInput(ctx context.Context, client *kafka.Client, cfg config.Config, name string, partitions int) (int,
-	error) {
-	cfg.Topics, cfg.Inputs = config.Topics{Logits: name}, nil
-	cfg.Kafka.Partitions = partitions
-	statuses, err := CreateTopics(ctx, client, cfg)
-	if err != nil {
-		return 0, err
-	}
-	return statuses[0].Partitions, nil
-}
-
 // How long a cluster may take to choose who leads what, and between two looks at it.
 const (
 	choosing     = 30 * time.Second
@@ -137,9 +128,20 @@ func Settled(ctx context.Context, tell func(error), try func() error) error {
 	}
 }
 
-// CreateTopics makes the topics of cfg that do not exist yet and returns the state of all. While the cluster chooses
-// its leaders it tries again.
+// CreateTopics makes the topics of cfg that do not exist yet and returns the state of all. Run would make those by id,
+// too; here they are for users who may not.
 func CreateTopics(ctx context.Context, client *kafka.Client, cfg config.Config) ([]TopicStatus, error) {
+	statuses, err := createTopics(ctx, client, cfg)
+	if err != nil || !cfg.Splits() {
+		return statuses, err
+	}
+	shards, _ := Shards(ctx, client, &cfg)
+	byID, err := CreateByID(ctx, client, cfg, shards)
+	return append(statuses, byID...), err
+}
+
+// createTopics makes those that cfg names. While the cluster chooses its leaders it tries again.
+func createTopics(ctx context.Context, client *kafka.Client, cfg config.Config) ([]TopicStatus, error) {
 	topics, made := topicConfigs(cfg), map[string]bool{}
 	var statuses []TopicStatus
 	err := Settled(ctx, nil, func() (err error) {
@@ -172,11 +174,11 @@ func tryCreate(ctx context.Context, client *kafka.Client, topics []kafka.TopicCo
 		switch err := resp.Errors[t.Topic]; {
 		case err == nil:
 			made[t.Topic] = true
-		case !errors.Is(err, kafka.TopicAlreadyExists):
+		case !errors.Is(err, kafka.TopicAlreadyExists) && !isThere(ctx, client, t.Topic, err):
 			errs = append(errs, fmt.Errorf("create topic %s with %d partitions, replication %d: %w", t.Topic,
 				t.NumPartitions, t.ReplicationFactor, err))
 		case !made[t.Topic]:
-			s.Status = "exists"
+			s.Status = exists
 			exist = append(exist, t.Topic)
 			if s.Partitions, err = Partitions(ctx, client, t.Topic); err != nil {
 				errs = append(errs, err)
@@ -186,11 +188,35 @@ func tryCreate(ctx context.Context, client *kafka.Client, topics []kafka.TopicCo
 	}
 	has, _ := settings(ctx, client, exist, cleanup) // UnfitTopics says why one is not shown
 	for i := range statuses {
-		if s := &statuses[i]; s.Status == "exists" {
+		if s := &statuses[i]; s.Status == exists {
 			s.Cleanup = has[s.Topic][cleanup]
 		}
 	}
 	return statuses, errors.Join(errs...)
+}
+
+// isThere reports whether a topic that this user may not make need not be made: brokers look at rights first.
+func isThere(ctx context.Context, client *kafka.Client, topic string, err error) bool {
+	if !errors.Is(err, kafka.TopicAuthorizationFailed) {
+		return false
+	}
+	n, err := kafkaio.Partitions(ctx, client, topic)
+	return err == nil && n > 0
+}
+
+// NotToMake returns those of the topics that this user may not make. Nothing is made.
+func NotToMake(ctx context.Context, client *kafka.Client, topics []string) ([]string, error) {
+	req := &kafka.CreateTopicsRequest{ValidateOnly: true}
+	for _, t := range topics {
+		req.Topics = append(req.Topics, kafka.TopicConfig{Topic: t, NumPartitions: 1, ReplicationFactor: 1})
+	}
+	resp, err := client.CreateTopics(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("ask who may create topics: %w", err)
+	}
+	return slices.DeleteFunc(slices.Clone(topics), func(t string) bool {
+		return !errors.Is(resp.Errors[t], kafka.TopicAuthorizationFailed)
+	}), nil
 }
 
 // WaitForLeaders returns when every partition of the topics answers: until then producers and `run` would only

@@ -133,13 +133,13 @@ func settings(ctx context.Context, client *kafka.Client, topics []string,
 		return nil, fmt.Errorf("settings of the topics: %w", err)
 	}
 	out := map[string]map[string]string{}
-	var errs []error
+	var refused []string
 	for _, r := range resp.Resources {
 		switch {
 		case errors.Is(r.Error, kafka.UnknownTopicOrPartition):
 			continue
-		case r.Error != nil:
-			errs = append(errs, fmt.Errorf("settings of topic %s: %w", r.ResourceName, r.Error))
+		case r.Error != nil: // most likely the same of all
+			refused, err = append(refused, r.ResourceName), r.Error
 			continue
 		}
 		of := map[string]string{}
@@ -148,5 +148,8 @@ func settings(ctx context.Context, client *kafka.Client, topics []string,
 		}
 		out[r.ResourceName] = of
 	}
-	return out, errors.Join(errs...)
+	if refused != nil {
+		err = fmt.Errorf("settings of topics %s: %w", strings.Join(refused, ", "), err)
+	}
+	return out, err
 }

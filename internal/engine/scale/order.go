@@ -44,7 +44,7 @@ func (b *Book) Order(ctx context.Context, t Topics, o Plan) error {
 	case o.To > most:
 		return fmt.Errorf("%w: %d shards, at most %d", ErrOrder, o.To, most)
 	}
-	if err := t.makeAll(ctx, &Plan{Of: o.To, Split: true}); err != nil {
+	if err := t.make(ctx, o.To); err != nil {
 		return err
 	}
 	plan.To, plan.By, plan.Why, plan.Since = o.To, o.By, o.Why, time.Now().UTC().Truncate(time.Second)
@@ -55,32 +55,26 @@ func (b *Book) Order(ctx context.Context, t Topics, o Plan) error {
 	return err
 }
 
-// makeAll makes the topics that the shards of a plan will read.
-func (t Topics) makeAll(ctx context.Context, p *Plan) error {
-	for _, topic := range p.Inputs(t.Config) {
-		if err := t.make(ctx, topic, p.Of); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// make makes a topic that shards will read. One that is there must be empty: nobody has read it.
-func (t Topics) make(ctx context.Context, name string, partitions int) error {
-	n, err := kafkaclient.CreateInput(ctx, t.Client, *t.Config, name, partitions)
+// make makes the topics that so many shards will read. One that is there must be empty: nobody has read it.
+func (t Topics) make(ctx context.Context, shards int) error {
+	made, err := kafkaclient.CreateByID(ctx, t.Client, *t.Config, shards)
 	if err != nil {
 		return err
 	}
-	if n != partitions {
-		return fmt.Errorf("%w: topic %s is there with %d partitions: delete it", ErrOrder, name, n)
-	}
-	for p := range n {
-		first, end, err := kafkaclient.Bounds(ctx, t.Client, name, p)
-		if err != nil {
-			return err
+	for _, topic := range made {
+		if topic.Partitions != shards {
+			return fmt.Errorf("%w: topic %s is there with %d partitions: delete it", ErrOrder, topic.Topic,
+				topic.Partitions)
 		}
-		if end > first {
-			return fmt.Errorf("%w: topic %s is there and has records that no shard has read: delete it", ErrOrder, name)
+		for p := range shards {
+			first, end, err := kafkaclient.Bounds(ctx, t.Client, topic.Topic, p)
+			if err != nil {
+				return err
+			}
+			if end > first {
+				return fmt.Errorf("%w: topic %s is there and has records that no shard has read: delete it", ErrOrder,
+					topic.Topic)
+			}
 		}
 	}
 	return nil
@@ -135,25 +129,20 @@ func (b *Book) Recover(ctx context.Context, t Topics) error {
 
 // Found is the number of shards by the topics of plumbline's own that they read; 0 = they read none.
 func (t Topics) Found(ctx context.Context) (of int, err error) {
-	meta, err := t.Client.Metadata(ctx, &kafka.MetadataRequest{})
+	found, err := kafkaclient.FindByID(ctx, t.Client, t.Config)
 	if err != nil {
-		return 0, fmt.Errorf("metadata of all topics: %w", err)
+		return 0, err
 	}
-	for _, topic := range meta.Topics {
-		n := len(topic.Partitions)
-		own := slices.Collect(maps.Values((&Plan{Of: n, Split: true}).Inputs(t.Config)))
-		if n <= of || !slices.Contains(own, topic.Name) {
-			continue
-		}
-		written, err := t.written(ctx, topic.Name, n)
+	for _, topic := range found { // one that was made for an order that was never given has nothing
+		written, err := t.written(ctx, topic.Topic, topic.Partitions)
 		if err != nil {
 			return 0, err
 		}
-		if written { // one that was made for an order that was never given has nothing
-			of = n
+		if written {
+			return topic.Partitions, nil
 		}
 	}
-	return of, nil
+	return 0, nil
 }
 
 // written says whether any partition of a topic has had a record. A process that was killed early has written to few.

@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/faultlog"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/inputs"
 )
@@ -46,11 +47,6 @@ func (p *Plan) Suffix() string {
 	return ""
 }
 
-// Topic is what shards read of a topic that is configured for them, where there are so many of them.
-func Topic(c *config.Config, topic string, of int) string {
-	return fmt.Sprintf("%s.%s-by-id-%d", c.Group, topic, of)
-}
-
 // Inputs are the topics of the shards.
 func (p *Plan) Inputs(c *config.Config) map[pipeline.Input]string {
 	in := map[pipeline.Input]string{pipeline.Logits: c.Topics.Logits}
@@ -59,7 +55,7 @@ func (p *Plan) Inputs(c *config.Config) map[pipeline.Input]string {
 	}
 	if p.Split {
 		for i := range in {
-			in[i] = Topic(c, in[i], p.Of)
+			in[i] = kafkaclient.ByID(c, in[i], p.Of)
 		}
 	}
 	return in
@@ -115,7 +111,7 @@ func (b *Book) Start(ctx context.Context, t Topics) error {
 		return nil
 	}
 	plan.Split = true
-	err := t.makeAll(ctx, &plan)
+	err := t.make(ctx, plan.Of)
 	if err == nil {
 		err = b.Save(ctx, plan)
 	}

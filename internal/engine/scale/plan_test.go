@@ -10,6 +10,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/dirstore"
@@ -75,11 +76,11 @@ func TestTopicsThatAreThere(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	cfg := config.Default()
 	cfg.Group = "g"
-	logits, labels := Topic(&cfg, cfg.Topics.Logits, 12), Topic(&cfg, cfg.Topics.Labels, 12)
+	logits, labels := kafkaclient.ByID(&cfg, cfg.Topics.Logits, 12), kafkaclient.ByID(&cfg, cfg.Topics.Labels, 12)
 	kafkatest.CreateTopics(t, brokers, 12, labels)
-	kafkatest.CreateTopics(t, brokers, 4, Topic(&cfg, cfg.Topics.Labels, 6))
-	kafkatest.CreateTopics(t, brokers, 8, Topic(&cfg, cfg.Topics.Labels, 8))
-	kafkatest.Write(t, brokers, kafka.Message{Topic: Topic(&cfg, cfg.Topics.Labels, 8), Partition: 5,
+	kafkatest.CreateTopics(t, brokers, 4, kafkaclient.ByID(&cfg, cfg.Topics.Labels, 6))
+	kafkatest.CreateTopics(t, brokers, 8, kafkaclient.ByID(&cfg, cfg.Topics.Labels, 8))
+	kafkatest.Write(t, brokers, kafka.Message{Topic: kafkaclient.ByID(&cfg, cfg.Topics.Labels, 8), Partition: 5,
 		Value: []byte("x")})
 	topics := Topics{Config: &cfg, Client: &kafka.Client{Addr: kafka.TCP(brokers...)}}
 	b := &Book{Store: &dirstore.Store{Dir: t.TempDir(), Keep: 2}, Group: "g", Log: slog.New(slog.DiscardHandler),
@@ -88,8 +89,8 @@ func TestTopicsThatAreThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for to, want := range map[int]string{
-		6: Topic(&cfg, cfg.Topics.Labels, 6) + " is there with 4 partitions: delete it",
-		8: Topic(&cfg, cfg.Topics.Labels, 8) + " is there and has records that no shard has read: delete it",
+		6: kafkaclient.ByID(&cfg, cfg.Topics.Labels, 6) + " is there with 4 partitions: delete it",
+		8: kafkaclient.ByID(&cfg, cfg.Topics.Labels, 8) + " is there and has records that no shard has read: delete it",
 	} {
 		if err := b.Order(ctx, topics, Plan{To: to}); !errors.Is(err, ErrOrder) ||
 			!strings.Contains(err.Error(), want) {
@@ -116,7 +117,8 @@ func TestShardsAreFound(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	cfg := config.Default()
 	topics := Topics{Config: &cfg, Client: &kafka.Client{Addr: kafka.TCP(brokers...)}}
-	for i, topic := range []string{Topic(&cfg, cfg.Topics.Labels, 4), Topic(&cfg, cfg.Topics.Logits, 12)} {
+	for i, topic := range []string{kafkaclient.ByID(&cfg, cfg.Topics.Labels, 4),
+		kafkaclient.ByID(&cfg, cfg.Topics.Logits, 12)} {
 		n := 4 + 8*i
 		kafkatest.CreateTopics(t, brokers, n, topic)
 		if of, err := topics.Found(ctx); of != 4*i || err != nil {
