@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -139,13 +140,75 @@ func TestDoctorNamesGroups(t *testing.T) {
 			"topic plumbline.calibrators Read,Write", "topic plumbline.alerts Read,Write",
 			"topic plumbline.decisions Read,Write", "topic plumbline.deadletter Write"}, doctor.OK, "may read"},
 		{"shards only", []string{topics, "group plumbline-shards Read", "group plumbline* Describe"}, doctor.Bad,
-			"user app may not: Read group plumbline-models"},
+			"user app may not Read the consumer groups: plumbline-models"},
 		{"none", []string{topics}, doctor.Bad, "plumbline-shards, plumbline-models"},
 	} {
 		got := examine(t, guarded(t, c.rules...))["permissions"]
 		if got.State != c.state || !strings.Contains(got.Found, c.found) {
 			t.Errorf("%s: got %+v, want %s with %q", c.name, got, c.state, c.found)
 		}
+	}
+}
+
+// TestDoctorNamesRights: doctor says which rights run will lack, also on topics into which others are split by id, and
+// how they are given; whether a topic is missing or only hidden; and where topics are there nobody need make them.
+func TestDoctorNamesRights(t *testing.T) {
+	const byID = "grp.plumbline.logits-by-id-2, grp.plumbline.labels-by-id-2"
+	const use = "topic plumbline.* Read,Write,DescribeConfigs"
+	const rw, prefixed = "topic grp.* Read,Write", "--resource-pattern-type prefixed --topic grp."
+	for _, c := range []struct {
+		name, keyed, more string // keyed: of who makes the topics; more: of the user's configuration
+		rules             []string
+		want              []string
+	}{
+		{"none on topics by id", "false", "", []string{use}, []string{
+			"unknown: user app may not see whether they are there: " + byID,
+			"bad: user app may not Create, Read, Write: " + byID, "--operation Create --operation Read", prefixed}},
+		{"all", "false", "", []string{use, rw}, []string{"ok: user app may read and write what it must"}},
+		{"reads only", "false", "", []string{use, "topic grp.* Read"},
+			[]string{"bad: user app may not Write: " + byID, "User:app --operation Write " + prefixed}},
+		{"cannot make them", "true", "", []string{use, rw}, []string{"bad: user app may not Create: " + byID,
+			"; or a user who may Create makes them: plumbline topics create -c FILE"}},
+		{"can make them", "true", "", []string{use, rw, "topic grp.* Create"},
+			[]string{"unknown: whether user app may read and write what run will make: " + byID}},
+		{"one hidden", "false", "", []string{"topic plumbline.l* Read", "topic plumbline.c* Read,Write",
+			"topic plumbline.d* Read,Write", "topic plumbline.s* Write", "topic plumbline.a* Read", rw}, []string{
+			"unknown: user app may not see whether they are there: plumbline.panes\n",
+			"bad: user app may not Read, Write: plumbline.panes\n", "bad: user app may not Write: plumbline.alerts\n",
+			"--operation Read --operation Write --topic plumbline.panes\n"}},
+		{"one missing", "false", "inputs: [{topic: rows, model: m}]\n", []string{use, rw, "topic rows Read"}, []string{
+			"bad: not there: rows (inputs)", "topics create -c FILE makes them, as a user who may"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			brokers := kafkatest.StartGuarded(t, append(c.rules, "group grp* Read")...)
+			as := func(user, keyed, more string) string {
+				return brokerConfig(t, brokers, "  partitions: 2\n  sasl: {username: "+user+", password_file: "+
+					writeFile(t, "password", user)+"}\ngroup: grp\ntopics: {keyed: "+keyed+"}\ncheckpoints: {dir: "+
+					t.TempDir()+"}\n"+more)
+			}
+			run(t, "topics", "create", "-c", as("admin", c.keyed, ""))
+			file := as("app", "false", c.more)
+			_, out, stderr := runCommand(t, "doctor", "--json", "-c", file)
+			var report doctor.Report
+			if err := json.Unmarshal([]byte(out), &report); err != nil {
+				t.Fatal(err, stderr)
+			}
+			var said strings.Builder
+			for _, f := range report.Findings {
+				fmt.Fprintf(&said, "%s: %s\n%s\n", f.State, f.Found, f.Do)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(said.String(), want) {
+					t.Errorf("doctor does not say %q:\n%s", want, &said)
+				}
+			}
+			if c.name != "all" {
+				return
+			}
+			if made := run(t, "topics", "create", "-c", file); strings.Count(made, "exists") != 13 {
+				t.Errorf("topics create of who may make none, where all are there: %s", made)
+			}
+		})
 	}
 }
 

@@ -1,22 +1,19 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
-	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
 // use is what is done with a topic.
 type use struct {
-	key, name   string
+	key, name   string // key "": a topic of plumbline's own, which run makes
 	read, write bool
 }
 
@@ -55,34 +52,90 @@ func uses(cfg config.Config) []use {
 	return out
 }
 
+// byID are the topics of plumbline's own that shards read where others are split for them.
+func (d *doctor) byID() (out []use) {
+	for _, topic := range []string{d.Config.Topics.Logits, d.Config.Topics.Labels} {
+		if d.split && topic != "" {
+			out = append(out, use{"", kafkaclient.ByID(&d.Config, topic, d.shards), true, true})
+		}
+	}
+	return out
+}
+
 // brokers asks for the topics, and reports whether somebody answers.
 func (d *doctor) brokers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var names []string
-	for _, u := range uses(d.Config) {
-		names = append(names, u.name)
-	}
+	d.topics, d.hidden = map[string]kafkaclient.Topic{}, map[string]bool{}
 	began := time.Now()
-	cluster, err := kafkaclient.Describe(ctx, d.dialer, d.Config.Kafka, names)
+	brokers, err := d.describe(ctx, uses(d.Config))
+	took := time.Since(began)
+	if err == nil {
+		d.shards, d.split = kafkaclient.Shards(ctx, d.client, &d.Config)
+		_, err = d.describe(ctx, d.byID())
+	}
 	if err != nil {
 		d.say("brokers", Bad, "start the brokers, or set kafka.brokers, kafka.tls and kafka.sasl to what they want",
 			"%v", kafkaclient.Explain(ctx, d.Config.Kafka, err))
 		return false
 	}
-	d.topics = cluster.Topics
-	d.say("brokers", OK, "", "%d answer, the first in %d ms", cluster.Brokers, time.Since(began).Milliseconds())
+	d.say("brokers", OK, "", "%d answer, the first in %d ms", brokers, took.Milliseconds())
+	d.askCreate(ctx)
 	return true
+}
+
+// describe asks for the topics of some uses, which it keeps, and returns how many brokers there are.
+func (d *doctor) describe(ctx context.Context, of []use) (brokers int, err error) {
+	if len(of) == 0 {
+		return 0, nil
+	}
+	var names []string
+	for _, u := range of {
+		names = append(names, u.name)
+	}
+	cluster, err := kafkaclient.Describe(ctx, d.dialer, d.Config.Kafka, names)
+	maps.Copy(d.topics, cluster.Topics)
+	maps.Copy(d.hidden, cluster.Hidden)
+	d.uses = append(d.uses, of...)
+	return cluster.Brokers, err
+}
+
+// askCreate asks which of the topics that are not there, or not to be seen, this user may not make.
+func (d *doctor) askCreate(ctx context.Context) {
+	var names []string
+	for _, u := range d.uses {
+		if _, there := d.topics[u.name]; !there && !slices.Contains(names, u.name) {
+			names = append(names, u.name)
+		}
+	}
+	if names == nil {
+		return
+	}
+	denied, err := kafkaclient.NotToMake(ctx, d.client, names)
+	if err != nil {
+		d.say("permissions", Unknown, "", "%v", err)
+	}
+	d.noCreate = map[string]bool{}
+	for _, name := range denied {
+		d.noCreate[name] = true
+	}
 }
 
 // checkTopics looks whether the topics are there, and fit each other.
 func (d *doctor) checkTopics() {
-	var missing, leaderless, thin []string
-	for _, u := range uses(d.Config) {
+	var missing, hidden, leaderless, thin []string
+	mend := "plumbline topics create -c FILE makes them"
+	for _, u := range d.uses {
 		t, ok := d.topics[u.name]
 		switch {
+		case d.hidden[u.name]:
+			hidden = append(hidden, u.name)
+		case !ok && u.key == "":
 		case !ok:
 			missing = append(missing, u.name+" ("+u.key+")")
+			if d.noCreate[u.name] {
+				mend = "plumbline topics create -c FILE makes them, as a user who may: " + d.user() + " has no right to"
+			}
 		case t.Leaderless > 0:
 			leaderless = append(leaderless, u.name)
 		case t.Behind > 0:
@@ -90,16 +143,19 @@ func (d *doctor) checkTopics() {
 		}
 	}
 	if missing != nil {
-		d.say("topics", Bad, "plumbline topics create -c FILE makes them",
-			"not there, or not to be seen by this user: %s", strings.Join(missing, ", "))
+		d.say("topics", Bad, mend, "not there: %s", list(missing))
+	}
+	if hidden != nil {
+		d.say("topics", Unknown, "give the rights below first", "%s may not see whether they are there: %s", d.user(),
+			list(hidden))
 	}
 	if leaderless != nil {
 		d.say("topics", Bad, "start the brokers that have their replicas", "partitions without a leader: %s",
-			strings.Join(leaderless, ", "))
+			list(leaderless))
 	}
 	if thin != nil {
 		d.say("topics", Warn, "a broker is down or slow: look at its log", "replicas behind their leader: %s",
-			strings.Join(thin, ", "))
+			list(thin))
 	}
 	logits, labels := d.topics[d.Config.Topics.Logits], d.topics[d.Config.Topics.Labels]
 	if !d.Config.Splits() && logits.Partitions > 0 && labels.Partitions > 0 && logits.Partitions != labels.Partitions {
@@ -107,7 +163,7 @@ func (d *doctor) checkTopics() {
 			"%s has %d partitions, %s has %d: predictions meet labels by partition", d.Config.Topics.Logits,
 			logits.Partitions, d.Config.Topics.Labels, labels.Partitions)
 	}
-	if missing == nil && leaderless == nil {
+	if missing == nil && hidden == nil && leaderless == nil {
 		d.say("topics", OK, "", "all %d are there, %d partitions of predictions", len(d.topics), logits.Partitions)
 	}
 }
@@ -132,79 +188,4 @@ func (d *doctor) settings(ctx context.Context) {
 	for _, s := range small {
 		d.say("topics", Warn, "", "%s", s)
 	}
-}
-
-// permissions says what this user may not do with the topics.
-func (d *doctor) permissions() {
-	var denied []string
-	known := 0
-	for _, u := range uses(d.Config) {
-		t, ok := d.topics[u.name]
-		if !ok || !t.Known {
-			continue
-		}
-		known++
-		if u.read && !t.Read {
-			denied = append(denied, "Read "+u.name)
-		}
-		if u.write && !t.Write {
-			denied = append(denied, "Write "+u.name)
-		}
-	}
-	user := d.user()
-	switch {
-	case denied != nil:
-		d.say("permissions", Bad, "give them, as with kafka-acls.sh --add (docs/operations.md, Security)",
-			"%s may not: %s", user, strings.Join(denied, ", "))
-	case known == 0:
-		d.say("permissions", Unknown, "", "the brokers do not say what %s may do", user)
-	default:
-		d.say("permissions", OK, "", "%s may read and write what it must", user)
-	}
-}
-
-// groups are the consumer groups that processes join.
-func (d *doctor) groups() []string {
-	c := d.Config
-	if !c.Splits() {
-		return []string{c.Group + "-shards", c.Group + "-models"}
-	}
-	// As of the first start; names after a change of the number of shards, or where an input was made again, differ in
-	// their end.
-	of := fmt.Sprintf("-%d", cmp.Or(d.topics[c.Topics.Logits].Partitions, c.Kafka.Partitions))
-	out := []string{c.Group + "-shards" + of, c.Group + "-models"}
-	inputs := c.InputTopics()
-	for _, topic := range inputs {
-		out = append(out, c.Group+"-input-"+topic+of)
-	}
-	for in, topic := range map[string]string{"logits": c.Topics.Logits, "labels": c.Topics.Labels} {
-		if topic != "" && !c.Topics.Keyed && !slices.Contains(inputs, topic) {
-			out = append(out, c.Group+"-repartition-"+in+of)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// checkGroups asks whether this user may join the consumer groups.
-func (d *doctor) checkGroups(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	var denied []string
-	for _, name := range d.groups() {
-		if kafkaio.MayJoin(ctx, d.client, name) != nil {
-			denied = append(denied, name)
-		}
-	}
-	if denied != nil {
-		d.say("permissions", Bad, "allow Read on groups that begin with "+d.Config.Group+"-",
-			"%s may not: Read group %s", d.user(), strings.Join(denied, ", "))
-	}
-}
-
-func (d *doctor) user() string {
-	if name := d.Config.Kafka.SASL.Username; name != "" {
-		return "user " + name
-	}
-	return "this user"
 }

@@ -42,6 +42,7 @@ type Status struct {
 			Counts map[string]int64 `json:"counts"`
 		} `json:"tasks"`
 		Failing []struct {
+			Task  string `json:"task"`
 			Cause string `json:"cause"`
 		} `json:"failing"`
 	} `json:"process"`
@@ -62,7 +63,12 @@ type doctor struct {
 	client   *kafka.Client
 	dialer   *kafka.Dialer
 	findings []Finding
+	uses     []use
+	shards   int  // that there are, or will be
+	split    bool // topics are split for them
 	topics   map[string]kafkaclient.Topic
+	hidden   map[string]bool // topics that this user may not see
+	noCreate map[string]bool // topics that are not there, or not to be seen, and that this user may not make
 }
 
 // Run makes all checks.
@@ -75,8 +81,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if d.brokers(ctx) {
 		d.checkTopics()
 		d.settings(ctx)
-		d.permissions()
-		d.checkGroups(ctx)
+		d.permissions(ctx)
 		d.inputs(ctx)
 		d.letters(ctx)
 	}

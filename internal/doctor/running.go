@@ -18,10 +18,14 @@ func (d *doctor) running(ctx context.Context) {
 		d.say("process", Warn, "plumbline run -c FILE starts one; --url names another address", "%v", err)
 		return
 	}
+	unusable := false // topics: labels may meet nothing for that
 	switch {
 	case len(s.Process.Failing) > 0:
-		d.say("process", Bad, "the log has the record; docs/operations.md says what to do", "%d tasks fail: %s",
-			len(s.Process.Failing), s.Process.Failing[0].Cause)
+		first, do := s.Process.Failing[0], "the log has the record; docs/operations.md says what to do"
+		if unusable = first.Task == "topics"; unusable {
+			do = "see topics and permissions above; it goes on by itself then"
+		}
+		d.say("process", Bad, do, "%d tasks fail: %s", len(s.Process.Failing), first.Cause)
 	case !s.Ready:
 		d.say("process", Warn, "", "not ready: %s", s.Because)
 	default:
@@ -34,7 +38,9 @@ func (d *doctor) running(ctx context.Context) {
 		}
 	}
 	d.refusals(n)
-	d.joins(n)
+	if !unusable {
+		d.joins(n)
+	}
 }
 
 // refusals says what the process has refused since its state began.

@@ -18,6 +18,7 @@ import (
 type Cluster struct {
 	Brokers int
 	Topics  map[string]Topic // those that are there, and that the user may see
+	Hidden  map[string]bool  // those that the user may not see, whether or not they are there
 }
 
 // Topic is what the brokers say about one.
@@ -74,10 +75,13 @@ func describe(ctx context.Context, dialer *kafka.Dialer, addr string, topics []s
 		return Cluster{}, err
 	}
 	answer := res.(*metadata.Response)
-	out := Cluster{Brokers: len(answer.Brokers), Topics: map[string]Topic{}}
+	out := Cluster{Brokers: len(answer.Brokers), Topics: map[string]Topic{}, Hidden: map[string]bool{}}
 	for _, t := range answer.Topics {
-		if t.ErrorCode == 0 || kafka.Error(t.ErrorCode) == kafka.LeaderNotAvailable {
+		switch kafka.Error(t.ErrorCode) {
+		case 0, kafka.LeaderNotAvailable:
 			out.Topics[t.Name] = topicOf(t, tells)
+		case kafka.TopicAuthorizationFailed:
+			out.Hidden[t.Name] = true
 		}
 	}
 	return out, nil

@@ -43,7 +43,8 @@ func Explain(ctx context.Context, cfg kafkaio.Config, err error) error {
 			if cfg.SASL.Username != "" {
 				who = fmt.Sprintf("user %q", cfg.SASL.Username)
 			}
-			return &why{fmt.Sprintf("%v (the brokers' access lists do not let %s do this)", err, who), err}
+			return &why{fmt.Sprintf("%v (the brokers' access lists do not let %s do this; plumbline doctor "+
+				"says which rights are missing)", err, who), err}
 		}
 	}
 	var answer kafka.Error
