@@ -139,6 +139,18 @@ func (rt *running) unread() (out []kafkaio.Unusable) {
 	return out
 }
 
+// refused reports whether brokers refuse to read an input of a task of this process, or topics cannot be used.
+func refused(rt *Engine) bool {
+	topics := slices.ContainsFunc(rt.attempts.Failing(), func(f attempts.Failure) bool { return f.Task == taskTopics })
+	rt.running.mu.Lock()
+	defer rt.running.mu.Unlock()
+	for _, src := range rt.sources {
+		topics = topics || src.Refused()
+	}
+	return topics
+}
+
+// Statuses returns what the tasks of this process say; complete: all of them say something.
 func (rt *running) Statuses() (all []*pipeline.TaskStatus, complete bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -525,6 +537,9 @@ func waitingFor(rt *Engine, tasks []*pipeline.TaskStatus, now time.Time) (out []
 				continue
 			}
 			split[in.String()] = split[in.String()] || t.Task != stageShards
+			if silence.Unread { // that is said as a task that fails
+				continue
+			}
 			out = append(out, waitingStatus{Topic: silence.Topic, Partition: t.Partition, Input: in.String(),
 				Since: silence.Since, Text: fmt.Sprintf("waiting for %s/%d %s", silence.Topic, t.Partition,
 					waitText(silence)), Mend: unused(&rt.Config, in, silence), task: t.Task})

@@ -218,6 +218,9 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 	}
 }
 
+// taskTopics is no task of a group.
+const taskTopics = "topics"
+
 // topicsWatch shows, as a task that fails, that topics cannot be used. The tasks that need them wait, and go on by
 // themselves once they can.
 type topicsWatch struct {
@@ -248,7 +251,7 @@ func (u *topicsWatch) look(ctx context.Context, r *KafkaRun) {
 	u.end = func() { cancel(); <-ended }
 	go func() {
 		defer close(ended)
-		_ = r.attempts.Run(while, attempts.ID{Task: "topics"}, func(context.Context, *attempts.Guard) error {
+		_ = r.attempts.Run(while, attempts.ID{Task: taskTopics}, func(context.Context, *attempts.Guard) error {
 			return attempts.Lasting(err)
 		})
 	}()

@@ -45,8 +45,7 @@ type fetcher struct {
 	heard   atomic.Int64  // when the last answer came, as the clock that never jumps has it (sinceStart)
 	resumed atomic.Int64  // when the last answer came that took so long
 
-	failing time.Time                // since when brokers have refused to read; zero = they do not
-	unread  atomic.Pointer[Unusable] // that they have done so for a while
+	refused atomic.Pointer[refusal] // nil = brokers do not refuse to read
 }
 
 var start = time.Now()

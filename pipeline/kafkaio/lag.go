@@ -21,18 +21,19 @@ type Lag struct {
 	Oldest pipeline.Time
 }
 
-// Lags returns the lag by input; an input whose end is not known yet is absent. Any goroutine may call it.
+// Lags returns the lag by input; an input whose end is not known, also since brokers refuse to read it, is absent. Any
+// goroutine may call it.
 func (s *Source) Lags() map[pipeline.Input]Lag {
 	out := map[pipeline.Input]Lag{}
 	for i, in := range s.in {
-		if l, ok := in.lag(); ok {
+		if l, ok := in.lag(); ok && in.f.unread() == nil {
 			out[s.order[i]] = l
 		}
 	}
 	return out
 }
 
-// lag returns the lag of one input; false while its end is not known.
+// lag returns the lag of one input by the end that was last told; false while none was.
 func (in *input) lag() (Lag, bool) {
 	end := in.f.end.Load()
 	if end < 0 {
@@ -149,11 +150,11 @@ func (s *Source) settled() bool {
 }
 
 // Silence is since when an input has had no record, and when it will be idle; Until is zero if it never will. Never
-// says that it has had none since it is read.
+// says that it has had none since it is read, Unread that brokers refuse to read it (see Source.Unread).
 type Silence struct {
-	Topic        string
-	Since, Until time.Time
-	Never        bool
+	Topic         string
+	Since, Until  time.Time
+	Never, Unread bool
 }
 
 // Silent returns the silence of inputs that were read to their end. Idle inputs hold nothing back and are absent. Any
@@ -163,7 +164,8 @@ func (s *Source) Silent() map[pipeline.Input]Silence {
 	for i, in := range s.in {
 		since, until := in.silent.Load(), in.idleAt.Load()
 		if l, ok := in.lag(); ok && l.Offsets == 0 && since > 0 {
-			silence := Silence{Topic: in.f.topic, Since: time.Unix(0, since).UTC(), Never: in.last.Load() == 0}
+			silence := Silence{Topic: in.f.topic, Since: time.Unix(0, since).UTC(), Never: in.last.Load() == 0,
+				Unread: in.f.unread() != nil}
 			if until > 0 {
 				silence.Until = time.Unix(0, until).UTC()
 			}

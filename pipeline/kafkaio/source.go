@@ -384,7 +384,7 @@ func (in *input) caughtUp() bool {
 // CaughtUp implements pipeline.Source.
 func (s *Source) CaughtUp() bool {
 	for _, in := range s.in {
-		if !in.caughtUp() || in.f.unread.Load() != nil {
+		if !in.caughtUp() || in.f.unread() != nil {
 			return false
 		}
 	}

@@ -25,34 +25,55 @@ type Unusable struct {
 	Err   error // in words
 }
 
+// refusal is the latest answer by which brokers refuse to read a partition, and since when they do.
+type refusal struct {
+	Unusable
+	since time.Time
+}
+
 // Unread lists the inputs that brokers have refused to read for a while; any goroutine may call it. Reading goes on
 // by itself once they do not. Brokers that do not answer are no refusal: see Group.Silent.
 func (s *Source) Unread() (out []Unusable) {
 	for _, in := range s.in {
-		if u := in.f.unread.Load(); u != nil {
+		if u := in.f.unread(); u != nil {
 			out = append(out, *u)
 		}
 	}
 	return out
 }
 
+// Refused reports whether brokers refuse to read an input now, if only since a moment ago. Any goroutine may call it.
+func (s *Source) Refused() bool {
+	for _, in := range s.in {
+		if in.f.refused.Load() != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // fails takes note of a read that failed.
 func (f *fetcher) fails(err error) {
 	if !unanswered(err) {
-		if f.failing.IsZero() {
-			f.failing = time.Now()
+		now := refusal{Unusable{f.topic, inWords(f.topic, err)}, time.Now()}
+		if was := f.refused.Load(); was != nil {
+			now.since = was.since
 		}
-		if time.Since(f.failing) >= unreadNoted {
-			f.unread.Store(&Unusable{f.topic, inWords(f.topic, err)})
-		}
+		f.refused.Store(&now)
 	}
 	f.log.Warn("fetch, trying again", "topic", f.topic, "partition", f.partition, "offset", f.next, faultlog.Err(err))
 }
 
 // works takes note of a read that did not fail.
-func (f *fetcher) works() {
-	f.failing = time.Time{}
-	f.unread.Store(nil)
+func (f *fetcher) works() { f.refused.Store(nil) }
+
+// unread returns what brokers have said for a while; nil if they have not.
+func (f *fetcher) unread() *Unusable {
+	r := f.refused.Load()
+	if r == nil || time.Since(r.since) < unreadNoted {
+		return nil
+	}
+	return &r.Unusable
 }
 
 // unanswered reports whether an error is that of a connection, not a broker's answer. kafka.Error is a net.Error, too.

@@ -41,9 +41,17 @@ func TestRefusedReadsAreSaid(t *testing.T) {
 		if got := s.Unread(); got != nil || !s.CaughtUp() {
 			t.Errorf("%v: said at once: %v", c.err, got)
 		}
-		f.failing = time.Now().Add(-unreadNoted)
+		if refused := c.want != ""; s.Refused() != refused {
+			t.Errorf("%v: refused %t, want %t", c.err, !refused, refused)
+		}
+		if r := f.refused.Load(); r != nil {
+			f.refused.Store(&refusal{r.Unusable, time.Now().Add(-unreadNoted)})
+		}
 		f.fails(c.err)
 		got := s.Unread()
+		if _, known := s.Lags()[pipeline.Logits]; known != (c.want == "") {
+			t.Errorf("%v: how far reading is behind is known: %t", c.err, known)
+		}
 		switch {
 		case c.want == "":
 			if got != nil || !s.CaughtUp() {
@@ -53,8 +61,8 @@ func TestRefusedReadsAreSaid(t *testing.T) {
 			t.Errorf("%v: %v, want %q, and not caught up", c.err, got, c.want)
 		}
 		f.works()
-		if got := s.Unread(); got != nil || !s.CaughtUp() {
-			t.Errorf("%v is over: %v", c.err, got)
+		if got := s.Unread(); got != nil || !s.CaughtUp() || s.Refused() || len(s.Lags()) != 1 {
+			t.Errorf("%v is over: %v, lags %v", c.err, got, s.Lags())
 		}
 	}
 }

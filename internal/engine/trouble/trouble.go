@@ -44,6 +44,8 @@ const (
 type Watch struct {
 	Log   *slog.Logger
 	Keyed bool // producers have to send rows by their ids
+	// Blind reports whether some input cannot be read now: that rows do not meet is due to that then. nil: never.
+	Blind func() bool
 
 	mu    sync.Mutex
 	by    map[string]*Issue
@@ -149,6 +151,12 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.Blind != nil && w.Blind() {
+		w.joins = nil
+		delete(w.by, "apart")
+		delete(w.by, "pairs")
+		return
+	}
 	w.joins = append(w.joins, now)
 	for len(w.joins) > 1 && now.at.Sub(w.joins[0].at) > every+looked {
 		w.joins = w.joins[1:]

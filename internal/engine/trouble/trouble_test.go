@@ -76,6 +76,45 @@ func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
 	})
 }
 
+// TestUnreadInputsAreNoFaultOfLabels: while an input cannot be read, and right after, labels that meet nothing say
+// nothing about their ids.
+func TestUnreadInputsAreNoFaultOfLabels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		blind := false
+		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil)), Blind: func() bool { return blind }}
+		look := func(predictions, labels, joined int64) {
+			w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: predictions,
+				pipeline.CountLabels: labels, pipeline.CountJoined: joined,
+				pipeline.CountWaitingLabels: labels - joined}}})
+			time.Sleep(looked)
+		}
+		look(0, 0, 0)
+		look(1000, 1000, 1000)
+		blind = true
+		for i := range int64(9) {
+			look(1000, 2000+1000*i, 1000)
+		}
+		blind = false
+		look(1000, 11000, 1000)
+		look(12000, 12000, 12000)
+		if now := w.Now(); len(now) != 0 || log.Len() > 0 {
+			t.Errorf("said while the predictions could not be read: %+v\n%s", now, &log)
+		}
+		if look(13000, 13000, 12000); len(w.Now()) != 0 {
+			t.Errorf("a few labels wait: %+v", w.Now())
+		}
+		if look(20000, 34000, 12000); len(w.Now()) != 1 {
+			t.Error("labels meet nothing though all can be read, and nothing is said")
+		}
+		blind = true
+		look(20000, 35000, 12000)
+		if now := w.Now(); len(now) != 0 {
+			t.Errorf("still said: %+v", now)
+		}
+	})
+}
+
 func TestRequestsThatMeetNothingAreSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
