@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -188,4 +189,70 @@ func TestChartRefuses(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", args, err, want)
 		}
 	}
+}
+
+// TestChartUser: the KafkaUser may do with each topic what its processes need, and no more.
+func TestChartUser(t *testing.T) {
+	const all = "Create Describe DescribeConfigs Read Write"
+	const use, read = "Describe DescribeConfigs Read Write", "Describe DescribeConfigs Read"
+	for name, c := range map[string]struct {
+		set  string
+		want map[string]string
+	}{
+		"default": {"", map[string]string{"plumbline.logits": all, "plumbline.plumbline.logits-by-id-12": all,
+			"other": ""}},
+		"topics made by others": {"createTopics=false,config.group=calib", map[string]string{"plumbline.panes": use,
+			"calib.plumbline.logits-by-id-12": all, "other": ""}},
+		"topics named": {"createTopics=false,config.topics.logits=scores,config.topics.keyed=true," +
+			"config.inputs[0].topic=rows,config.inputs[0].request.topic=asked",
+			map[string]string{"scores": use, "rows": read, "asked": read, "plumbline.panes": all,
+				"plumbline.scores-by-id-12": all, "scores2": ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := "strimzi.cluster=kafka,strimzi.user=app"
+			if c.set != "" {
+				args += "," + c.set
+			}
+			out, err := render(t, "--set", args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for topic, want := range c.want {
+				if got := rights(t, string(out), topic); got != want {
+					t.Errorf("%s: may %q, want %q", topic, got, want)
+				}
+			}
+		})
+	}
+}
+
+// rights are what the rendered KafkaUser may do with a topic.
+func rights(t *testing.T, rendered, topic string) string {
+	t.Helper()
+	var ops []string
+	for _, doc := range strings.Split(rendered, "\n---\n") {
+		var user struct {
+			Kind string
+			Spec struct {
+				Authorization struct {
+					ACLs []struct {
+						Resource   struct{ Type, Name, PatternType string }
+						Operations []string
+					}
+				}
+			}
+		}
+		if err := yaml.Unmarshal([]byte(doc), &user); err != nil {
+			t.Fatalf("%v in\n%s", err, doc)
+		}
+		for _, acl := range user.Spec.Authorization.ACLs {
+			r := acl.Resource
+			if user.Kind == "KafkaUser" && r.Type == "topic" && (r.Name == topic ||
+				r.PatternType == "prefix" && strings.HasPrefix(topic, r.Name)) {
+				ops = append(ops, acl.Operations...)
+			}
+		}
+	}
+	slices.Sort(ops)
+	return strings.Join(slices.Compact(ops), " ")
 }
