@@ -11,7 +11,8 @@
 #   KAFKA_HEAP=512m      heap of each broker
 #   KAFKA_WAIT=90        seconds to wait for the brokers to answer, once their jars are there
 #   KAFKA_USER=          with NAME:PASSWORD broker i also listens with TLS and SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512)
-#                        on KAFKA_PORT+300+i; KAFKA_DIR/ca.pem is the authority to trust
+#                        on KAFKA_PORT+300+i; KAFKA_DIR/ca.pem is the authority to trust. Access lists are in force then:
+#                        NAME, and whoever uses KAFKA_PORT, may do everything, others what they are given
 #   KAFKA_REAUTH_MS=0    connections.max.reauth.ms of that listener; 0 = users stay logged in
 # Needs Java 17 and Maven, with KAFKA_USER openssl. The first start fetches the jars with Maven into target/lib.
 set -euo pipefail
@@ -86,6 +87,8 @@ secure() {
 		ssl.keystore.type=PEM
 		ssl.keystore.location=$dir/broker.pem
 		sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+		authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+		super.users=User:ANONYMOUS;User:$name
 		listener.name.sasl_ssl.connections.max.reauth.ms=$reauth_ms
 		listener.name.sasl_ssl.plain.sasl.jaas.config=$login.plain.PlainLoginModule required user_$name="$password";
 		listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=$login.scram.ScramLoginModule required;

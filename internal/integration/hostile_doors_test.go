@@ -29,7 +29,7 @@ func init() {
 }
 
 // connection is how a configuration connects.
-type connection struct{ broker, ca, mechanism, password string }
+type connection struct{ broker, ca, mechanism, user, password string }
 
 // secured is the right connection to the listener with TLS and SASL; the test is skipped where the broker has none.
 func secured(t *testing.T) connection {
@@ -38,7 +38,7 @@ func secured(t *testing.T) connection {
 		t.Skip("PLUMBLINE_KAFKA_SECURE does not name a listener with TLS and SASL and its authority's file")
 	}
 	addr, ca, _ := strings.Cut(secure, ",")
-	return connection{broker: addr, ca: ca, mechanism: "SCRAM-SHA-512", password: securePassword}
+	return connection{broker: addr, ca: ca, mechanism: "SCRAM-SHA-512", user: secureUser, password: securePassword}
 }
 
 // yaml is the connection as keys under kafka.
@@ -53,7 +53,7 @@ func (c connection) yaml(t *testing.T) string {
 		if err := os.WriteFile(file, []byte(c.password), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out += fmt.Sprintf("  sasl: {mechanism: %s, username: %s, password_file: %q}\n", c.mechanism, secureUser, file)
+		out += fmt.Sprintf("  sasl: {mechanism: %s, username: %s, password_file: %q}\n", c.mechanism, c.user, file)
 	}
 	return out
 }
