@@ -19,13 +19,19 @@ type collector struct {
 	counts []int // items of the lists of this document; -1 = no list
 	// fixed are the columns of the document that no list has: one value for all of its rows.
 	fixed []*column
-	given [][]byte // of outside, in this record; nil = not there
+	given []given // of outside, in this record
 	// by are the columns by what they are for, those of several parts joined; parts are these.
 	by    [roles][]*column
 	parts map[role][]*column
 	order []int    // 0, 1, 2 …
 	alike [1]group // of a record whose rows are all of one size
 	out   []arrowio.Rows
+}
+
+// given is what lies beside a value; a header that is there may have no value.
+type given struct {
+	value []byte
+	there bool
 }
 
 func newCollector(m *mapping) *collector {
@@ -66,12 +72,13 @@ func (n *node) walk(visit func(*node)) {
 	}
 }
 
-// reset begins a record.
-func (c *collector) reset(o *Options) {
+// reset begins a record of a time.
+func (c *collector) reset(o *Options, at arrowio.Time) {
 	c.n = 0
 	c.bounds = bounds{left: o.MaxBytes * blowUp, rows: o.MaxRows, classes: o.MaxClasses, items: o.MaxFeatures}
 	for _, col := range c.columns {
 		col.reset()
+		col.none = at
 	}
 }
 
@@ -79,16 +86,12 @@ func (c *collector) reset(o *Options) {
 const blowUp = 8
 
 // outer reads the columns that are outside of the value, which are the same for all its rows.
-func (c *collector) outer(r *Record) error {
+func (c *collector) outer(r *Record) {
 	c.given = c.given[:0]
 	for _, o := range c.outside {
 		v, ok := r.outside(&o.path)
-		c.given = append(c.given, v)
-		if !ok {
-			c.given[len(c.given)-1] = nil
-		}
+		c.given = append(c.given, given{v, ok})
 	}
-	return nil
 }
 
 // outside finds what lies beside the value.
@@ -107,7 +110,7 @@ func (r *Record) outside(p *path) (v []byte, ok bool) {
 			}
 		}
 		if isEvent && strings.EqualFold(name, p.name) {
-			v, ok = h.Value, h.Value != nil
+			v, ok = h.Value, h.Value != nil || p.from == "header"
 		}
 	}
 	return v, ok
@@ -117,8 +120,10 @@ func (r *Record) outside(p *path) (v []byte, ok bool) {
 func (c *collector) begin() error {
 	c.at = c.n
 	for i, o := range c.outside {
-		v, err := c.given[i], error(nil)
+		v, err := c.given[i].value, error(nil)
 		switch {
+		case !c.given[i].there:
+			err = o.addAbsent()
 		case v == nil:
 			err = o.addNull()
 		case o.path.from == "record" && o.path.name == "time":
@@ -160,7 +165,7 @@ func (c *collector) beginList(n *node) error {
 	return nil
 }
 
-// endItem ends an item of a list: missing values are null.
+// endItem ends an item of a list.
 func (c *collector) endItem(n *node) error {
 	c.at++
 	c.counts[n.list]++
@@ -176,7 +181,7 @@ func (c *collector) endList() { c.at = c.n }
 func fill(cols []*column, n int) error {
 	for _, col := range cols {
 		for col.n < n {
-			if err := col.addNull(); err != nil {
+			if err := col.addAbsent(); err != nil {
 				return err
 			}
 		}

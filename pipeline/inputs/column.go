@@ -38,7 +38,8 @@ type column struct {
 
 	n    int
 	null []bool
-	some bool // one is not null
+	some bool  // one is not null; of times, one is there, be it null
+	none int64 // the time of a row that has none: the record's
 
 	words   arrowio.TextColumn
 	last    string  // the name that all rows of a record had
@@ -76,13 +77,40 @@ func (c *column) take(bytes int) error {
 	return nil
 }
 
-// addNull adds a row without a value. A column without any takes no memory.
+// addNull adds a row whose value is null. A column without any other takes no memory, but for times: a null one rejects
+// its row.
 func (c *column) addNull() error {
+	if c.role == roleTS && !c.some {
+		if err := c.room(0); err != nil {
+			return err
+		}
+		c.some = true
+	}
 	c.n++
 	if !c.some {
 		return nil
 	}
 	return c.storeNull()
+}
+
+// addAbsent adds a row whose record has no such field. It is null, but for a time: it is the record's.
+func (c *column) addAbsent() error {
+	c.n++
+	if !c.some {
+		return nil
+	}
+	return c.storeAbsent()
+}
+
+func (c *column) storeAbsent() error {
+	if c.role != roleTS {
+		return c.storeNull()
+	}
+	if err := c.take(16); err != nil {
+		return err
+	}
+	c.ints, c.null = append(c.ints, c.none), append(c.null, false)
+	return nil
 }
 
 func (c *column) storeNull() error {
@@ -109,7 +137,7 @@ func (c *column) storeNull() error {
 // room makes room for a value.
 func (c *column) room(bytes int) error {
 	for len(c.null) < c.n { // the rows without a value before the first one with one
-		if err := c.storeNull(); err != nil {
+		if err := c.storeAbsent(); err != nil {
 			return err
 		}
 	}
@@ -363,13 +391,11 @@ func (c *column) repeat(n int) error {
 	if n <= c.n {
 		return nil
 	}
-	if !c.some || c.null[last] {
-		for c.n < n {
-			if err := c.addNull(); err != nil {
-				return err
-			}
-		}
-		return nil
+	if !c.some {
+		return c.times(n, c.addAbsent)
+	}
+	if c.null[last] {
+		return c.times(n, c.addNull)
 	}
 	switch c.kind {
 	case ident:

@@ -91,9 +91,7 @@ func (d *eventDecoder) structured(r *Record, c *collector) error {
 	case d.only != nil && !d.only(kind):
 		return nil
 	}
-	if err := c.outer(&event); err != nil {
-		return err
-	}
+	c.outer(&event)
 	return d.data.decode(&event, c)
 }
 

@@ -178,10 +178,8 @@ func (d *Decoder) decode(r *Record) (messages [][]byte, err error) {
 	if len(r.Value) > d.opt.MaxBytes {
 		return nil, wire.Errorf(wire.TooLarge, "record of %d bytes, at most %d", len(r.Value), d.opt.MaxBytes)
 	}
-	d.rows.reset(&d.opt)
-	if err := d.rows.outer(r); err != nil {
-		return nil, err
-	}
+	d.rows.reset(&d.opt, r.Time)
+	d.rows.outer(r)
 	if err := d.dec.decode(r, d.rows); err != nil {
 		return nil, err
 	}

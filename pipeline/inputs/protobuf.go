@@ -367,11 +367,11 @@ func (f *protoField) number32(col *column, o occurrence) error {
 }
 
 // fill sets a column. A time, text, weight or confidence that is the zero value of a field that cannot be absent is
-// none.
+// not there.
 func (d *protoDecoder) fill(col *column, f *protoField, o occurrence) error {
 	zero := o.n == 0 && len(o.v) == 0 && !f.presence && f.message == nil
 	if zero && (col.kind == instant || col.kind == text || col.name == "weight" || col.name == "served") {
-		return col.addNull()
+		return col.addAbsent()
 	}
 	switch {
 	case f.message != nil:

@@ -232,8 +232,9 @@ func (h *Handler) put(ctx context.Context, w http.ResponseWriter, kind arrowio.K
 // read decodes the body, and every message once more as a shard will.
 func (rd *reader) read(q *request) (messages [][]byte, a Answer, err error) {
 	messages = [][]byte{q.body}
+	now := time.Now().UnixNano()
 	if !q.arrow {
-		if messages, err = rd.json.DecodeOf(q.model, q.version, &inputs.Record{Value: q.body}); err != nil {
+		if messages, err = rd.json.DecodeOf(q.model, q.version, &inputs.Record{Value: q.body, Time: now}); err != nil {
 			return nil, a, err
 		}
 		messages = slices.Clone(messages) // others use the decoder before these are sent
@@ -242,7 +243,7 @@ func (rd *reader) read(q *request) (messages [][]byte, a Answer, err error) {
 		}
 	}
 	for _, m := range messages {
-		bs, err := rd.arrow.Decode(m, arrowio.Origin{Time: time.Now().UnixNano()}, q.kind)
+		bs, err := rd.arrow.Decode(m, arrowio.Origin{Time: now}, q.kind)
 		if err != nil {
 			return nil, a, err
 		}

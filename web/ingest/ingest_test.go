@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -105,6 +106,34 @@ func TestFirstRowOfEachReasonIsNamed(t *testing.T) {
 		a.First[1].Detail != "" {
 		t.Errorf("got %s", w.Body)
 	}
+}
+
+// TestTimes: a row without a time has that of the request, whatever other rows have, and a null time is rejected.
+func TestTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now().UnixNano()
+		for body, want := range map[string]struct {
+			rejected string
+			times    []int64
+		}{
+			`{"id":"a","prob":1}{"id":"b","prob":1,"ts":7}`: {`{"rows":2,"rejected":0}`, []int64{now, 7e9}},
+			`{"id":"a","prob":1,"ts":null}{"id":"b","prob":1}`: {
+				`{"rows":2,"rejected":1,"first_rejected":[{"row":0,"reason":"null_row","detail":"first"}]}`,
+				[]int64{0, now}},
+			`{"id":"a","prob":1}`: {`{"rows":1,"rejected":0}`, []int64{-1}}, // the record's, by Kafka
+		} {
+			to := &written{}
+			w := post(newTest(to), "m/predictions", "application/json", body)
+			if strings.TrimSpace(w.Body.String()) != want.rejected {
+				t.Errorf("%s: got %s, want %s", body, w.Body, want.rejected)
+			}
+			bs, err := arrowio.NewDecoder(arrowio.Options{}).Decode(to.messages[0], arrowio.Origin{Time: -1},
+				arrowio.Predictions)
+			if err != nil || !slices.Equal(bs[0].TS, want.times) {
+				t.Errorf("%s: got %v, %v, want %v", body, bs[0].TS, err, want.times)
+			}
+		}
+	})
 }
 
 func TestNamesOfThePathAreThoseOfTheRows(t *testing.T) {

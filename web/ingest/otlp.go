@@ -218,9 +218,9 @@ func (h *Handler) rows(x *export, spans bool) (predictions, labels [][]byte, err
 		if !scored && !label.class() {
 			return nil
 		}
-		line := []byte(`{"ts":null`)
+		var line []byte // fields with a comma before each
 		if at := t.time(); at > 0 {
-			line = strconv.AppendUint([]byte(`{"ts":`), uint64(at), 10)
+			line = strconv.AppendUint([]byte(`,"ts":`), uint64(at), 10)
 		}
 		for column, names := range attributeNames {
 			v := find(names...)
@@ -236,6 +236,7 @@ func (h *Handler) rows(x *export, spans bool) (predictions, labels [][]byte, err
 				line = v.appendJSON(append(appendText(append(line, ','), name), ':'))
 			}
 		}
+		line[0] = '{' // it has the score or the label at least
 		if line = append(line, '}'); scored {
 			predictions = append(predictions, line)
 		} else {

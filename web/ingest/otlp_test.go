@@ -9,8 +9,10 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -119,6 +121,24 @@ func TestOTLP(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOTLPWithoutTimes: a record that has none is taken, also beside one that has.
+func TestOTLPWithoutTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const attributes = `"attributes":[{"key":"plumbline.prob","value":{"doubleValue":0.5}},
+			{"key":"plumbline.model","value":{"stringValue":"m"}},{"key":"plumbline.id","value":{"stringValue":"a"}}]`
+		to := &written{}
+		w := postOTLP(newTest(to), "otlp/v1/logs", "application/json", "", []byte(`{"resourceLogs":[{"scopeLogs":[
+			{"logRecords":[{`+attributes+`},{"timeUnixNano":"7",`+attributes+`}]}]}]}`))
+		if w.Code != 200 || strings.TrimSpace(w.Body.String()) != "{}" {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+		bs, err := arrowio.NewDecoder(arrowio.Options{}).Decode(to.messages[0], arrowio.Origin{}, arrowio.Predictions)
+		if want := []int64{time.Now().UnixNano(), 7e9}; err != nil || !slices.Equal(bs[0].TS, want) {
+			t.Errorf("got %v, %v, want %v", bs[0].TS, err, want)
+		}
+	})
 }
 
 // TestOTLPOfOneResource: what a resource says comes into each of its rows, and is looked through once.
