@@ -12,17 +12,19 @@ import (
 // that is set. The others are nil or have n rows too.
 type Columns struct {
 	Model, Version string // schema metadata
-	IDs            []string
-	TS             []Time // absent: the Kafka record's
-	K              int
-	Logits         []float32 // n×K; or
-	Probs          []float32 // n×K
-	Label          []int32   // -1 → null
-	D              int
-	Features       []float32 // n×D
-	HalfFeatures   bool      // write features as float16
-	Served, Weight []float32 // NaN → null
-	Slices         []StringColumn
+	// Models and Versions are those of the rows, where they are not of one; "" = null.
+	Models, Versions []string
+	IDs              []string
+	TS               []Time // absent: the Kafka record's
+	K                int
+	Logits           []float32 // n×K; or
+	Probs            []float32 // n×K
+	Label            []int32   // -1 → null
+	D                int
+	Features         []float32 // n×D
+	HalfFeatures     bool      // write features as float16
+	Served, Weight   []float32 // NaN → null
+	Slices           []StringColumn
 }
 
 // StringColumn is a text column.
@@ -56,6 +58,8 @@ func (c *Columns) rows() (int, error) {
 	set("ts", len(c.TS), 1)
 	set("label", len(c.Label), 1)
 	set("features", len(c.Features), c.D)
+	set("model", len(c.Models), 1)
+	set("version", len(c.Versions), 1)
 	set("served", len(c.Served), 1)
 	set("weight", len(c.Weight), 1)
 	for _, s := range c.Slices {
@@ -86,9 +90,13 @@ func EncodePredictions(c Columns) ([]byte, error) {
 // EncodeLabels encodes the value of a record of the labels topic: row i says that the prediction ids[i]
 // has turned out to be of class label[i], known since ts[i]. ts may be nil: the Kafka record's time.
 func EncodeLabels(model, version string, ids []string, ts []Time, label []int32) ([]byte, error) {
-	c := Columns{Model: model, Version: version, IDs: ids, TS: ts, Label: label}
-	if len(ids) != len(label) {
-		return nil, fmt.Errorf("encode labels: %d labels for %d ids", len(label), len(ids))
+	return EncodeLabelRows(Columns{Model: model, Version: version, IDs: ids, TS: ts, Label: label})
+}
+
+// EncodeLabelRows is EncodeLabels of rows that may be of several models and versions.
+func EncodeLabelRows(c Columns) ([]byte, error) {
+	if len(c.IDs) != len(c.Label) {
+		return nil, fmt.Errorf("encode labels: %d labels for %d ids", len(c.Label), len(c.IDs))
 	}
 	rec, err := c.record()
 	if err != nil {
@@ -130,7 +138,7 @@ func (c *Columns) record() (arrow.Record, error) {
 	if len(c.Weight) > 0 {
 		b.Add("weight", true, record.NaNNull(c.Weight))
 	}
-	for _, s := range c.Slices {
+	for _, s := range append([]StringColumn{{"model", c.Models}, {"version", c.Versions}}, c.Slices...) {
 		if len(s.Values) > 0 {
 			b.Add(s.Name, false, record.Strings(s.Values))
 		}

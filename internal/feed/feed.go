@@ -56,10 +56,10 @@ func NewSequence(sources []Source, o Options) (*Feed, error) {
 			return nil, fmt.Errorf("source %d: number of classes %d: must be at least 1", i, s.K)
 		}
 		if o.Model != "" {
-			s.Model = o.Model
+			s.Model, s.Models = o.Model, false
 		}
 		if o.Version != "" {
-			s.Version = o.Version
+			s.Version, s.Versions = o.Version, false
 		}
 		f.schemas = append(f.schemas, s)
 		f.groups[Logits] = append(f.groups[Logits], slices.IndexFunc(f.schemas, s.sameRows))
@@ -185,6 +185,8 @@ func (f *Feed) sendRow() error {
 			row:       i,
 			id:        f.rowID,
 			class:     f.row.Label,
+			model:     f.row.Model,
+			version:   f.row.Version,
 			partition: partition,
 			source:    f.source,
 		})
@@ -205,7 +207,7 @@ func (f *Feed) sendLabel(l label) error {
 	if err != nil {
 		return err
 	}
-	p.addLabel(&l)
+	p.addLabel(&f.schemas[l.source], &l)
 	return f.added(Labels, l.partition)
 }
 

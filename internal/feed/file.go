@@ -37,15 +37,9 @@ func ReadFile(file string, of table.Options, slices []string) (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, column := range []string{"model", "version"} {
-		if t.Slices[column] != nil {
-			return nil, fmt.Errorf("%s: column %s has several values: one model and version a file, "+
-				"or none to give them by --model and --version", file, column)
-		}
-	}
 	rows := &Rows{
-		Model: t.Model, Version: t.Version, N: t.N, K: t.K, Scores: t.Scores32, Probs: t.Probs, Label: t.Label,
-		IDs: t.IDs, TS: t.TS, NoTime: t.NoTime, D: t.D, Features: t.Features, Served: t.Served, Weight: t.Weight,
+		Model: t.Model, Version: t.Version, Models: t.Slices["model"], Versions: t.Slices["version"],
+		N: t.N, K: t.K, Scores: t.Scores32, Probs: t.Probs, Label: t.Label, IDs: t.IDs, TS: t.TS, NoTime: t.NoTime, D: t.D, Features: t.Features, Served: t.Served, Weight: t.Weight,
 	}
 	if rows.Model == "" {
 		rows.Model = DefaultModel(file, of.Array)

@@ -9,7 +9,9 @@ type label struct {
 	id        string
 	class     int32
 	partition int32
-	source    int // whose model and version it has
+	source    int // whose model and version it has, unless rows name theirs
+	model     string
+	version   string
 }
 
 func (a *label) before(b *label) bool {

@@ -27,6 +27,7 @@ func (p *pending) full(o *Options) bool {
 func (p *pending) addRow(s *Fields, row *Row, id string, t arrowio.Time, inline bool) {
 	c := &p.cols
 	p.stamp(id, t)
+	p.name(s, row.Model, row.Version)
 	if s.Probs {
 		c.Probs = append(c.Probs, row.Scores...)
 	} else {
@@ -51,8 +52,9 @@ func (p *pending) addRow(s *Fields, row *Row, id string, t arrowio.Time, inline 
 }
 
 // addLabel appends a label.
-func (p *pending) addLabel(l *label) {
+func (p *pending) addLabel(s *Fields, l *label) {
 	p.stamp(l.id, l.time)
+	p.name(s, l.model, l.version)
 	p.cols.Label = append(p.cols.Label, l.class)
 }
 
@@ -64,11 +66,24 @@ func (p *pending) stamp(id string, t arrowio.Time) {
 	p.cols.TS = append(p.cols.TS, t)
 }
 
+// name says of which model and version the row is, where the source's rows say it themselves.
+func (p *pending) name(s *Fields, model, version string) {
+	if s.Models {
+		p.cols.Models = append(p.cols.Models, model)
+	}
+	if s.Versions {
+		p.cols.Versions = append(p.cols.Versions, version)
+	}
+}
+
 // reset empties p and keeps its memory.
 func (p *pending) reset() {
 	c := &p.cols
-	clear(c.IDs)
-	c.IDs, c.TS, c.Label = c.IDs[:0], c.TS[:0], c.Label[:0]
+	for _, text := range []*[]string{&c.IDs, &c.Models, &c.Versions} {
+		clear(*text)
+		*text = (*text)[:0]
+	}
+	c.TS, c.Label = c.TS[:0], c.Label[:0]
 	c.Logits, c.Probs, c.Features = c.Logits[:0], c.Probs[:0], c.Features[:0]
 	c.Served, c.Weight = c.Served[:0], c.Weight[:0]
 	for i := range c.Slices {
@@ -83,7 +98,8 @@ func (p *pending) message(stream Stream, partition int32, s *Fields) (Message, e
 	var value []byte
 	var err error
 	if stream == Labels {
-		value, err = arrowio.EncodeLabels(s.Model, s.Version, c.IDs, c.TS, c.Label)
+		c.Model, c.Version = s.Model, s.Version
+		value, err = arrowio.EncodeLabelRows(c)
 	} else {
 		value, err = arrowio.EncodePredictions(p.columns(s))
 	}

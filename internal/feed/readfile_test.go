@@ -3,6 +3,7 @@ package feed
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,5 +75,46 @@ func TestScoresAreRounded(t *testing.T) {
 	r.Scores = r.Scores[:1]
 	if _, err := r.Open(Order{}); err == nil || !strings.Contains(err.Error(), "column scores") {
 		t.Errorf("got error %v, want one on the column scores", err)
+	}
+}
+
+// TestFileOfVersions: rows keep the model and version that the file gives them, and so do their labels, in one message
+// of each kind; a name for all rows replaces them.
+func TestFileOfVersions(t *testing.T) {
+	const text = "id,prob,label,model,version\na,0.5,1,m,1\na,0.5,0,m,2\nb,0.5,1,n,2\nc,0.5,1,n,\nd,0.5,1,,2\n"
+	for _, c := range []struct {
+		o      Options
+		rows   []string
+		labels []string // of which one names no version where its row names none
+	}{
+		{Options{}, []string{"m/1", "m/2", "n/2", "n/0", "/2 null_row"}, []string{"m/1", "m/2", "n/2", "n/", "/2"}},
+		{Options{Version: "7"}, []string{"m/7", "m/7", "n/7", "n/7", "/7 null_row"},
+			[]string{"m/7", "m/7", "n/7", "n/7", "/7"}},
+		{Options{Model: "x", Version: "7"}, []string{"x/7", "x/7", "x/7", "x/7", "x/7"},
+			[]string{"x/7", "x/7", "x/7", "x/7", "x/7"}},
+	} {
+		messages := play(t, c.o, source(t, fromText(t, text), Order{}))
+		if len(messages) != 2 {
+			t.Fatalf("got %d messages, want one of predictions and one of labels", len(messages))
+		}
+		for i, want := range [][]string{c.rows, c.labels} {
+			kind := []arrowio.Kind{arrowio.Predictions, arrowio.Labels}[i]
+			batches, err := arrowio.NewDecoder(arrowio.Options{}).Decode(messages[i].Value, arrowio.Origin{}, kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for row := range batches[0].N {
+				key, _ := batches[0].ModelOf(row)
+				text := key.Model + "/" + key.Version
+				if !batches[0].Good(row) {
+					text += " " + batches[0].Reject[row]
+				}
+				got = append(got, text)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%+v, kind %d: got %q, want %q", c.o, kind, got, want)
+			}
+		}
 	}
 }

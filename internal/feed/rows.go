@@ -12,7 +12,8 @@ import (
 
 // Rows is a table in memory: N rows. Optional columns are nil where absent.
 type Rows struct {
-	Model, Version string
+	Model, Version   string
+	Models, Versions []string // of each row; nil where all rows are of Model, or of Version
 
 	N      int
 	K      int
@@ -89,6 +90,8 @@ func (r *Rows) validate() error {
 		check("scores", len(r.Scores), r.N*r.K, true),
 		check("label", len(r.Label), r.N, r.Label != nil),
 		check("id", len(r.IDs), r.N, r.IDs != nil),
+		check("model", len(r.Models), r.N, r.Models != nil),
+		check("version", len(r.Versions), r.N, r.Versions != nil),
 		check("ts", len(r.TS), r.N, r.TS != nil),
 		check("features", len(r.Features), r.N*r.D, true),
 		check("served", len(r.Served), r.N, r.Served != nil),
@@ -119,16 +122,18 @@ type cursor struct {
 func (c *cursor) Schema() Fields {
 	r := c.rows
 	return Fields{
-		Model:   r.Model,
-		Version: r.Version,
-		K:       r.K,
-		Probs:   r.Probs,
-		D:       r.D,
-		Times:   c.order.ByTime,
-		Left:    r.TS != nil && !c.order.ByTime,
-		Served:  r.Served != nil,
-		Weight:  r.Weight != nil,
-		Slices:  c.names,
+		Model:    r.Model,
+		Version:  r.Version,
+		Models:   r.Models != nil,
+		Versions: r.Versions != nil,
+		K:        r.K,
+		Probs:    r.Probs,
+		D:        r.D,
+		Times:    c.order.ByTime,
+		Left:     r.TS != nil && !c.order.ByTime,
+		Served:   r.Served != nil,
+		Weight:   r.Weight != nil,
+		Slices:   c.names,
 	}
 }
 
@@ -179,6 +184,12 @@ func (c *cursor) read(row *Row, i int) {
 		if c.pass > 0 {
 			row.ID += "-r" + strconv.Itoa(c.pass)
 		}
+	}
+	if r.Models != nil {
+		row.Model = r.Models[i]
+	}
+	if r.Versions != nil {
+		row.Version = r.Versions[i]
 	}
 	if r.TS != nil {
 		row.Time = r.TS[i]

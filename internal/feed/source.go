@@ -8,7 +8,8 @@ import (
 
 // Fields says what the rows of a Source have. It does not change over the source's life.
 type Fields struct {
-	Model, Version string
+	Model, Version   string
+	Models, Versions bool // each row names its own
 
 	K      int      // scores a row
 	Probs  bool     // the scores are probabilities, not logits
@@ -24,7 +25,9 @@ type Fields struct {
 func (s Fields) sameRows(t Fields) bool { return reflect.DeepEqual(s, t) }
 
 // sameLabels reports whether labels of the two schemas may share a message.
-func (s Fields) sameLabels(t Fields) bool { return s.Model == t.Model && s.Version == t.Version }
+func (s Fields) sameLabels(t Fields) bool {
+	return s.Model == t.Model && s.Version == t.Version && s.Models == t.Models && s.Versions == t.Versions
+}
 
 // Row is one prediction. Slices in it belong to the source and are valid until its next call.
 type Row struct {
@@ -32,6 +35,8 @@ type Row struct {
 	Time     arrowio.Time // read where Schema.Times
 	Scores   []float32    // K
 	Label    int32        // -1 = never known
+	Model    string       // read where Schema.Models
+	Version  string       // read where Schema.Versions
 	Features []float32    // D
 	Served   float32      // NaN = null
 	Weight   float32

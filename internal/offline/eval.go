@@ -39,6 +39,9 @@ func (f EvalOptions) File(file string) (EvalResult, error) {
 	if r.Rows, err = Rows(file, t); err != nil {
 		return r, err
 	}
+	if f.By != "model" && f.By != "version" {
+		noteMixed(f.Table, file, t, "evaluated together; --by COLUMN evaluates each")
+	}
 	if f.Calibrator != nil {
 		if err := CheckClasses(f.CalibratorFile, f.Calibrator, file, t.K); err != nil {
 			return r, err

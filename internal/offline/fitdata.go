@@ -120,5 +120,6 @@ func (f FitOptions) labelledRows(labels, file string) (metric.Rows, []int, error
 	if err != nil {
 		return metric.Rows{}, nil, err
 	}
+	noteMixed(of, file, t, "taken together; a calibrator fits one best: give fit a file of each")
 	return LabelledRows(file, t)
 }

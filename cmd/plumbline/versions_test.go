@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// TestRollout: in a file whose rows name several versions, each version has the statistics of its rows, by replay and
+// by eval; eval and fit of all rows together say that they are of several.
+func TestRollout(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(3, 4))
+	var csv strings.Builder
+	csv.WriteString("id,prob,label,model,version\n")
+	for i := range 600 {
+		p := rng.Float64()
+		fmt.Fprintf(&csv, "r%d,%.6f,%d,net,%d\n", i, p, rng.IntN(2), 7+rng.IntN(1+i/300))
+		if i%50 == 0 { // both versions had the request
+			fmt.Fprintf(&csv, "r%d,%.6f,%d,net,%d\n", i, 1-p, rng.IntN(2), 9)
+		}
+	}
+	file := writeFile(t, "rollout.csv", csv.String())
+	code, out, errOut := runCommand(t, "replay", file, "--json")
+	var replayed struct {
+		Snapshots []struct {
+			Version  string
+			Window   struct{ Kind string }
+			Labelled int
+			Raw      struct{ ECE, Accuracy float64 }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &replayed); code != exitDone || err != nil {
+		t.Fatalf("exit code %d, %v: %s", code, err, errOut)
+	}
+	of := map[string]map[string]any{}
+	by := evalJSON[byOutput](t, "--by", "version", file)
+	for _, s := range by.Files[0].Slices {
+		of[s.Value] = s.Metrics
+	}
+	seen := 0
+	for _, s := range replayed.Snapshots {
+		if s.Window.Kind != "rows" {
+			continue
+		}
+		seen++
+		want := of[s.Version]
+		if float64(s.Labelled) != want["n"] || math.Abs(s.Raw.ECE-want["ece"].(float64)) > 1e-6 ||
+			math.Abs(s.Raw.Accuracy-want["accuracy"].(float64)) > 1e-9 {
+			t.Errorf("version %s: replay has %+v, eval n %v, ece %v, accuracy %v", s.Version, s, want["n"], want["ece"],
+				want["accuracy"])
+		}
+	}
+	if seen != 3 || len(of) != 3 {
+		t.Errorf("got %d versions by replay, %d by eval, want 3", seen, len(of))
+	}
+	for _, c := range []struct {
+		args []string
+		want string // on stderr
+	}{
+		{[]string{"eval", file}, "rows of 3 versions (7, 8, 9) are evaluated together; --by version evaluates each"},
+		{[]string{"eval", file, "--by", "version"}, ""},
+		{[]string{"fit", file}, "rows of 3 versions (7, 8, 9) are taken together"},
+	} {
+		code, _, errOut := runCommand(t, c.args...)
+		if code != exitDone || c.want != "" && !strings.Contains(errOut, c.want) || c.want == "" && errOut != "" {
+			t.Errorf("%v: exit code %d, stderr %q, want %q", c.args, code, errOut, c.want)
+		}
+	}
+}
