@@ -25,6 +25,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 // Replay is one model task behind any number of shards, in one process and without a broker in between.
@@ -38,9 +39,13 @@ type Replay struct {
 	made   []string // folders that are not there before it
 }
 
+// mostDecisions is how many alerts and calibrators of a model version a replay keeps: all of any stream that ends.
+const mostDecisions = 1 << 20
+
 // NewReplay returns a replay that has read nothing.
 func NewReplay(cfg config.Config, log *slog.Logger) *Replay {
 	r := &Replay{Engine: New(cfg, log)}
+	r.History = history.New(history.Config{AlertsPerModel: mostDecisions, CalibratorsPerModel: mostDecisions})
 	r.replaying = true
 	for _, dir := range []string{r.workDir(), cfg.Checkpoints.Dir} {
 		if _, err := os.Stat(dir); os.IsNotExist(err) {
@@ -463,8 +468,8 @@ func (res ReplayResult) NoRows() error {
 
 // Result is what the replay came to.
 func (r *Replay) Result(took time.Duration) (ReplayResult, error) {
-	res := ReplayResult{wait: r.Config.Join.Wait, Seconds: took.Seconds(), Alerts: r.History.Alerts("", "", 1000),
-		Calibrators: r.History.Calibrators("", "", 1000)}
+	res := ReplayResult{wait: r.Config.Join.Wait, Seconds: took.Seconds(), Alerts: r.History.Alerts("", "", 0),
+		Calibrators: r.History.Calibrators("", "", 0)}
 	var err error
 	if res.ByModel, err = r.Model.Hash(); err != nil {
 		return res, err

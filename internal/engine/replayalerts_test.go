@@ -1,14 +1,44 @@
 package engine_test
 
 import (
+	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestAlertLines: no line says what the line before it of the same alert said, and the last one tells the last state.
+// TestReplayKeepsAllDecisions: of a long stream the result has the first publication too, with its evidence.
+func TestReplayKeepsAllDecisions(t *testing.T) {
+	r := engine.NewReplay(config.Default(), slog.New(slog.DiscardHandler))
+	defer r.Close()
+	if err := r.Open(1); err != nil {
+		t.Fatal(err)
+	}
+	const n = 2000
+	for i := range n {
+		at := record.At(int64(i+1) * 3600e9)
+		c := record.Calibrator{Model: "m", Version: "1", DecidedAt: at, EffectiveFrom: at, Revision: 1}
+		if i == 0 {
+			c.Published, c.Calibrator = true, []byte(`{"version":1,"method":"temperature","temperature":2}`)
+			c.Evidence.FitRows, c.Evidence.NLLDiff = 500, -.25
+		}
+		r.Show(&c)
+		r.Show(&record.Alert{Model: "m", Version: "1", Rule: "r", State: []string{"firing", "resolved"}[i%2], At: at})
+	}
+	res, err := r.Result(time.Second)
+	if err != nil || len(res.Calibrators) != n || len(res.Alerts) != n {
+		t.Fatalf("got %d calibrators and %d alerts, %v, want %d", len(res.Calibrators), len(res.Alerts), err, n)
+	}
+	if first := res.Calibrators[0]; !first.Published || first.Evidence.FitRows != 500 || first.Evidence.NLLDiff != -.25 {
+		t.Errorf("got %+v, want the publication", first)
+	}
+}
+
 func TestAlertLines(t *testing.T) {
 	var res engine.ReplayResult
 	add := func(slice, rule, state, by string) {
