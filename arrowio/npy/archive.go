@@ -83,9 +83,9 @@ func (e *Entry) Fits() error {
 	return nil
 }
 
-// Offset is where the elements begin in the file; -1 where they are compressed.
+// Offset is where the elements begin in the file; -1 where they are compressed, or big endian.
 func (e *Entry) Offset() (int64, error) {
-	if e.file.Method != zip.Store {
+	if e.file.Method != zip.Store || e.swap > 0 {
 		return -1, nil
 	}
 	at, err := e.file.DataOffset()
@@ -108,7 +108,7 @@ func (e *Entry) Read() (*Array, error) {
 	return a, a.finish()
 }
 
-// Each calls f with runs of whole elements in the file's order. The file's checksum is compared at the end.
+// Each calls f with runs of whole elements in the file's order, little endian. The file's checksum is compared at the end.
 func (e *Entry) Each(f func(b []byte) error) error {
 	r, err := e.file.Open()
 	if err != nil {
@@ -128,6 +128,7 @@ func (e *Entry) Each(f func(b []byte) error) error {
 		if n%e.Size != 0 {
 			return fmt.Errorf("array %s: %w", e.Name, io.ErrUnexpectedEOF)
 		}
+		e.toLittle(buf[:n])
 		if ferr := f(buf[:n]); ferr != nil {
 			return ferr
 		}

@@ -28,6 +28,7 @@ type Header struct {
 	Fortran bool // the elements lie in column-major order; an Array's never do
 
 	start int // of the elements, in the file
+	swap  int // bytes of a number that is big endian in the file, 4 of a character of U; 0 = none is
 }
 
 // Array is a NumPy array: header, and the elements in row-major order.
@@ -54,6 +55,10 @@ func Parse(name string, b []byte) (*Array, error) {
 		return nil, err
 	}
 	a := &Array{*h, b[h.start:]}
+	if h.swap > 0 {
+		a.data = bytes.Clone(a.data)
+		h.toLittle(a.data)
+	}
 	return a, a.finish()
 }
 
@@ -108,8 +113,11 @@ func (h *Header) parse(header string) error {
 	if h.Kind == 'U' {
 		h.Size *= 4
 	}
-	if descr[1] == ">" && h.Size > 1 {
-		return fmt.Errorf("array %s: big-endian dtype, save it as little endian", h.Name)
+	if descr[1] == ">" {
+		h.swap = map[byte]int{'U': 4, 'S': 0, 'c': h.Size / 2}[h.Kind]
+		if strings.IndexByte("USc", h.Kind) < 0 && h.Size > 1 {
+			h.swap = h.Size
+		}
 	}
 	h.Count = 1
 	for _, s := range strings.Split(shape[1], ",") {
@@ -127,6 +135,13 @@ func (h *Header) parse(header string) error {
 		return fmt.Errorf("array %s: Fortran order in %d dimensions, save it in C order", h.Name, len(h.Shape))
 	}
 	return nil
+}
+
+// toLittle makes elements little endian; what is behind the last whole number stays.
+func (h *Header) toLittle(b []byte) {
+	for ; h.swap > 0 && len(b) >= h.swap; b = b[h.swap:] {
+		slices.Reverse(b[:h.swap])
+	}
 }
 
 // finish checks the elements, and puts them in row-major order.

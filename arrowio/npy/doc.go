@@ -5,7 +5,7 @@
 // memory, in row-major order, and converts its elements. [Writer] writes what numpy.savez would. Tests and benchmarks
 // read whole files of numbers with [ReadFile] and [ReadArchive].
 //
-// Little-endian numbers of all widths, booleans, times and text are read; objects, structures and big-endian arrays are
-// refused. A file may hold anything: no memory is taken by a shape that the file's bytes do not bear out. The package
-// knows no array by name: that is the business of arrowio/table and of trainer/dataset.
+// Numbers of all widths in both byte orders, booleans, times and text are read; objects and structures are refused. A
+// file may hold anything: no memory is taken by a shape that the file's bytes do not bear out. The package knows no
+// array by name: that is the business of arrowio/table and of trainer/dataset.
 package npy

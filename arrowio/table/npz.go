@@ -67,6 +67,7 @@ func readNPZ(f *os.File, o Options) (*Table, error) {
 	}
 	var as arrays
 	var notes []string
+	unread := map[string]error{}
 	for _, name := range z.Names() {
 		a, err := readArray(z, name, o)
 		if err != nil {
@@ -75,6 +76,7 @@ func readNPZ(f *os.File, o Options) (*Table, error) {
 				return nil, err
 			}
 			notes = append(notes, err.Error())
+			unread[name] = err
 			continue
 		}
 		as = append(as, a)
@@ -83,6 +85,11 @@ func readNPZ(f *os.File, o Options) (*Table, error) {
 		return nil, z.Stranger()
 	}
 	t, err := as.table(o, &notes)
+	if err == nil && t.Label == nil {
+		for _, name := range labelArrays(cmp.Or(o.Array, o.Logits, o.Probs)) {
+			t.NoLabel = cmp.Or(t.NoLabel, unread[name])
+		}
+	}
 	if err != nil && len(notes) > 0 {
 		err = fmt.Errorf("%w; %s", err, strings.Join(notes, "; "))
 	}
@@ -124,7 +131,7 @@ func readArray(z *npy.Archive, name string, o Options) (*npy.Array, error) {
 		return nil, err
 	}
 	scores := cmp.Or(o.Array, o.Logits, o.Probs)
-	used := name == scores || name == "features" || name == o.Labels || slices.Contains(labelNames, name) ||
+	used := name == scores || name == "features" || name == o.Labels || slices.Contains(labelArrays(scores), name) ||
 		slices.Contains(weightNames, fold(name))
 	if scores != "" && !used && len(e.Shape) > 1 {
 		return &npy.Array{Header: e.Header}, nil
@@ -257,14 +264,15 @@ func (as arrays) labels(t *Table, s *npy.Array, o Options, note func(string)) (e
 		if y, err = as.need(name); err != nil {
 			return err
 		}
-		if y.Rows() != t.N {
-			return fmt.Errorf("array %s holds no labels: want %d", y, t.N)
-		}
 	} else {
-		replace := strings.NewReplacer("logits", "labels", "probs", "labels").Replace(s.Name)
-		for _, name := range slices.Concat([]string{replace, "label", "labels", "test_labels", "y"}, labelNames) {
-			if a := as.folded(name); y == nil && a != nil && a != s && a.Rows() == t.N && a.Kind != 'M' {
+		for _, name := range labelArrays(s.Name) {
+			a := as.folded(name)
+			switch {
+			case y != nil || a == nil || a == s:
+			case upright(a, t.N).Rows() == t.N && a.Kind != 'M':
 				y = a
+			case t.NoLabel == nil && slices.Contains(labelNames, fold(name)):
+				t.NoLabel = noLabels(a, t.N)
 			}
 		}
 		if y == nil {
@@ -280,9 +288,29 @@ func (as arrays) labels(t *Table, s *npy.Array, o Options, note func(string)) (e
 	if y == nil {
 		return nil
 	}
+	t.NoLabel = nil
 	t.Source += "; labels " + y.Name
 	t.Label, err = labelsOf(y, t.N, t.K, o.Classes, note)
 	return err
+}
+
+// labelArrays are the names of arrays of labels, by preference; scores is the name of the array of scores.
+func labelArrays(scores string) []string {
+	replaced := strings.NewReplacer("logits", "labels", "probs", "labels").Replace(scores)
+	return slices.Concat([]string{replaced, "label", "labels", "test_labels", "y"}, labelNames)
+}
+
+// upright makes a column of a matrix of one row with n values, as MATLAB writes vectors.
+func upright(a *npy.Array, n int) *npy.Array {
+	if len(a.Shape) == 2 && a.Shape[0] == 1 && a.Shape[1] == n {
+		a.Shape = []int{n}
+	}
+	return a
+}
+
+func noLabels(a *npy.Array, n int) error {
+	return fmt.Errorf("array %s holds no labels: want %d whole numbers, booleans or names, or as many rows in which one "+
+		"number is 1", a, n)
 }
 
 // otherRows is the error of an array by one of the names that has one value for each row of other scores.
@@ -298,13 +326,14 @@ func (as arrays) otherRows(n int, names ...string) error {
 // labelsOf reads labels of any type: one a row, alone in a row, or one of K that is 1.
 func labelsOf(a *npy.Array, n, k int, classes []string, note func(string)) ([]int32, error) {
 	columns := 1
-	if len(a.Shape) == 2 {
+	if len(upright(a, n).Shape) == 2 {
 		columns = a.Shape[1]
 	}
 	y := labelReader{column: a.Name}
+	number := a.IsInt() || a.IsFloat()
 	switch {
-	case a.Rows() != n || len(a.Shape) > 2 || columns == 0:
-		return nil, fmt.Errorf("array %s holds no labels: want %d", a, n)
+	case a.Rows() != n || len(a.Shape) > 2 || columns == 0 || !number && (columns > 1 || !a.IsText()):
+		return nil, noLabels(a, n)
 	case columns > 1:
 		row := make([]float64, columns)
 		for i := range n {
@@ -322,12 +351,12 @@ func labelsOf(a *npy.Array, n, k int, classes []string, note func(string)) ([]in
 		switch {
 		case a.IsText():
 			err = y.text(strings.TrimSpace(a.Text(i)))
+		case a.Kind == 'u' && a.Int(i) < 0:
+			err = fmt.Errorf("label %d at row %d", uint64(a.Int(i)), i)
 		case a.IsInt():
 			err = y.whole(a.Int(i))
-		case a.IsFloat():
-			err = y.fraction(a.Float(i))
 		default:
-			err = fmt.Errorf("type %s", a.Dtype())
+			err = y.fraction(a.Float(i))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("array %s: %w", a, err)

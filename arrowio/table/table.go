@@ -48,12 +48,13 @@ type Table struct {
 	Columns []string
 	Single  bool // the file has one score a row, of class 1
 
-	Label  []int32 // -1 = not known; nil where the file has no labels
-	IDs    []string
-	TS     []arrowio.Time
-	NoTime error // why there are no times, where there are none
-	Weight []float32
-	Served []float32 // NaN where null
+	Label   []int32 // -1 = not known; nil where the file has no labels
+	NoLabel error   // what has their name and is none, where there are none; may be nil
+	IDs     []string
+	TS      []arrowio.Time
+	NoTime  error // why there are no times, where there are none
+	Weight  []float32
+	Served  []float32 // NaN where null
 
 	D        int
 	Features []float32 // N×D; NaN rows where null

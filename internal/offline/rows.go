@@ -15,6 +15,9 @@ import (
 // Rows returns the rows of an open file for evaluation, in float64 if the file has float64. The column weight gives
 // their weights.
 func Rows(file string, t *table.Table) (metric.Rows, error) {
+	if t.Label == nil && t.NoLabel != nil {
+		return metric.Rows{}, fmt.Errorf("%s: no labels: %w", file, t.NoLabel)
+	}
 	if t.Label == nil {
 		const want = "no labels: none of the columns has a name of labels (label, y_true, target, …), and none that " +
 			"--label names"
