@@ -1,6 +1,7 @@
 package metric_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -111,5 +112,33 @@ func TestUncertaintyOfCells(t *testing.T) {
 		near(t, key+" null", got.Null, want.Null, tol)
 		near(t, key+" lo", got.Lo, want.Lo, tol)
 		near(t, key+" hi", got.Hi, want.Hi, tol)
+	}
+}
+
+// TestZeroRows: rows whose label has a probability that counts as 0, of float32 and of float64 alike.
+func TestZeroRows(t *testing.T) {
+	double := []float64{1, 0, 1, 0, .5, .5, 1, 0, 1, 0, 1, 1e-50}
+	single := make([]float32, len(double))
+	for i, q := range double {
+		single[i] = float32(q)
+	}
+	labels, weights := []int32{1, 0, 1, -1, 1, 1}, []float64{1, 1, 1, 1, 0, 3}
+	var nll []float64
+	for _, rows := range []metric.Rows{
+		{K: 2, F64: double, Probs: true, Labels: labels, W: weights},
+		{K: 2, F32: single, Probs: true, Labels: labels, W: weights},
+	} {
+		r, err := metric.Evaluate(rows, metric.Options{})
+		if err != nil || r.ZeroRows != 2 {
+			t.Fatalf("got %d rows, %v, want 2", r.ZeroRows, err)
+		}
+		nll = append(nll, r.NLL)
+	}
+	if want := (4*149*math.Ln2 + math.Ln2) / 6; math.Abs(nll[0]-want) > 1e-12 || math.Abs(nll[1]-want) > 1e-12 {
+		t.Errorf("nll: got %v, want %v", nll, want)
+	}
+	logits := metric.Rows{K: 2, F64: []float64{0, -1000}, Labels: []int32{1}}
+	if r, err := metric.Evaluate(logits, metric.Options{}); err != nil || r.ZeroRows != 0 || r.NLL != 1000 {
+		t.Errorf("logits: got %d rows, nll %v, %v", r.ZeroRows, r.NLL, err)
 	}
 }

@@ -20,6 +20,7 @@ func Evaluate(rows Rows, opt Options) (Report, error) {
 	}
 	r := Report{
 		N:        s.n,
+		ZeroRows: rows.ZeroRows(),
 		Accuracy: s.right / s.total, // a total of 0 makes the means NaN
 		NLL:      s.nll / s.total,
 		Brier:    s.brier / s.total,

@@ -8,7 +8,9 @@ import (
 
 // Report is the metrics of a set of rows, as fractions, not percent; NaN where undefined.
 type Report struct {
-	N                                            int64
+	N int64
+	// ZeroRows are rows whose label has a probability that counts as kernel.LeastProb, 0 usually: NLL is about them.
+	ZeroRows                                     int64
 	Accuracy, NLL, Brier                         float64
 	ECE, ECEL2, MCE, ECENull, ECELo, ECEHi       float64
 	ACE, ACEL2, CWECE, CWECEL2, DebiasedL2       float64
@@ -39,8 +41,8 @@ func (r Report) Values() []Value {
 	}
 }
 
-// MarshalJSON writes one object: n, then Values by key with NaN as null, then the intervals if there are any
-// ("intervals": {key: {null, null_hi, lo, hi}}), then the detail if there is one (bins, soft_bins, cdf).
+// MarshalJSON writes one object: n, then Values by key with NaN as null, then zero_rows if there are any, the intervals
+// if there are any ("intervals": {key: {null, null_hi, lo, hi}}), and the detail if there is one (bins, soft_bins, cdf).
 func (r Report) MarshalJSON() ([]byte, error) {
 	b := strconv.AppendInt([]byte(`{"n":`), r.N, 10)
 	for _, v := range r.Values() {
@@ -48,6 +50,9 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		b = append(b, v.Key...)
 		b = append(b, `":`...)
 		b = appendNumber(b, v.Value)
+	}
+	if r.ZeroRows > 0 {
+		b = strconv.AppendInt(append(b, `,"zero_rows":`...), r.ZeroRows, 10)
 	}
 	if r.Intervals != nil {
 		b = appendIntervals(append(b, `,"intervals":`...), r.Intervals)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,7 +66,7 @@ func runEval(cmd *cobra.Command, files []string, f evalFlags) error {
 	if err != nil {
 		return err
 	}
-	noteOddities(cmd.ErrOrStderr(), results)
+	offline.NoteOddities(cmd.ErrOrStderr(), results)
 	if f.plot != "" {
 		if err := offline.Plot(f.plot, offline.Reports(results, f.by), f.opt); err != nil {
 			return err
@@ -114,20 +112,6 @@ func (f *evalFlags) evaluate(cmd *cobra.Command, files []string) ([]offline.Eval
 		bar.Add(1)
 	}
 	return results, nil
-}
-
-// noteOddities says what makes the numbers side by side mean less than they seem to.
-func noteOddities(w io.Writer, results []offline.EvalResult) {
-	for _, r := range results {
-		if r.Metrics.N == 0 {
-			fmt.Fprintf(w, "%s: none of the %d rows has a label and a weight above 0: every metric is undefined\n",
-				r.File, len(r.Rows.Labels))
-		}
-		if first := results[0]; r.Rows.K != first.Rows.K {
-			fmt.Fprintf(w, "%s has %d classes, %s has %d: cwece and cwece_l2 compare at equal numbers only\n", r.File,
-				r.Rows.K, first.File, first.Rows.K)
-		}
-	}
 }
 
 // check finds wrong settings before a file is read. A zero stands for the default in Options, but a user who writes it

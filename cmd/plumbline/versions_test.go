@@ -71,3 +71,47 @@ func TestRollout(t *testing.T) {
 		}
 	}
 }
+
+// TestRoundedProbabilities: eval of a file of float64 and replay, whose messages carry float32, have the same NLL also
+// where the label's probability is 0; eval and fit say how many such rows there are.
+func TestRoundedProbabilities(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(5, 6))
+	var csv strings.Builder
+	csv.WriteString("probs_0,probs_1,label\n")
+	zeros := 0.0
+	for range 500 {
+		p := math.Round(1000*math.Pow(rng.Float64(), 8)) / 1000
+		y := rng.IntN(2)
+		if y == 0 && p == 0 || y == 1 && p == 1 {
+			zeros++
+		}
+		fmt.Fprintf(&csv, "%.3f,%.3f,%d\n", p, 1-p, y)
+	}
+	file := writeFile(t, "rounded.csv", csv.String())
+	m := evalJSON[map[string]any](t, file)
+	if m["zero_rows"] != zeros || zeros < 10 {
+		t.Errorf("got %v rows of probability 0, want %v", m["zero_rows"], zeros)
+	}
+	_, out, _ := runCommand(t, "replay", file, "--json")
+	var replayed struct {
+		Snapshots []struct {
+			Window struct{ Kind string }
+			Raw    struct{ NLL float64 }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &replayed); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range replayed.Snapshots {
+		if s.Window.Kind == "rows" && math.Abs(s.Raw.NLL-m["nll"].(float64)) > 1e-6 {
+			t.Errorf("nll is %v by replay, %v by eval", s.Raw.NLL, m["nll"])
+		}
+	}
+	want := fmt.Sprintf("in %v rows the true class has probability 0", zeros)
+	for _, command := range []string{"eval", "fit"} {
+		if _, _, errOut := runCommand(t, command, file); !strings.Contains(errOut, want) {
+			t.Errorf("%s: stderr %q, want %q", command, errOut, want)
+		}
+	}
+}

@@ -121,5 +121,11 @@ func (f FitOptions) labelledRows(labels, file string) (metric.Rows, []int, error
 		return metric.Rows{}, nil, err
 	}
 	noteMixed(of, file, t, "taken together; a calibrator fits one best: give fit a file of each")
-	return LabelledRows(file, t)
+	rows, at, err := LabelledRows(file, t)
+	if err == nil && of.Note != nil {
+		if zeros := zeroNote(rows); zeros != "" {
+			of.Note(file + ": " + zeros)
+		}
+	}
+	return rows, at, err
 }

@@ -1,0 +1,41 @@
+package offline
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/calib/metric"
+)
+
+// NoteOddities says what makes the numbers of files, side by side or alone, mean less than they seem to.
+func NoteOddities(w io.Writer, results []EvalResult) {
+	for _, r := range results {
+		if r.Metrics.N == 0 {
+			fmt.Fprintf(w, "%s: none of the %d rows has a label and a weight above 0: every metric is undefined\n",
+				r.File, len(r.Rows.Labels))
+		}
+		if note := zeroNote(r.Rows); note != "" {
+			fmt.Fprintf(w, "%s: %s\n", r.File, note)
+		}
+		if first := results[0]; r.Rows.K != first.Rows.K {
+			fmt.Fprintf(w, "%s has %d classes, %s has %d: cwece and cwece_l2 compare at equal numbers only\n", r.File,
+				r.Rows.K, first.File, first.Rows.K)
+		}
+	}
+}
+
+// zeroNote says that rows whose label has the probability 0 decide the NLL; "" where there are none.
+func zeroNote(rows metric.Rows) string {
+	n := rows.ZeroRows()
+	if n == 0 {
+		return ""
+	}
+	in := "in one row"
+	if n > 1 {
+		in = fmt.Sprintf("in %d rows", n)
+	}
+	return fmt.Sprintf("%s the true class has probability 0, perhaps by rounding: it counts as %.2g, which adds %.1f to the "+
+		"sum of nll for each, and decides its mean and fits", in, kernel.LeastProb, -math.Log(kernel.LeastProb))
+}
