@@ -114,23 +114,16 @@ func (t *table) remove(h uint32, at, s int) {
 	t.n--
 }
 
-// larger is the number of lines after n: 2, 3, 4, 6, 8, 12 and so on.
-func larger(n int) int {
-	switch {
-	case n < minLines:
-		return minLines
-	case n&(n-1) == 0:
-		return n + n/2
-	}
-	return n / 3 * 4
-}
+// larger is the number of lines after n: with smaller steps a row would move three times as often until all are there,
+// and each step takes memory that the process has not touched before.
+func larger(n int) int { return max(minLines, 2*n) }
 
-// resize moves the rows to another number of lines, with room for five rows each: few of such lines are full, and a row
-// that finds its line full is one more wait for memory whenever it is looked for. Both are in the order of hashes, so
-// memory is read and written from one end to the other.
+// resize moves the rows to another number of lines, with room for six rows each: when they are there one line in seven
+// is full, and a row that finds its line full is one more wait for memory whenever it is looked for. Both are in the
+// order of hashes, so memory is read and written from one end to the other.
 func (t *table) resize(n int) {
 	old := t.lines
-	t.lines, t.most = make([]line, n), 5*n
+	t.lines, t.most = make([]line, n), 6*n
 	for i := range old {
 		l := &old[i]
 		for m := l.used(); m != 0; m &= m - 1 {
