@@ -108,7 +108,8 @@ func (e *Entry) Read() (*Array, error) {
 	return a, a.finish()
 }
 
-// Each calls f with runs of whole elements in the file's order, little endian. The file's checksum is compared at the end.
+// Each calls f with runs of whole elements in the file's order, little endian. The file's checksum is compared at the
+// end.
 func (e *Entry) Each(f func(b []byte) error) error {
 	r, err := e.file.Open()
 	if err != nil {

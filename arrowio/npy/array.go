@@ -197,7 +197,7 @@ func (h *Header) Dtype() string {
 		return "bool"
 	}
 	return fmt.Sprintf("%s%d", map[byte]string{'f': "float", 'i': "int", 'u': "uint", 'c': "complex", 'M': "datetime",
-		'm': "timedelta"}[h.Kind],
+		'm': "timedelta", 'V': "void"}[h.Kind],
 		8*h.Size)
 }
 

@@ -109,7 +109,8 @@ func written(t *testing.T, name string, b []byte) string {
 // TestDtypes: labels and scores of every dtype that can hold them, in both byte orders, by rows and by columns, beside
 // the scores or in a file of their own, are the same labels and scores; others are refused by name.
 func TestDtypes(t *testing.T) {
-	probs := stored{"<f8", false, [][]float64{{.5, .25, .25}, {.125, .75, .125}, {.25, .25, .5}, {.75, .125, .125}}, nil}
+	probs := stored{"<f8", false, [][]float64{{.5, .25, .25}, {.125, .75, .125}, {.25, .25, .5}, {.75, .125, .125}},
+		nil}
 	column := [][]float64{{0}, {1}, {2}, {1}}
 	hot := [][]float64{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {0, 1, 0}}
 	bits := [][]float64{{0}, {1}, {1}, {0}} // of bool
@@ -137,7 +138,8 @@ func TestDtypes(t *testing.T) {
 	}
 	all = append(all, labels{stored{"|b1", false, bits, []int{4}}, []int32{0, 1, 1, 0}, ""},
 		labels{stored{"|b1", true, hot, nil}, want, ""},
-		labels{stored{"<f4", false, [][]float64{{0}, {1.5}, {2}, {1}}, nil}, nil, "label 1.5 at row 1 is no whole number"},
+		labels{stored{"<f4", false, [][]float64{{0}, {1.5}, {2}, {1}}, nil}, nil,
+			"label 1.5 at row 1 is no whole number"},
 		labels{stored{"<u8", false, [][]float64{{0}, {-1}, {2}, {1}}, nil}, nil, "label 18446744073709551615 at row 1"},
 		labels{stored{"<f16", false, column, nil}, nil, "float128[4,1] holds no labels: want 4 whole numbers"},
 		labels{stored{"<i4", false, column[:3], []int{3}}, nil, "int32[3] holds no labels: want 4"})
@@ -153,7 +155,8 @@ func TestDtypes(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), l.refused) {
 					t.Errorf("%s, %s: got %v, want %s", name, where, err, l.refused)
 				}
-			case err != nil || !slices.Equal(got.Label, l.want) || !slices.Equal(got.Scores64, slices.Concat(probs.rows...)):
+			case err != nil || !slices.Equal(got.Label, l.want) ||
+				!slices.Equal(got.Scores64, slices.Concat(probs.rows...)):
 				t.Errorf("%s, %s: got %+v, %v, want %v", name, where, got, err, l.want)
 			}
 		}

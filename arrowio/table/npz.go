@@ -309,8 +309,8 @@ func upright(a *npy.Array, n int) *npy.Array {
 }
 
 func noLabels(a *npy.Array, n int) error {
-	return fmt.Errorf("array %s holds no labels: want %d whole numbers, booleans or names, or as many rows in which one "+
-		"number is 1", a, n)
+	return fmt.Errorf("array %s holds no labels: want %d whole numbers, booleans or names, or as many rows in which "+
+		"one number is 1", a, n)
 }
 
 // otherRows is the error of an array by one of the names that has one value for each row of other scores.

@@ -41,8 +41,9 @@ func (r Report) Values() []Value {
 	}
 }
 
-// MarshalJSON writes one object: n, then Values by key with NaN as null, then zero_rows if there are any, the intervals
-// if there are any ("intervals": {key: {null, null_hi, lo, hi}}), and the detail if there is one (bins, soft_bins, cdf).
+// MarshalJSON writes one object: n, then Values by key with NaN as null, then zero_rows if there are any, the
+// intervals if there are any ("intervals": {key: {null, null_hi, lo, hi}}), and the detail if there is one (bins,
+// soft_bins, cdf).
 func (r Report) MarshalJSON() ([]byte, error) {
 	b := strconv.AppendInt([]byte(`{"n":`), r.N, 10)
 	for _, v := range r.Values() {

@@ -23,7 +23,8 @@ func TestEvalOddFiles(t *testing.T) {
 		empty := name == "no weight" || name == "no label"
 		for key, v := range got {
 			x, ok := v.(float64)
-			if key == "intervals" || key == "n" || key == "zero_rows" || v == nil && (empty || key == "auroc" || key == "fpr95") {
+			if key == "intervals" || key == "n" || key == "zero_rows" ||
+				v == nil && (empty || key == "auroc" || key == "fpr95") {
 				continue
 			}
 			if !ok || empty || x < 0 || x > 1 && key != "nll" && key != "brier" {

@@ -34,7 +34,8 @@ func TestReplayKeepsAllDecisions(t *testing.T) {
 	if err != nil || len(res.Calibrators) != n || len(res.Alerts) != n {
 		t.Fatalf("got %d calibrators and %d alerts, %v, want %d", len(res.Calibrators), len(res.Alerts), err, n)
 	}
-	if first := res.Calibrators[0]; !first.Published || first.Evidence.FitRows != 500 || first.Evidence.NLLDiff != -.25 {
+	first := res.Calibrators[0]
+	if e := first.Evidence; !first.Published || e.FitRows != 500 || e.NLLDiff != -.25 {
 		t.Errorf("got %+v, want the publication", first)
 	}
 }

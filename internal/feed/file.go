@@ -39,7 +39,8 @@ func ReadFile(file string, of table.Options, slices []string) (*Rows, error) {
 	}
 	rows := &Rows{
 		Model: t.Model, Version: t.Version, Models: t.Slices["model"], Versions: t.Slices["version"],
-		N: t.N, K: t.K, Scores: t.Scores32, Probs: t.Probs, Label: t.Label, IDs: t.IDs, TS: t.TS, NoTime: t.NoTime, D: t.D, Features: t.Features, Served: t.Served, Weight: t.Weight,
+		N: t.N, K: t.K, Scores: t.Scores32, Probs: t.Probs, Label: t.Label, IDs: t.IDs, TS: t.TS, NoTime: t.NoTime,
+		D: t.D, Features: t.Features, Served: t.Served, Weight: t.Weight,
 	}
 	if rows.Model == "" {
 		rows.Model = DefaultModel(file, of.Array)

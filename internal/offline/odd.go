@@ -36,6 +36,6 @@ func zeroNote(rows metric.Rows) string {
 	if n > 1 {
 		in = fmt.Sprintf("in %d rows", n)
 	}
-	return fmt.Sprintf("%s the true class has probability 0, perhaps by rounding: it counts as %.2g, which adds %.1f to the "+
-		"sum of nll for each, and decides its mean and fits", in, kernel.LeastProb, -math.Log(kernel.LeastProb))
+	return fmt.Sprintf("%s the true class has probability 0, perhaps by rounding: it counts as %.2g, which adds %.1f "+
+		"to the sum of nll for each, and decides its mean and fits", in, kernel.LeastProb, -math.Log(kernel.LeastProb))
 }

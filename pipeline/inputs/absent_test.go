@@ -51,7 +51,8 @@ func TestAbsentAndNullTimes(t *testing.T) {
 		"path absent":         {c: nested, value: `{"at":{},` + fields + `}`, want: []int64{5}},
 		"path null":           {c: nested, value: `{"at":{"ts":null},` + fields + `}`, want: []int64{null}},
 		"nothing at its path": {c: nested, value: `{"at":null,` + fields + `}`, want: []int64{5}},
-		"items": {c: items, value: `{"id":"a","rows":[{"probs":[0,1]},{"probs":[0,1],"ts":null},{"probs":[0,1],"ts":7}]}`,
+		"items": {c: items, value: `{"id":"a","rows":[{"probs":[0,1]},{"probs":[0,1],"ts":null},` +
+			`{"probs":[0,1],"ts":7}]}`,
 			want: []int64{5, null, own}},
 		"header absent": {c: header, value: `{` + fields + `}`, want: []int64{5}},
 		"header null": {c: header, value: `{` + fields + `}`, headers: []pipeline.Header{{Key: "t"}},
@@ -64,8 +65,9 @@ func TestAbsentAndNullTimes(t *testing.T) {
 		"Avro":            {c: avro, schema: avroWith, value: string(half(2, 14)), want: []int64{own}},
 		"Protobuf absent": {c: proto, schema: protoOf(""), value: string(message), want: []int64{5}},
 		// Protobuf has no null.
-		"Protobuf unset": {c: proto, schema: protoOf("optional int64 ts = 2;"), value: string(message), want: []int64{5}},
-		"Protobuf zero":  {c: proto, schema: protoOf("int64 ts = 2;"), value: string(message), want: []int64{5}},
+		"Protobuf unset": {c: proto, schema: protoOf("optional int64 ts = 2;"), value: string(message),
+			want: []int64{5}},
+		"Protobuf zero": {c: proto, schema: protoOf("int64 ts = 2;"), value: string(message), want: []int64{5}},
 		"Protobuf": {c: proto, schema: protoOf("int64 ts = 2;"), value: string(message) + "\x10\x07",
 			want: []int64{own}},
 	} {

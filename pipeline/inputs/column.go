@@ -77,69 +77,52 @@ func (c *column) take(bytes int) error {
 	return nil
 }
 
-// addNull adds a row whose value is null. A column without any other takes no memory, but for times: a null one rejects
-// its row.
+// addNull adds a row whose value is null. Only of times it is another thing than no value: the row is rejected.
 func (c *column) addNull() error {
-	if c.role == roleTS && !c.some {
-		if err := c.room(0); err != nil {
-			return err
-		}
-		c.some = true
+	if c.role != roleTS {
+		return c.addAbsent()
 	}
+	if err := c.room(16); err != nil {
+		return err
+	}
+	c.ints, c.null = append(c.ints, 0), append(c.null, true)
+	c.some = true
 	c.n++
-	if !c.some {
-		return nil
-	}
-	return c.storeNull()
+	return nil
 }
 
-// addAbsent adds a row whose record has no such field. It is null, but for a time: it is the record's.
+// addAbsent adds a row whose record has no such field. It is null, but for a time: that is the record's. A column
+// without a value takes no memory.
 func (c *column) addAbsent() error {
 	c.n++
 	if !c.some {
 		return nil
 	}
-	return c.storeAbsent()
+	return c.room(0)
 }
 
-func (c *column) storeAbsent() error {
-	if c.role != roleTS {
-		return c.storeNull()
-	}
-	if err := c.take(16); err != nil {
-		return err
-	}
-	c.ints, c.null = append(c.ints, c.none), append(c.null, false)
-	return nil
-}
-
-func (c *column) storeNull() error {
-	if err := c.take(16); err != nil {
-		return err
-	}
-	switch c.kind {
-	case text:
-		c.words.Ends = append(c.words.Ends, int32(len(c.words.Data)))
-	case ident:
-		c.words.Ends = append(c.words.Ends, int32(len(c.words.Data)))
-		c.ints = append(c.ints, 0)
-	case instant, class:
-		c.ints = append(c.ints, 0)
-	case number:
-		c.floats = append(c.floats, float32(math.NaN()))
-	case vector:
-		c.ends = append(c.ends, int32(len(c.floats)))
-	}
-	c.null = append(c.null, true)
-	return nil
-}
-
-// room makes room for a value.
+// room makes room for a value, behind the rows before that have none.
 func (c *column) room(bytes int) error {
-	for len(c.null) < c.n { // the rows without a value before the first one with one
-		if err := c.storeAbsent(); err != nil {
+	for len(c.null) < c.n {
+		if err := c.take(16); err != nil {
 			return err
 		}
+		switch c.kind {
+		case text:
+			c.words.Ends = append(c.words.Ends, int32(len(c.words.Data)))
+		case ident:
+			c.words.Ends = append(c.words.Ends, int32(len(c.words.Data)))
+			c.ints = append(c.ints, 0)
+		case instant:
+			c.ints = append(c.ints, c.none)
+		case class:
+			c.ints = append(c.ints, 0)
+		case number:
+			c.floats = append(c.floats, float32(math.NaN()))
+		case vector:
+			c.ends = append(c.ends, int32(len(c.floats)))
+		}
+		c.null = append(c.null, c.role != roleTS)
 	}
 	return c.take(bytes)
 }
