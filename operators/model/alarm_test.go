@@ -127,7 +127,7 @@ func TestAlarmOnQuickClass(t *testing.T) {
 		}
 		return out
 	}
-	const ofClass, ofWrong = " are of class 1 (", "Labels of wrong rows come sooner"
+	const ofClass, ofWrong = " were of class 1 (", "labels of wrong rows came sooner"
 	negatives := quick[0].TS + 1800*second
 	before, after := 0, 0
 	for _, a := range firing(quick) {

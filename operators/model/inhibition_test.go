@@ -99,7 +99,9 @@ func TestInhibition(t *testing.T) {
 						}
 					}
 				}
-				task.alert.Settle([]*stage.Key{&keys['s'].Key, &keys['w'].Key}, end)
+				if err := task.alert.Settle([]*stage.Key{&keys['s'].Key, &keys['w'].Key}, end); err != nil {
+					t.Fatal(err)
+				}
 				var got []string
 				for _, name := range strings.Fields(p.want) {
 					name, _, _ = strings.Cut(name, "<")

@@ -226,8 +226,7 @@ func (t *stepper) close(names []string, pane int64) error {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 	}
-	t.alert.Settle(keys, c.End)
-	return nil
+	return t.alert.Settle(keys, c.End)
 }
 
 // sampleOf returns how many sampled rows a key keeps. Refits read those of the whole version. Those of a slice serve

@@ -15,7 +15,8 @@ type Alert struct {
 	// Since is the start of the first label pane over the threshold; of kind anytime an estimate of the first
 	// prediction with the error, however late its label came.
 	Since Time `json:"since"`
-	At    Time `json:"at"` // end of the label pane that changed the state
+	// At is the end of the label pane that changed the state, or what inhibits it. Figures and message are of then.
+	At Time `json:"at"`
 	// Value and Threshold by kind: excess ECE and fire; anytime: log evidence and log 1/α; else the measure and fire.
 	Value     float64  `json:"value"`
 	Threshold float64  `json:"threshold"`

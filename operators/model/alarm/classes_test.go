@@ -95,7 +95,7 @@ func checkClassEvidence(t *testing.T, s *spec, a *keyAlarm, end int64) {
 		e.Classes[0].Gap > -.1 || e.Direction != "overconfident" || e.LogEClass < e.ThresholdClass {
 		t.Errorf("evidence %+v", e)
 	}
-	text := message(&record.Alert{Evidence: e, Signal: a.signal}, nil)
+	text := a.message(&record.Alert{Evidence: e, Signal: a.signal}, nil)
 	if !strings.Contains(text, "each predicted class 0.1") || !strings.Contains(text, "predicted class 3 by -0.") {
 		t.Errorf("message %q", text)
 	}

@@ -70,11 +70,8 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 	}
 	e.ByChance = byChance(out.Value, a.slice, time.Duration(t.env.Pane))
 	out.Evidence = e
-	out.Message = message(out, bins)
-	if a.signal == stage.SignalAccuracy {
-		out.Message = accuracyMessage(out, bins)
-	}
-	t.warn(k, out)
+	out.Message = a.message(out, bins)
+	t.warn(k, out, "")
 	return out
 }
 

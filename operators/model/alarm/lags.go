@@ -69,9 +69,7 @@ func soonerWhenWrong(k *stage.Key) string {
 		" without alarm.matured", soonerText, medianLag(rows, false), medianLag(rows, true))
 }
 
-const soonerText = ". Labels of wrong rows come sooner"
-
-const oneClassText = ". Nearly all labels of predictions since the start"
+const soonerText = "labels of wrong rows came sooner"
 
 // oneClassFirst says that the labels since an event time are nearly all of one class, of which the model expects far
 // fewer of the same rows, while most predictions of the time of these rows have no label; else "". It cannot tell
@@ -112,24 +110,34 @@ func oneClassFirst(k *stage.Key, since int64) string {
 	if err != nil || 2*labelled >= predictions {
 		return ""
 	}
-	return fmt.Sprintf("%s are of class %d (%d of %d, where the model expects %.0f), and %.0f %% of these predictions"+
-		" have none yet: if labels of that class come sooner, this alert is of the delay (alarm.matured)", oneClassText,
-		class, of[class], len(rows), expected, 100*(1-float64(labelled)/float64(predictions)))
+	return fmt.Sprintf("nearly all labels of predictions since the start were of class %d (%d of %d, where the model "+
+		"expects %.0f), and %.0f %% of these predictions had none yet: if labels of that class come sooner, this "+
+		"alert is of the delay (alarm.matured)", class, of[class], len(rows), expected,
+		100*(1-float64(labelled)/float64(predictions)))
 }
 
 // warn adds to the message of an alert that fires on a whole version what soonerWhenWrong says, and until that has
-// rows to compare what oneClassFirst does.
-func (t *Stage) warn(k *stage.Key, a *record.Alert) {
-	if t.cfg.Matured != 0 || k.Slice != "" || a.State != stage.Firing || strings.Contains(a.Message, soonerText) {
+// rows to compare what oneClassFirst does. Where neither says anything now, what the message before said remains, with
+// its time: it still tells why the alert fired.
+func (t *Stage) warn(k *stage.Key, a *record.Alert, before string) {
+	if t.cfg.Matured != 0 || k.Slice != "" || a.State != stage.Firing {
 		return
 	}
-	message, _, _ := strings.Cut(a.Message, oneClassText)
-	if text := soonerWhenWrong(k); text != "" {
-		a.Message = message + text
-	} else if text := oneClassFirst(k, a.Since.UnixNano()); text != "" {
-		a.Message = message + text
+	_, said, warned := strings.Cut(before, warning)
+	text := soonerWhenWrong(k)
+	if text == "" && !strings.Contains(said, soonerText) {
+		text = oneClassFirst(k, a.Since.UnixNano())
+	}
+	switch {
+	case text != "":
+		a.Message += warning + a.At.String() + " " + text
+	case warned:
+		a.Message += warning + said
 	}
 }
+
+// warning begins what warn adds, before the time.
+const warning = ". At "
 
 // rankSum returns W less its mean, its variance, and the number of pairs of a wrong and a right row.
 func rankSum(rows []lagged) (off, variance, pairs float64) {

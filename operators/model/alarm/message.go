@@ -32,8 +32,16 @@ func rowsOf(a *record.Alert) string {
 	return fmt.Sprintf("latest %d %s", a.Rows, stage.RowsOf(a.Signal))
 }
 
-// message says what an alarm has found, in words for those who know no e-values.
-func message(a *record.Alert, bins []metric.Bin) string {
+// message says what an alarm has found, in words for those who know no e-values. bins are of the rows that the alert's
+// figures are of.
+func (a *keyAlarm) message(out *record.Alert, bins []metric.Bin) string {
+	if a.signal == stage.SignalAccuracy {
+		return accuracyMessage(out, bins)
+	}
+	return errorMessage(out, bins)
+}
+
+func errorMessage(a *record.Alert, bins []metric.Bin) string {
 	e := a.Evidence
 	how := fmt.Sprintf("%s confidence is %s", a.Signal, e.Direction)
 	if e.Reference != "" {

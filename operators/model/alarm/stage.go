@@ -46,7 +46,10 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	for _, signal := range t.cfg.Signals {
 		a := newKeyAlarm(t.cfg, signal, k.Slice != "", k.K)
 		a.alert.Order = len(k.Alerts)
-		a.alert.Refresh = func(out *record.Alert, end int64) { t.refresh(k, a, out, end) }
+		a.alert.Refresh = func(out *record.Alert, end int64) error {
+			t.refresh(k, a, out, end)
+			return nil
+		}
 		if signal == stage.SignalCalibrated && t.cfg.Matured == 0 { // else the first labels are mostly of wrong rows
 			a.alert.Persists = func() bool { return t.persists(k, a) }
 		}
@@ -168,9 +171,8 @@ func (t *Stage) rejected(c *stage.Closing, signal string) (off map[string]bool, 
 	return off, len(names)
 }
 
-// refresh updates the ECE in an alert that is published again.
+// refresh gives an alert that is published again the ECE of the latest rows. Its evidence stays that of the firing.
 func (t *Stage) refresh(k *stage.Key, a *keyAlarm, out *record.Alert, end int64) {
-	t.warn(k, out)
 	bins, rows := k.Recent.Last(a.confidence(), Rows)
 	if rows == 0 {
 		return
@@ -178,6 +180,9 @@ func (t *Stage) refresh(k *stage.Key, a *keyAlarm, out *record.Alert, end int64)
 	iv := metric.Resample(bins, t.env.Resamples, k.Seed(a.signal, end/t.env.Pane))
 	out.ECE, out.ECENull, out.ECELo, out.ECEHi = metric.ECE(bins), iv.Null, &iv.Lo, &iv.Hi
 	out.Rows, out.Window, out.Diagram = rows, lastRows(Rows), t.env.Diagram(k, out.At)
+	before := out.Message
+	out.Message = a.message(out, bins)
+	t.warn(k, out, before)
 }
 
 // on returns the alarm on a signal, or nil.

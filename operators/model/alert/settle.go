@@ -58,19 +58,24 @@ func onCalibrated(a *stage.Alert) bool { return a.Anytime && a.Signal == stage.S
 
 // Settle decides at the end of a pane which alerts inhibit which, and publishes what changed. keys are all keys of one
 // version, in order.
-func (s *Stage) Settle(keys []*stage.Key, end int64) {
+func (s *Stage) Settle(keys []*stage.Key, end int64) error {
 	var whole group
 	for _, k := range keys {
 		if k.Slice == "" {
 			whole = group{rootOf(k), sync.OnceValue(func() bool { return unmended(k) })}
-			s.publish(k, whole.root, group{}, end)
+			if err := s.publish(k, whole.root, group{}, end); err != nil {
+				return err
+			}
 		}
 	}
 	for _, k := range keys {
 		if k.Slice != "" {
-			s.publish(k, rootOf(k), whole, end)
+			if err := s.publish(k, rootOf(k), whole, end); err != nil {
+				return fmt.Errorf("slice %q: %w", k.Slice, err)
+			}
 		}
 	}
+	return nil
 }
 
 // group is what the whole version means to its slices.
@@ -137,7 +142,7 @@ func answeredBy(k *stage.Key, a *stage.Alert) string {
 func newest(k *stage.Key) string { return fmt.Sprintf("calibrator %d", k.Version.Newest().Revision) }
 
 // publish sends the changes of a key. A change of the inhibitor counts as one.
-func (s *Stage) publish(k *stage.Key, own *candidate, whole group, end int64) {
+func (s *Stage) publish(k *stage.Key, own *candidate, whole group, end int64) error {
 	for _, a := range k.Alerts {
 		if a.State == stage.Inactive && a.Change == nil {
 			continue
@@ -161,15 +166,17 @@ func (s *Stage) publish(k *stage.Key, own *candidate, whole group, end int64) {
 				continue // the next change of the alert sets its inhibitor
 			}
 			last := *a.Last.Record
-			last.InhibitedBy, last.At = by, record.At(end)
-			if a.Refresh != nil {
-				a.Refresh(&last, end)
+			last.At = record.At(end)
+			if err := a.Refresh(&last, end); err != nil {
+				return fmt.Errorf("alert %s: %w", a.Rule, err)
 			}
+			last.InhibitedBy = by
 			s.send(k, a, &last, end)
 		}
 		a.InhibitedBy = by
 		a.Notified = a.Notified || by == "" && a.State == stage.Firing
 	}
+	return nil
 }
 
 // inhibitor returns the key of the alert, or the name of the calibrator, that inhibits a pending or firing alert; "" if

@@ -108,7 +108,7 @@ func (c *coverage) Observe(in *stage.Pane) (rows int64, err error) {
 }
 
 // Evaluate computes the share among the latest predictions that are old enough.
-func (c *coverage) Evaluate(*stage.Pane) (j Evaluation, ok bool, err error) {
+func (c *coverage) Evaluate(int64) (j Evaluation, ok bool, err error) {
 	_, cur, _ := c.windows(c.cfg)
 	if cur.rows < max(c.cfg.MinRows, 1) {
 		return j, false, nil

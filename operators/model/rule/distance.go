@@ -71,7 +71,7 @@ func (r *distance) addSet(sums []float64, set *acc.Set) (rows int64, err error) 
 }
 
 // Evaluate compares the latest predictions with the reference.
-func (r *distance) Evaluate(*stage.Pane) (j Evaluation, ok bool, err error) {
+func (r *distance) Evaluate(int64) (j Evaluation, ok bool, err error) {
 	s := r.cfg
 	ref, cur, ok := r.windows(s)
 	if !ok || cur.rows < max(s.MinRows, 1) {

@@ -89,7 +89,7 @@ func addConfidences(sums []float64, g *acc.Grid) error {
 	return nil
 }
 
-func (r *estimate) Evaluate(*stage.Pane) (j Evaluation, ok bool, err error) {
+func (r *estimate) Evaluate(int64) (j Evaluation, ok bool, err error) {
 	_, cur, _ := r.windows(r.cfg)
 	if cur.rows < max(r.cfg.MinRows, 1) || r.key.Estimator == nil {
 		return j, false, nil

@@ -21,13 +21,13 @@ func (r excess) Observe(in *stage.Pane) (rows int64, err error) {
 	return in.Labelled, nil
 }
 
-func (r excess) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) {
+func (r excess) Evaluate(pane int64) (j Evaluation, ok bool, err error) {
 	bins, n := r.key.Recent.Last(r.cfg.Signal, r.cfg.Rows)
 	if n < max(r.cfg.MinRows, 1) {
 		return j, false, nil
 	}
 	ece := metric.ECE(bins)
-	seed := r.key.Seed(r.cfg.Signal, in.Index)
+	seed := r.key.Seed(r.cfg.Signal, pane)
 	null, hi := metric.NullECE(bins, r.env.Resamples, seed)
 	over := ece - null
 	j = Evaluation{Rows: n, Value: over, Significant: ece > hi, ECE: ece,

@@ -155,8 +155,8 @@ func (r *labelled) addMoments(sums []float64, in *stage.Pane) error {
 }
 
 // options holds the seed for the resampling of an evaluation.
-func (r *labelled) options(in *stage.Pane) reference.Options {
-	return reference.Options{Resamples: r.env.Resamples, Seed: r.key.Seed(r.cfg.Signal+r.cfg.Measure, in.Index)}
+func (r *labelled) options(pane int64) reference.Options {
+	return reference.Options{Resamples: r.env.Resamples, Seed: r.key.Seed(r.cfg.Signal+r.cfg.Measure, pane)}
 }
 
 // Append appends the rule window.

@@ -25,8 +25,8 @@ func newComparison(c *context) Rule { return comparison{&labelled{context: c}} }
 
 // Evaluate compares the latest rows with the reference. The value is the change for the worse. ok is false if there is
 // nothing to compare, such as an NLL without sampled rows.
-func (r comparison) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) {
-	s, m, opt := r.cfg, r.env.Bins, r.options(in)
+func (r comparison) Evaluate(pane int64) (j Evaluation, ok bool, err error) {
+	s, m, opt := r.cfg, r.env.Bins, r.options(pane)
 	ref, cur, ok := r.windows(s)
 	if !ok || cur.rows < max(s.MinRows, 1) {
 		return j, false, nil

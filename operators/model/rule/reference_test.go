@@ -39,7 +39,7 @@ func TestReferenceEqualsRows(t *testing.T) {
 		if mode == Rolling {
 			before = panes[n-c-b : n-c]
 		}
-		got, ok, err := r.Evaluate(&stage.Pane{})
+		got, ok, err := r.Evaluate(0)
 		if err != nil || !ok {
 			t.Fatal(err)
 		}

@@ -7,14 +7,16 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Rule is one rule of the configuration for one key.
 type Rule interface {
 	// Observe adds a label pane and returns how many of its rows count for the rule.
 	Observe(in *stage.Pane) (rows int64, err error)
-	// Evaluate evaluates the latest rows. ok is false if there are too few rows, or nothing to compare with.
-	Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error)
+	// Evaluate evaluates the latest rows at the end of a label pane. ok is false if there are too few rows, or nothing
+	// to compare with.
+	Evaluate(pane int64) (j Evaluation, ok bool, err error)
 	// Append appends the rule's state. Restore reads all of it; on bad input it fails the reader.
 	Append(dst []byte) []byte
 	Restore(r *binenc.Reader)
@@ -68,6 +70,7 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 		e := &entry{context: &context{t.env, cfg, k}, alert: &stage.Alert{Rule: cfg.Name, Severity: severity,
 			Order: len(k.Alerts), Signal: cfg.Signal}}
 		e.rule = newRule(e.context)
+		e.alert.Refresh = func(out *record.Alert, end int64) error { return t.refresh(e, out, end) }
 		k.Alerts = append(k.Alerts, e.alert)
 		s.entries = append(s.entries, e)
 	}
@@ -106,7 +109,7 @@ func (t *Stage) evaluate(e *entry, in *stage.Pane) error {
 	if err != nil || rows == 0 {
 		return err
 	}
-	j, ok, err := e.rule.Evaluate(in)
+	j, ok, err := e.rule.Evaluate(in.Index)
 	if err != nil || !ok || j.Rows < max(e.cfg.MinRows, 1) || !e.cfg.warm(e.key) {
 		return err
 	}
@@ -114,6 +117,16 @@ func (t *Stage) evaluate(e *entry, in *stage.Pane) error {
 		e.alert.Change = t.describe(e, state, j, in.End)
 	}
 	return nil
+}
+
+// refresh describes anew an alert that is published again: its figures and its message are of the rows until now. What
+// cannot be evaluated stays as it was.
+func (t *Stage) refresh(e *entry, out *record.Alert, end int64) error {
+	j, ok, err := e.rule.Evaluate(end/t.env.Pane - 1)
+	if err == nil && ok {
+		*out = *t.describe(e, out.State, j, end)
+	}
+	return err
 }
 
 // AppendState implements stage.KeyState.

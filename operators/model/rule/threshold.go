@@ -43,12 +43,12 @@ func newThreshold(c *context) Rule {
 	return threshold{&labelled{context: c}}
 }
 
-func (r threshold) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) {
+func (r threshold) Evaluate(pane int64) (j Evaluation, ok bool, err error) {
 	_, cur, _ := r.windows(r.cfg)
 	if cur.rows < max(r.cfg.MinRows, 1) {
 		return j, false, nil
 	}
-	opt := r.options(in)
+	opt := r.options(pane)
 	now := r.cfg.referenceWindow(cur.sums, r.env.Bins)
 	j = Evaluation{Rows: cur.rows, ECE: metric.ECE(now.Bins),
 		Interval: func() metric.Interval { return metric.Resample(now.Bins, opt.Resamples, opt.Seed) }}

@@ -56,7 +56,7 @@ func TestThresholdByInterval(t *testing.T) {
 	}{{100, false}, {1000, true}} { // 76 %: the intervals are 67-83 % and 73-79 %
 		copy(bins[momentsSize:], []float64{c.n, c.n, .8 * c.n, .76 * c.n})
 		r.blocks = []block{{rows: int64(c.n), sums: bins}}
-		j, ok, err := r.Evaluate(&stage.Pane{})
+		j, ok, err := r.Evaluate(0)
 		if err != nil || !ok || j.Significant != c.want || math.Abs(j.Value-.76) > 1e-12 {
 			t.Errorf("%v rows: %+v, %v, %v; want significant: %v", c.n, j, ok, err, c.want)
 		}
@@ -249,7 +249,7 @@ func TestClassWiseEqualsRows(t *testing.T) {
 			r = e.rule
 		}
 	}
-	got, ok, err := r.Evaluate(&stage.Pane{})
+	got, ok, err := r.Evaluate(0)
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -299,7 +299,7 @@ func TestFewPositives(t *testing.T) {
 				Cells: []stage.Cell{{PredictionPane: at, Set: set}}}); err != nil {
 				t.Fatal(err)
 			}
-			got, ok, err := r.Evaluate(&stage.Pane{})
+			got, ok, err := r.Evaluate(0)
 			if err != nil {
 				t.Fatal(err)
 			}

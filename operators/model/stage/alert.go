@@ -87,8 +87,8 @@ type Alert struct {
 	// These fields belong to the current pane and are not part of the state.
 	Answered bool          // a calibrator has already answered the alert, so it starts no further refit
 	Change   *record.Alert // the record to publish; nil = no change
-	// Refresh updates a record that is published again; nil = the record stays as it is.
-	Refresh func(a *record.Alert, end int64)
+	// Refresh gives a record that is published again the figures of now, and writes its message from them.
+	Refresh func(a *record.Alert, end int64) error
 	// Persists reports whether the rows that the newest calibrator serves show the error; nil = they cannot tell.
 	Persists func() bool
 }
