@@ -171,15 +171,21 @@ func (t *Stage) rejected(c *stage.Closing, signal string) (off map[string]bool, 
 	return off, len(names)
 }
 
-// refresh gives an alert that is published again the ECE of the latest rows. Its evidence stays that of the firing.
+// refresh gives an alert that is published again the ECE of the latest rows, of none before its start. Its evidence stays
+// that of the firing.
 func (t *Stage) refresh(k *stage.Key, a *keyAlarm, out *record.Alert, end int64) {
-	bins, rows := k.Recent.Last(a.confidence(), Rows)
+	bins, rows, _ := k.Recent.After(a.confidence(), a.seen)
 	if rows == 0 {
 		return
 	}
+	out.Window = sinceStart
+	if rows >= Rows {
+		bins, rows = k.Recent.Last(a.confidence(), Rows)
+		out.Window = lastRows(Rows)
+	}
 	iv := metric.Resample(bins, t.env.Resamples, k.Seed(a.signal, end/t.env.Pane))
 	out.ECE, out.ECENull, out.ECELo, out.ECEHi = metric.ECE(bins), iv.Null, &iv.Lo, &iv.Hi
-	out.Rows, out.Window, out.Diagram = rows, lastRows(Rows), t.env.Diagram(k, out.At)
+	out.Rows, out.Diagram = rows, t.env.Diagram(k, out.At)
 	before := out.Message
 	out.Message = a.message(out, bins)
 	t.warn(k, out, before)
