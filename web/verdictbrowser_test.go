@@ -77,6 +77,29 @@ func TestAnsweredInBrowser(t *testing.T) {
 	}
 }
 
+// TestNoPredictionsInBrowser: the alarm of a version that nobody asks any more is no alarm, and the page says why.
+func TestNoPredictionsInBrowser(t *testing.T) {
+	h := history.New(history.Config{})
+	h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
+	h.AddAlert(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: "calibration-raw", Kind: "anytime",
+		State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Minute),
+		InhibitedBy: record.NoPredictions + stamp(0).String()})
+	srv := httptest.NewServer(still(h))
+	defer srv.Close()
+	dom := chromium(t, srv.URL, "--dump-dom")
+	v := verdictOf(t, dom)
+	for _, want := range []string{`data-state="inhibited"`, "calibration-raw: nothing to judge",
+		"No predictions since 11:30:00. The alarm was firing then, and goes on when predictions come."} {
+		if !strings.Contains(v, want) {
+			t.Errorf("the verdict lacks %q: %s", want, v)
+		}
+	}
+	item(t, dom, "No predictions: calibration-raw")
+	if strings.Contains(dom, "follows no predictions") || strings.Contains(dom, "Part of another alarm") {
+		t.Error("the page says that the alarm follows from another")
+	}
+}
+
 // TestManySlicesInBrowser: with 200 slices those that fire are marked in the selector and named, the first of them and
 // how many more.
 func TestManySlicesInBrowser(t *testing.T) {

@@ -182,6 +182,9 @@ type EventTime struct {
 	MaxAhead time.Duration `yaml:"max_ahead" default:"5m"`
 	// Wall clock time after which an input without messages no longer holds back the watermark; 0: it always does.
 	IdleTimeout time.Duration `yaml:"idle_timeout" default:"1m"`
+	// The alerts of a model version are closed, until it has predictions again, when it had none for this long while
+	// another version of the model had some. 0: never.
+	SilentAfter time.Duration `yaml:"silent_after" default:"1h"`
 	// A model version is forgotten after this long without rows while another version of the model has some: its
 	// statistics end, its calibrator stays in force. 0: never.
 	ForgetAfter time.Duration `yaml:"forget_after" default:"720h"`

@@ -286,7 +286,8 @@ func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.Ta
 		ExtraBins: c.Stats.ExtraBins, CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
 		SliceRows:  c.Sample.SliceRows,
 		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c),
-		Apart: int64((c.EventTime.MaxAhead + c.EventTime.Pane - 1) / c.EventTime.Pane)}
+		SilentAfter: int64(c.EventTime.SilentAfter),
+		Apart:       int64((c.EventTime.MaxAhead + c.EventTime.Pane - 1) / c.EventTime.Pane)}
 	mc.Windows, mc.Rules = c.Windows, slices.Clone(c.Rules)
 	for i := range mc.Rules {
 		mc.Rules[i].Age = cmp.Or(mc.Rules[i].Age, c.Join.Wait)

@@ -443,6 +443,9 @@ func inhibition(a *record.Alert) string {
 	if by == "" || a.State == "resolved" {
 		return ""
 	}
+	if strings.HasPrefix(by, record.NoPredictions) {
+		return by
+	}
 	rest, alert := strings.CutPrefix(by, a.Model+"/"+a.Version+"/")
 	if !alert {
 		return "answered by " + by // calibrator N

@@ -115,6 +115,7 @@ func (t *stepper) forget(now int64) error {
 	}
 	old := v.keys
 	v.keys, v.heavy, v.last, v.idle = map[string]*keyState{}, map[string]*slice.Counts{}, minPane, 0
+	v.served, v.unserved, v.Silent = minPane, 0, ""
 	for name, k := range old {
 		if len(k.pending) > 0 {
 			v.key(name, &t.cfg).inbox = k.inbox

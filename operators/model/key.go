@@ -30,6 +30,8 @@ type version struct {
 	contest       contest // who may have K
 	last          int64   // label pane of its last rows; minPane = none
 	idle          int64   // label panes that passed since then while other versions had rows
+	served        int64   // label pane of its last predictions; minPane = none
+	unserved      int64   // label panes that passed since then while other versions had predictions
 }
 
 // keyState is the state of one (model, version, slice).

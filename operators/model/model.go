@@ -47,6 +47,8 @@ type Config struct {
 	FinalAfter int64 // ns past its end after which a time window is final
 	// Apart is how many panes the models of a shard wait for each other at most; 0: they share its clock.
 	Apart int64
+	// SilentAfter is the time in ns after which a version without predictions is silent, if others had some; 0 = never.
+	SilentAfter int64
 	// ForgetAfter is the time in ns after which a version without rows is forgotten, if others had some; 0 = never.
 	ForgetAfter int64
 	Windows     []window.Config
@@ -461,7 +463,7 @@ func (t *Task) versionOf(m *model, name string, k int) (*version, error) {
 	}
 	v := &version{Version: stage.Version{Model: m.name, Name: name, K: k, Shape: empty.Settings()},
 		keys: map[string]*keyState{}, heavy: map[string]*slice.Counts{}, pendingSlices: map[string]*inbox{},
-		last: minPane}
+		last: minPane, served: minPane}
 	v.refit = t.refits.NewState(&v.Version)
 	m.heads.Add(&v.Version)
 	m.versions[name] = v
@@ -488,7 +490,7 @@ func (t *Task) advance(m *model, barrier int64) error {
 	delete(t.waiting, m.name)
 	delete(t.behind, m.name)
 	for steps := 0; m.next < barrier; steps++ {
-		pane := min(m.nextBusy(barrier), barrier)
+		pane := min(m.nextBusy(barrier, &t.cfg), barrier)
 		if err := t.obey(m, pane); err != nil {
 			return err
 		}
@@ -508,6 +510,7 @@ func (t *Task) advance(m *model, barrier int64) error {
 			return err
 		}
 		busy := m.seen(pane, max(1, pauseAtMost/t.cfg.Pane))
+		m.hush(pane, &t.cfg)
 		if err := stepAll(t, m, pane); err != nil {
 			return err
 		}
@@ -537,9 +540,10 @@ func stepAll(t *Task, m *model, pane int64) error {
 }
 
 // nextBusy returns the next pane at which anything can happen. While a window is open this is m.next; otherwise it is
-// the first pane with pending cells or at which a fit is due. So a gap of years costs nothing.
-func (m *model) nextBusy(barrier int64) int64 {
-	first := barrier
+// the first pane with pending cells, at which a fit is due or the model becomes silent. So a gap of years costs
+// nothing.
+func (m *model) nextBusy(barrier int64, cfg *Config) int64 {
+	first := m.pauseEnds(barrier, cfg)
 	for _, v := range m.versions {
 		for _, k := range v.keys {
 			if k.open() {

@@ -18,6 +18,7 @@ func (t *Task) Sections() []pipeline.Section {
 		modelSection(t),
 		{Name: "slices", Version: 1, State: sliceState{t}},
 		{Name: "idle", Version: 1, State: idleState{t}},
+		{Name: "served", Version: 1, State: servedState{t}, Fresh: servedState{t}.fresh},
 		{Name: "classes", Version: 1, State: classesState{t}},
 		lossesSection(t),
 	}

@@ -79,7 +79,7 @@ func (t *Task) Resume() error {
 func resumeFits(t *Task) error {
 	for _, name := range slices.Sorted(maps.Keys(t.waiting)) {
 		m := t.models[name]
-		if t.behind[name] || t.awaits(m, m.nextBusy(m.reached)) {
+		if t.behind[name] || t.awaits(m, m.nextBusy(m.reached, &t.cfg)) {
 			continue
 		}
 		t.dirty = true

@@ -31,12 +31,16 @@ type Alert struct {
 	Window    string   `json:"window"` // in words
 	Message   string   `json:"message"`
 	// InhibitedBy is the key of the alert that this one follows from, or "calibrator N" where that calibrator answers
-	// it; notifiers are silent about such an alert.
+	// it, or NoPredictions and the event time since when its version has none; notifiers are silent about such an
+	// alert.
 	InhibitedBy string `json:"inhibited_by,omitempty"`
 	// Diagram is the page's path, query included, at the reliability diagram of the moment.
 	Diagram  string         `json:"diagram,omitempty"`
 	Evidence *AlertEvidence `json:"evidence,omitempty"` // of kind anytime
 }
+
+// NoPredictions begins InhibitedBy where nothing can be judged of the version any more.
+const NoPredictions = "no predictions since "
 
 // AlertEvidence is why the anytime-valid alarm fired (docs/math.md, "Sequential detection").
 type AlertEvidence struct {

@@ -27,10 +27,19 @@ type modelKey struct{ model, version string }
 
 // collector reads the history and the tasks' statuses at scrape time: nothing is kept twice.
 type collector struct {
+	Options
 	history *history.History
-	worst   int
 	tasks   func() []*pipeline.TaskStatus
 	saved   savedTimes
+}
+
+// Options say what of the history is exported.
+type Options struct {
+	// Worst is how many slices of a model version and window are exported, the worst of them; 0 = WorstSlices.
+	Worst int
+	// Silent is the event time that a model version may be behind another version of its model; what has had no window
+	// for longer is left out. 0: any time.
+	Silent time.Duration
 }
 
 // WorstSlices is how many slices of a model version and window are exported by default.
@@ -38,16 +47,14 @@ const WorstSlices = 20
 
 // Handler answers /metrics with the calibration of the latest windows, the counts of the tasks in this
 // process, the Go runtime's own metrics, and what more collects.
-//
-// Of the slices of a model version and window the worst so many are exported; 0 = WorstSlices.
-func Handler(h *history.History, worst int, tasks func() []*pipeline.TaskStatus,
+func Handler(h *history.History, o Options, tasks func() []*pipeline.TaskStatus,
 	more ...prometheus.Collector) http.Handler {
-	if worst <= 0 {
-		worst = WorstSlices
+	if o.Worst <= 0 {
+		o.Worst = WorstSlices
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{history: h, worst: worst, tasks: tasks})
+		&collector{Options: o, history: h, tasks: tasks})
 	reg.MustRegister(more...)
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, EnableOpenMetrics: true})
 }
@@ -123,13 +130,14 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { ch <- descDropped }
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	revision := map[modelKey]int{}
-	snaps, leftOut, dropped := exported(c.history, c.worst)
+	latest := spoken(c.history, c.Silent)
+	snaps, leftOut, dropped := exported(c.history, latest, c.Worst)
 	for i := range snaps {
 		collectSnapshot(ch, &snaps[i])
 		m := modelKey{snaps[i].Model, snaps[i].Version}
 		revision[m] = max(revision[m], inForce(&snaps[i]))
 	}
-	collectPooled(ch, c.history)
+	collectPooled(ch, latest)
 	gauge(ch, descLeftOut, float64(leftOut))
 	gauge(ch, descDropped, float64(dropped))
 	for m, r := range revision {

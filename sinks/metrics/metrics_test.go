@@ -26,7 +26,7 @@ func scrape(t *testing.T, h *history.History, tasks ...*pipeline.TaskStatus) str
 func scrapeWorst(t *testing.T, h *history.History, worst int, tasks ...*pipeline.TaskStatus) string {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	Handler(h, worst, func() []*pipeline.TaskStatus { return tasks }).ServeHTTP(rec,
+	Handler(h, Options{Worst: worst, Silent: time.Hour}, func() []*pipeline.TaskStatus { return tasks }).ServeHTTP(rec,
 		httptest.NewRequest("GET", "/metrics", nil))
 	if rec.Code != 200 {
 		t.Fatalf("scrape answers %d: %s", rec.Code, rec.Body)
@@ -275,7 +275,7 @@ func TestWorstSlices(t *testing.T) {
 	}
 	h.AddAlert(record.Alert{Model: "m", Version: "v", Slice: "tenant=4", Rule: "r", State: "firing", InhibitedBy: "x",
 		Since: moment("2026-01-31T00:00:00Z"), At: moment("2026-01-31T00:00:10Z")})
-	snaps, leftOut, dropped := exported(h, 3)
+	snaps, leftOut, dropped := exported(h, spoken(h, 0), 3)
 	var got []string
 	for _, s := range snaps {
 		got = append(got, s.Slice)
@@ -319,4 +319,25 @@ func TestSavedTimes(t *testing.T) {
 	s.see([]*pipeline.TaskStatus{&next}, at(4))
 	s.see([]*pipeline.TaskStatus{&next, b}, at(5))
 	check(b, 5)
+}
+
+// TestSilentVersionIsLeftOut: a version that another one has left behind has no gauges any more; a model that is behind
+// others has.
+func TestSilentVersionIsLeftOut(t *testing.T) {
+	h := history.New(history.Config{})
+	for _, s := range []struct{ model, version, at string }{{"m", "old", "2026-01-31T00:00:00Z"},
+		{"m", "quiet", "2026-01-31T00:30:00Z"}, {"m", "new", "2026-01-31T01:20:00Z"},
+		{"paused", "1", "2026-01-30T00:00:00Z"}} {
+		for _, slice := range []string{"", "region=~other"} {
+			snap := fullSnapshot()
+			snap.Model, snap.Version, snap.Slice, snap.At = s.model, s.version, slice, moment(s.at)
+			h.AddSnapshot(snap)
+		}
+	}
+	text := scrape(t, h)
+	for version, shown := range map[string]bool{"old": false, "quiet": true, "new": true, "1": true} {
+		if strings.Contains(text, `version="`+version+`"`) != shown {
+			t.Errorf("version %s is exported: %t, want %t", version, !shown, shown)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -12,10 +13,35 @@ import (
 	"github.com/plumbline/plumbline/sinks/history"
 )
 
-// exported are the latest snapshots that /metrics has: of whole model versions all, of slices the worst of each model
-// version and window; leftOut counts the others. At most MaxSeries in all, whole versions first; dropped counts what is
-// beyond. What another process has now, that one exports.
-func exported(h *history.History, worst int) (snaps []record.Snapshot, leftOut, dropped int) {
+// spoken are the latest snapshots, without those of model versions that are silent: their newest is older by more than
+// silent than the newest of the model. They would stay as they are, and so would the alerts that others make of them.
+// What another process has now, that one exports.
+func spoken(h *history.History, silent time.Duration) (snaps []record.Snapshot) {
+	ofModel, ofVersion := map[string]record.Time{}, map[modelKey]record.Time{}
+	for _, s := range h.Series() {
+		snap, ok := h.Latest(s.SnapshotKey)
+		if !ok || s.Moved {
+			continue
+		}
+		snaps = append(snaps, snap)
+		if snap.At.After(ofModel[s.Model]) {
+			ofModel[s.Model] = snap.At
+		}
+		if key := (modelKey{s.Model, s.Version}); snap.At.After(ofVersion[key]) {
+			ofVersion[key] = snap.At
+		}
+	}
+	return slices.DeleteFunc(snaps, func(s record.Snapshot) bool {
+		behind := ofModel[s.Model].UnixNano() - ofVersion[modelKey{s.Model, s.Version}].UnixNano()
+		return silent > 0 && behind > int64(silent)
+	})
+}
+
+// exported are those of the latest snapshots that /metrics has: of whole model versions all, of slices the worst of each
+// model version and window; leftOut counts the others. At most MaxSeries in all, whole versions first; dropped counts
+// what is beyond.
+func exported(h *history.History, latest []record.Snapshot, worst int) (snaps []record.Snapshot, leftOut,
+	dropped int) {
 	firing := map[history.SnapshotKey]bool{}
 	for _, a := range h.CurrentAlerts("", "") {
 		if a.State == "firing" && a.Slice != "" {
@@ -25,16 +51,12 @@ func exported(h *history.History, worst int) (snaps []record.Snapshot, leftOut, 
 	var whole []record.Snapshot
 	of := map[history.SnapshotKey][]record.Snapshot{}
 	var groups []history.SnapshotKey
-	for _, s := range h.Series() {
-		snap, ok := h.Latest(s.SnapshotKey)
-		if !ok || s.Moved {
-			continue
-		}
-		if s.Slice == "" {
+	for _, snap := range latest {
+		if snap.Slice == "" {
 			whole = append(whole, snap)
 			continue
 		}
-		group := history.SnapshotKey{Model: s.Model, Version: s.Version, Window: s.Window}
+		group := history.SnapshotKey{Model: snap.Model, Version: snap.Version, Window: snap.Window.Name}
 		if of[group] == nil {
 			groups = append(groups, group)
 		}
@@ -64,14 +86,11 @@ func exported(h *history.History, worst int) (snaps []record.Snapshot, leftOut, 
 const pooledSlice = "=~other"
 
 // collectPooled shows how many values are pooled, by the newest snapshot of any window.
-func collectPooled(ch chan<- prometheus.Metric, h *history.History) {
+func collectPooled(ch chan<- prometheus.Metric, latest []record.Snapshot) {
 	newest := map[history.SnapshotKey]record.Snapshot{}
-	for _, s := range h.Series() {
-		if !strings.HasSuffix(s.Slice, pooledSlice) || s.Moved {
-			continue
-		}
-		key := history.SnapshotKey{Model: s.Model, Version: s.Version, Slice: s.Slice}
-		if snap, ok := h.Latest(s.SnapshotKey); ok && snap.At.After(newest[key].At) {
+	for _, snap := range latest {
+		key := history.SnapshotKey{Model: snap.Model, Version: snap.Version, Slice: snap.Slice}
+		if strings.HasSuffix(snap.Slice, pooledSlice) && snap.At.After(newest[key].At) {
 			newest[key] = snap
 		}
 	}

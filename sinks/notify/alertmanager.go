@@ -33,9 +33,12 @@ const stale = 4
 // asPostable makes of an alert what Alertmanager gets at now. Event time stands in for its clock, but nothing starts
 // or ends later than now: a future end would keep a resolved alert firing.
 func (c *Options) asPostable(a *record.Alert, now time.Time) postable {
-	start, end := earlier(a.Since, now), now.Add(stale*c.Resend)
+	start, end, summary := earlier(a.Since, now), now.Add(stale*c.Resend), a.Message
 	if stateOf(a) != firing {
 		end = earlier(a.At, now)
+	}
+	if stateOf(a) == inhibited {
+		summary = closing(a)
 	}
 	labels := map[string]string{"alertname": a.Rule, "severity": a.Severity, "model": a.Model, "version": a.Version}
 	if a.Slice != "" {
@@ -45,7 +48,7 @@ func (c *Options) asPostable(a *record.Alert, now time.Time) postable {
 		k, v, _ := strings.Cut(l, "=")
 		labels[k] = v
 	}
-	annotations := map[string]string{"summary": a.Message, "since": a.Since.String(), "at": a.At.String(),
+	annotations := map[string]string{"summary": summary, "since": a.Since.String(), "at": a.At.String(),
 		"signal": a.Signal,
 		"window": a.Window,
 		"value":  number(a.Value), "threshold": number(a.Threshold), "ece": number(a.ECE),

@@ -389,3 +389,47 @@ func TestParseSecretRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionWithoutPredictions: the alert of a version that has no predictions any more is over for all that were
+// notified of it. They are told why, and that it fires again when it does.
+func TestVersionWithoutPredictions(t *testing.T) {
+	am, hook, topic := newServer(t), newServer(t), newTopic()
+	put := func(by string) {
+		b, err := json.Marshal(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: "a", State: firing,
+			Since: moment("2026-01-01T00:00:00Z"), At: moment("2026-01-01T00:20:00Z"), InhibitedBy: by,
+			Message: "ECE 0.1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		topic.add("m/1//a", b)
+	}
+	put("")
+	topic.idle()
+	_, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, Resend: time.Hour},
+		Hooks: []Webhook{{URL: hook.URL}}}, topic, 0)
+	eventually.True(t, "notified", func() bool { return committed() == 1 && am.requests() == 1 })
+	put("no predictions since 2026-01-01T00:10:00Z")
+	eventually.True(t, "notified of the end", func() bool { return committed() == 2 && am.requests() == 2 })
+	put("")
+	eventually.True(t, "notified again", func() bool { return committed() == 3 && am.requests() == 3 })
+	const why = "no predictions since 2026-01-01T00:10:00Z, so there is nothing to judge; before: ECE 0.1"
+	for i, want := range []struct {
+		event, text string
+		over        bool
+	}{{"alert.firing", "ECE 0.1", false}, {"alert.resolved", why, true}, {"alert.firing", "ECE 0.1", false}} {
+		var e event
+		if err := json.Unmarshal([]byte(hook.bodies[i]), &e); err != nil || e.Type != want.event ||
+			e.Data.Message != want.text {
+			t.Errorf("webhook %d: %s, want %s, %q", i, hook.bodies[i], want.event, want.text)
+		}
+		var got []postable
+		if err := json.Unmarshal([]byte(am.bodies[i]), &got); err != nil || len(got) != 1 {
+			t.Fatalf("Alertmanager %d: %s", i, am.bodies[i])
+		}
+		if end := "2026-01-01T00:20:00Z"; (got[0].EndsAt == end) != want.over ||
+			got[0].Annotations["summary"] != want.text {
+			t.Errorf("Alertmanager %d: ends %s, %q, want over: %t, %q", i, got[0].EndsAt,
+				got[0].Annotations["summary"], want.over, want.text)
+		}
+	}
+}

@@ -90,8 +90,16 @@ func (c *change) seenBy(w *Webhook) *record.Alert {
 		return nil
 	}
 	a := *c.alert
-	a.State, a.Message = resolved, fmt.Sprintf("not resolved, but inhibited by %s: %s", a.InhibitedBy, a.Message)
+	a.State, a.Message = resolved, closing(c.alert)
 	return &a
+}
+
+// closing says why an inhibited alert is over for those who were notified of it.
+func closing(a *record.Alert) string {
+	if strings.HasPrefix(a.InhibitedBy, record.NoPredictions) {
+		return fmt.Sprintf("%s, so there is nothing to judge; before: %s", a.InhibitedBy, a.Message)
+	}
+	return fmt.Sprintf("not resolved, but inhibited by %s: %s", a.InhibitedBy, a.Message)
 }
 
 // delivery is a change on its way to a webhook.

@@ -171,8 +171,8 @@ func (t *Stage) rejected(c *stage.Closing, signal string) (off map[string]bool, 
 	return off, len(names)
 }
 
-// refresh gives an alert that is published again the ECE of the latest rows, of none before its start. Its evidence stays
-// that of the firing.
+// refresh gives an alert that is published again the ECE of the latest rows, of none before its start. Its evidence
+// stays that of the firing.
 func (t *Stage) refresh(k *stage.Key, a *keyAlarm, out *record.Alert, end int64) {
 	bins, rows, _ := k.Recent.After(a.confidence(), a.seen)
 	if rows == 0 {

@@ -15,6 +15,10 @@
 // however long, until they show the error, and is notified at once then. Time alone would notify of an error that no
 // row shows, and would keep quiet about that of a slice which a calibrator of the whole version does not mend.
 //
+// The alerts of a version that has no predictions any more (stage.Version.Silent) are all inhibited, and keep their
+// states: nobody can mend a version that nobody asks, and no row can end its alerts. When predictions are back they are
+// published at once.
+//
 // Inhibition is decided and published here, not left to those who read alerts. So a receiver that was notified of an
 // alert also gets its resolution, even if the alert is inhibited meanwhile, and a replay decides the same.
 //

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -182,7 +183,7 @@ func (s *Stage) publish(k *stage.Key, own *candidate, whole group, end int64) er
 // inhibitor returns the key of the alert, or the name of the calibrator, that inhibits a pending or firing alert; "" if
 // nothing does.
 func (s *Stage) inhibitor(c candidate, own *candidate, whole group, end int64) string {
-	if by := answeredBy(c.key, c.Alert); by != "" {
+	if by := cmp.Or(c.key.Version.Silent, answeredBy(c.key, c.Alert)); by != "" {
 		c.HoldFrom = 0
 		return by
 	}
@@ -202,6 +203,8 @@ func (s *Stage) inhibitor(c candidate, own *candidate, whole group, end int64) s
 	case c.proof == given && (whole.unmended == nil || !whole.unmended()):
 		c.HoldFrom = 0
 		return "" // else it was not the calibrator that ended the inhibitor: the slice may be healing too
+	case strings.HasPrefix(c.InhibitedBy, record.NoPredictions):
+		return "" // the rows are back, perhaps for less than the hold
 	}
 	if c.HoldFrom == 0 {
 		c.HoldFrom = end

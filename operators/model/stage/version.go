@@ -16,6 +16,7 @@ type Version struct {
 	K           int
 	Shape       acc.Config // configuration of every set that shards send
 	Shadow      bool       // a head that is tried beside the version that serves
+	Silent      string     // while it has no predictions what inhibits its alerts: record.NoPredictions, since when
 	Calibrators []*InForce // ordered by effective time, oldest first
 	Decision    Decision   // the latest refit decision
 }

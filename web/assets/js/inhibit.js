@@ -4,6 +4,9 @@ export const keyOf = (a) => [a.model, a.version, a.slice, a.rule].join("/");
 /** own leaves out the alerts that another one, or a calibrator, stands for. */
 export const own = (alerts) => alerts.filter((a) => !a.inhibited_by);
 
+/** silent tells an alert of a version that has no predictions any more: nothing can be judged. */
+export const silent = (a) => (a.inhibited_by || "").startsWith("no predictions since ");
+
 /**
  * adopt takes the inhibited changes out of events and puts each under its root: the newest firing of the alert that inhibits it
  * which is not later, or the calibrator that answers it; where that alert was itself inhibited all along, its own root. Of one
@@ -18,7 +21,7 @@ export function adopt(events) {
     const at = Date.parse(e.at);
     const root = rootOf(e.inhibitedBy, at, roots, events);
     if (!root) {
-      orphans.push({ ...e, kind: "inhibited", title: `${e.kind === "resolved" ? "Over" : "Part of another alarm"}: ${e.rule}`, under: [] });
+      orphans.push({ ...e, kind: "inhibited", title: `${e.kind === "resolved" ? "Over" : silent(e.alert) ? "No predictions" : "Part of another alarm"}: ${e.rule}`, under: [] });
       continue;
     }
     const same = root.under.findIndex((u) => u.key === e.key);

@@ -1,6 +1,7 @@
 // The row of key numbers. No number stands without its uncertainty and its count.
-import { el, svg, pct, pctBare, count, fixed, duration, clock, sliceName, DASH } from "./format.js";
+import { el, svg, pct, pctBare, count, fixed, duration, clock, clocks, sliceName, DASH } from "./format.js";
 import { answerOf, inhibitor, alertStates, placesOf, where } from "./verdict.js";
+import { silent } from "./inhibit.js";
 
 const METHODS = { temperature: "Temperature" };
 const FITS = 10; // letters of a name in a number's size
@@ -82,7 +83,7 @@ function alarm(snap, current) {
   } else {
     const a = held[0], by = a && answerOf(a);
     t = tile("Alarm", !a ? "none" : by ? "answered" : "none of its own", !a ? `for ${sliceName(snap.slice)}` : a.rule,
-      by ? `by ${by}` : a ? `follows ${inhibitor(a)}` : "", held.length > 1 ? `${held.length - 1} more follow` : "");
+      by ? `by ${by}` : !a ? "" : silent(a) ? clocks(a.inhibited_by, snap.at) : `follows ${inhibitor(a)}`, held.length > 1 ? `${held.length - 1} more follow` : "");
     t.dataset.state = by ? "answered" : a ? "" : "ok";
     if (a && !by) t.querySelector(".big").classList.add("long");
   }

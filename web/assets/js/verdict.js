@@ -1,6 +1,6 @@
 // The state of what is shown in one sentence, for a reader who has no time: what is wrong, since when, by how much, and who answers it.
-import { el, pct, count, clock, duration, sliceName } from "./format.js";
-import { keyOf, own } from "./inhibit.js";
+import { el, pct, count, clock, clocks, duration, sentence, sliceName } from "./format.js";
+import { keyOf, own, silent } from "./inhibit.js";
 
 const RANK = { firing: 2, pending: 1 };
 const WORDS = { raw: "The model", calibrated: "Calibrated confidence" };
@@ -96,6 +96,7 @@ function wrong(a, snap, since) {
 function heldBack(held, snap) {
   const a = held[0], by = answerOf(a);
   const low = held.find(ofAccuracy);
+  if (silent(a)) return { state: "inhibited", head: `▹ ${a.rule}: nothing to judge`, text: `${sentence(clocks(a.inhibited_by, snap.at))} The alarm was ${a.state} then, and goes on when predictions come. ${error("raw", snap.raw)}` };
   if (!by) return { state: "inhibited", head: `▹ ${a.rule} is over its limit, as part of another alarm`, text: `It follows from ${inhibitor(a)}. ${error("raw", snap.raw)}` };
   const text = `Raw ECE ${pct(snap.raw.ece, 1)}, calibrated ${pct(snap.calibrated.ece, 1)}; a calibrated model would show ${pct(snap.calibrated.ece_null, 1)}.`;
   return { state: "answered", head: `◆ ${a.rule} is answered by ${by}`, text: text + (low ? ` Accuracy stays down: ${pct(snap.raw.accuracy, 1)}.` : "") };

@@ -1,0 +1,125 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// After a deployment the version before has no rows that could end its alerts. So the alerts of a version are inhibited
+// while it is silent: when other versions of the model have had predictions for Config.SilentAfter since its last one,
+// whatever labels still come; or when the whole model has had no rows for modelPause. The alerts keep their state, for
+// rows may come back. A pause of the whole model counts as at most half of SilentAfter for the first: two versions that
+// pause together do not come back with the same pane.
+
+// modelPause is how long, in ns, a whole model has no rows before its versions are silent. Between the runs of a model
+// that runs once a day its alerts stay.
+const modelPause = int64(48 * time.Hour)
+
+// predicted reports whether predictions of a label pane wait for the version.
+func (v *version) predicted(pane int64) bool {
+	k := v.keys[""]
+	if k == nil {
+		return false
+	}
+	for _, c := range k.pending[pane] {
+		if c.predictions > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hush decides which versions are silent at the end of a label pane. Panes without rows change nothing, but for the one
+// that pauseEnds names.
+func (m *model) hush(pane int64, cfg *Config) {
+	after := cfg.SilentAfter / cfg.Pane
+	if cfg.SilentAfter == 0 {
+		return
+	}
+	before, last, any := int64(minPane), int64(minPane), false
+	for name, v := range m.versions {
+		last = max(last, v.last)
+		if _, _, shadow := record.BaseVersion(name); !shadow {
+			before, any = max(before, v.served), any || v.predicted(pane)
+		}
+	}
+	for _, v := range m.versions {
+		switch {
+		case v.predicted(pane):
+			v.served, v.unserved = pane, 0
+		case any && v.served != minPane:
+			v.unserved += min(pane-before, max(1, after/2))
+		}
+		v.Silent = ""
+		if v.served != minPane && (v.unserved >= max(1, after) || pane-last >= modelPause/cfg.Pane) {
+			v.Silent = record.NoPredictions + record.At((v.served+1)*cfg.Pane).String()
+		}
+	}
+}
+
+// pauseEnds is the label pane from which on the whole model is silent; barrier if it is none from next on, or if no
+// alert needs it.
+func (m *model) pauseEnds(barrier int64, cfg *Config) int64 {
+	last, alerted := int64(minPane), false
+	for _, v := range m.versions {
+		last = max(last, v.last)
+		for _, k := range v.keys {
+			alerted = alerted || k.alerted || slices.ContainsFunc(k.Alerts, func(a *stage.Alert) bool {
+				return a.State != stage.Inactive
+			})
+		}
+	}
+	if due := last + modelPause/cfg.Pane; cfg.SilentAfter > 0 && alerted && last != minPane && due >= m.next {
+		return min(due, barrier)
+	}
+	return barrier
+}
+
+// servedState is the checkpoint section with the label panes of the versions' last predictions.
+type servedState struct{ t *Task }
+
+// AppendState implements pipeline.State. It appends the versions that have had predictions, by model and name.
+func (s servedState) AppendState(dst []byte) ([]byte, error) {
+	for _, name := range slices.Sorted(maps.Keys(s.t.models)) {
+		m := s.t.models[name]
+		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
+			if v := m.versions[vn]; v.served != minPane {
+				dst = binenc.AppendVarint(binenc.AppendString(binenc.AppendString(dst, name), vn), v.served)
+				dst = binenc.AppendVarint(dst, v.unserved)
+			}
+		}
+	}
+	return dst, nil
+}
+
+// RestoreState implements pipeline.State. The section with the models must have been restored before.
+func (s servedState) RestoreState(src []byte) error {
+	r := binenc.NewReader(src)
+	for r.Err() == nil && r.Len() > 0 {
+		name, vn, served, unserved := r.String(binenc.MaxName), r.String(binenc.MaxName), r.Varint(), r.Varint()
+		if r.Err() != nil {
+			break
+		}
+		m := s.t.models[name]
+		if m == nil || m.versions[vn] == nil {
+			return fmt.Errorf("last predictions of %s version %q, which the checkpoint has not", name, vn)
+		}
+		m.versions[vn].served, m.versions[vn].unserved = served, max(0, unserved)
+	}
+	return r.Close()
+}
+
+// fresh takes the last rows for predictions, after a checkpoint of a build that did not tell them apart.
+func (s servedState) fresh() {
+	for _, m := range s.t.models {
+		for _, v := range m.versions {
+			v.served = v.last
+		}
+	}
+}
