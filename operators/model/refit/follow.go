@@ -250,6 +250,9 @@ func serveTop(s *State, in *stage.Pane) (err error) {
 	case !(t.moved > followStep*float64(t.rows)):
 		return nil
 	}
+	if why, err := withheld(s.sampled(), math.MinInt64); why != "" || err != nil {
+		return err
+	}
 	t.served, t.moved = t.now(), 0
 	s.tops.forgetBefore(in.End - s.stage.env.FinalAfter)
 	return s.emitTop(t.served, t.speeds.rows(), in.End)

@@ -202,6 +202,9 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	if best == nil {
 		return false, nil
 	}
+	if why, err := withheld(p.sampled(), best.from); why != "" || err != nil {
+		return false, err
+	}
 	if best.nll.mean() >= beyondDoubt*need {
 		return true, p.rollBack(best, best.nll.mean(), need, in.End)
 	}

@@ -553,12 +553,16 @@ type quickAnswer struct {
 
 // newAnswer fits a first answer to rows. It returns nil where that is not likely to gain on later rows: where it breaks
 // the bounds of the configuration on the rows since a change, gains less than so many nats on those of the fit, which
-// are of all classes, or may lose in the next run of a class. A mixture takes force where the temperature alone gains
-// so much too, or where a mixture is in force: that is beyond any temperature, and must be refined by its like.
+// are of all classes, may lose in the next run of a class, or where labels of a class are withheld. A mixture takes
+// force where the temperature alone gains so much too, or where a mixture is in force: that is beyond any temperature,
+// and must be refined by its like.
 func newAnswer(s *State, at []int, since int64, nats float64) (*quickAnswer, error) {
 	cfg, k := &s.stage.cfg, s.sampled()
 	fit := rowsAt(k, at)
 	slices.SortFunc(fit, stage.CompareRows)
+	if why, err := withheld(k, since); why != "" || err != nil {
+		return nil, err
+	}
 	t, err := temperatureOf(fit, k.K)
 	if err != nil {
 		return nil, err
