@@ -117,7 +117,7 @@ func oneClassFirst(k *stage.Key, since int64) string {
 }
 
 // warn adds to the message of an alert that fires on a whole version what soonerWhenWrong says, and until that has
-// rows to compare what oneClassFirst does. Where neither says anything now, what the message before said remains, with
+// rows to compare what oneClassFirst or stage.Withheld does. Where neither says anything now, what the message before said remains, with
 // its time: it still tells why the alert fired.
 func (t *Stage) warn(k *stage.Key, a *record.Alert, before string) {
 	if t.cfg.Matured != 0 || k.Slice != "" || a.State != stage.Firing {
@@ -126,7 +126,9 @@ func (t *Stage) warn(k *stage.Key, a *record.Alert, before string) {
 	_, said, warned := strings.Cut(before, warning)
 	text := soonerWhenWrong(k)
 	if text == "" && !strings.Contains(said, soonerText) {
-		text = oneClassFirst(k, a.Since.UnixNano())
+		if text = oneClassFirst(k, a.Since.UnixNano()); text == "" {
+			text, _ = stage.Withheld(k, a.Since.UnixNano()) // an error is of a row that no test takes
+		}
 	}
 	switch {
 	case text != "":

@@ -250,7 +250,7 @@ func serveTop(s *State, in *stage.Pane) (err error) {
 	case !(t.moved > followStep*float64(t.rows)):
 		return nil
 	}
-	if why, err := withheld(s.sampled(), math.MinInt64); why != "" || err != nil {
+	if why, err := stage.Withheld(s.sampled(), math.MinInt64); why != "" || err != nil {
 		return err
 	}
 	t.served, t.moved = t.now(), 0
