@@ -1,6 +1,7 @@
 package arrowio
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -62,10 +63,11 @@ func keyType(f *wire.Field) arrow.DataType {
 }
 
 // EncodeCalibrated encodes the calibrated probabilities (n×K) of a decoded batch: its id and ts columns as
-// they came, model and version, and either probs or, where top1, the class and its confidence. Rejected
-// rows have null scores. calibrator names what was applied, in the metadata plumbline.calibrator.
-func EncodeCalibrated(b *Batch, probs []float32, top1 bool, calibrator string) ([]byte, error) {
-	parts, err := EncodeCalibratedParts(b, probs, CalibratedOptions{TopClass: top1, Calibrator: calibrator})
+// they came, model and version, and either probs or the class and its confidence. Rejected rows have null scores. The
+// message is one, whatever its size.
+func EncodeCalibrated(b *Batch, probs []float32, o CalibratedOptions) ([]byte, error) {
+	o.MaxBytes = 0
+	parts, err := EncodeCalibratedParts(b, probs, o)
 	if err != nil {
 		return nil, err
 	}
@@ -74,9 +76,20 @@ func EncodeCalibrated(b *Batch, probs []float32, top1 bool, calibrator string) (
 
 // CalibratedOptions are what a message of calibrated probabilities holds.
 type CalibratedOptions struct {
-	TopClass   bool
-	Calibrator string // what was applied
-	MaxBytes   int    // of a message, unless it has one row; 0 = any
+	TopClass    bool   // the class and its confidence, not probs
+	Calibrator  string // the revisions that were applied, for the metadata plumbline.calibrator
+	Corrections []Correction
+	MaxBytes    int // of a message, unless it has one row; 0 = any
+}
+
+// Correction names what was applied on top of a revision of a calibrator, and has all of it, for the metadata
+// plumbline.correction: nobody else keeps corrections. A row has the newest of its revision by its event time.
+type Correction struct {
+	Model         string `json:"model"`
+	Version       string `json:"version"`
+	Revision      int    `json:"revision"` // 0 = the identity
+	EffectiveFrom string `json:"effective_from"`
+	Correction    any    `json:"correction"` // as calib/calibrator encodes it
 }
 
 // EncodeCalibratedParts is EncodeCalibrated that makes several messages where one would have more than MaxBytes.
@@ -92,6 +105,13 @@ func EncodeCalibratedParts(b *Batch, probs []float32, o CalibratedOptions) ([][]
 		r = newRecord(b.N, b.Models[0].Model, b.Models[0].Version)
 	}
 	r.Meta(MetaCalibrator, o.Calibrator)
+	if len(o.Corrections) > 0 {
+		text, err := json.Marshal(o.Corrections)
+		if err != nil {
+			return nil, fmt.Errorf("encode calibrated: corrections: %w", err)
+		}
+		r.Meta(MetaCorrection, string(text))
+	}
 	b.addKeys(r)
 	if len(b.Models) > 1 {
 		b.addModels(r)

@@ -48,7 +48,7 @@ func TestEncodeCalibrated(t *testing.T) {
 		Logits: []float32{0, 1, float32(math.NaN()), 0, 1, 0}}
 	b := decodeOne(t, Options{}, mustEncode(t, c), Predictions)
 	probs := []float32{.25, .75, 0, 0, .5, .5}
-	v, err := EncodeCalibrated(b, probs, false, "3")
+	v, err := EncodeCalibrated(b, probs, CalibratedOptions{Calibrator: "3"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestEncodeCalibrated(t *testing.T) {
 		equal(t, "nulls", []bool{p.IsNull(0), p.IsNull(1), p.IsNull(2)}, []bool{false, true, false})
 		equal(t, "probs", p.ListValues().(*array.Float32).Float32Values(), probs)
 	})
-	if v, err = EncodeCalibrated(b, probs, true, "3"); err != nil {
+	if v, err = EncodeCalibrated(b, probs, CalibratedOptions{TopClass: true, Calibrator: "3"}); err != nil {
 		t.Fatal(err)
 	}
 	readOne(t, v, func(rec arrow.Record) {
@@ -74,14 +74,14 @@ func TestEncodeCalibrated(t *testing.T) {
 		equal(t, "rejected", class.IsNull(1) && conf.IsNull(1), true)
 	})
 	// What is calibrated can be read as predictions, rejected rows as null.
-	v, _ = EncodeCalibrated(b, probs, false, "3")
+	v, _ = EncodeCalibrated(b, probs, CalibratedOptions{Calibrator: "3"})
 	again := decodeOne(t, Options{}, v, Predictions)
 	equal(t, "again", again.Reject, []string{"", NullRow, ""})
 	equal(t, "ids again", again.IDs, b.IDs)
-	if _, err := EncodeCalibrated(b, probs[:2], false, ""); err == nil {
+	if _, err := EncodeCalibrated(b, probs[:2], CalibratedOptions{}); err == nil {
 		t.Error("2 probabilities for 3 rows were accepted")
 	}
-	if _, err := EncodeCalibrated(&Batch{N: 1, K: 2}, probs[:2], false, ""); err == nil {
+	if _, err := EncodeCalibrated(&Batch{N: 1, K: 2}, probs[:2], CalibratedOptions{}); err == nil {
 		t.Error("a batch that was not decoded was accepted")
 	}
 }
@@ -115,7 +115,7 @@ func TestCalibratedParts(t *testing.T) {
 		probs[i] = float32(i%k) / 45
 	}
 	for _, top1 := range []bool{false, true} {
-		whole, err := EncodeCalibrated(b, probs, top1, "1")
+		whole, err := EncodeCalibrated(b, probs, CalibratedOptions{TopClass: top1, Calibrator: "1"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -176,7 +176,7 @@ func consume(t testing.TB, b *Batch) {
 		rec.Release()
 	}
 	if b.K > 0 && b.K < 64 {
-		if _, err := EncodeCalibrated(b, make([]float32, b.N*b.K), false, "c"); err != nil {
+		if _, err := EncodeCalibrated(b, make([]float32, b.N*b.K), CalibratedOptions{Calibrator: "c"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,6 +12,7 @@ const (
 	MetaModel      = "plumbline.model"
 	MetaVersion    = "plumbline.version"
 	MetaCalibrator = "plumbline.calibrator"
+	MetaCorrection = "plumbline.correction"
 	MetaSide       = "plumbline.side"
 )
 

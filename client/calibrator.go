@@ -49,7 +49,16 @@ const (
 
 type inForce struct {
 	calibrator calibrator.Calibrator
-	revision   int
+	Serving
+}
+
+// Serving names what gives the probabilities.
+type Serving struct {
+	Revision int // of the calibrator; 0 is none
+	// Correction is on top of it, from CorrectedFrom on; nil is none. It changes more often than the revision and is
+	// kept nowhere: who must reproduce probabilities keeps it with them.
+	Correction    *calibrator.Correction
+	CorrectedFrom time.Time
 }
 
 // Follow has the calibrator of a model from the plumbline process at an address, from now on the newest one. The first
@@ -77,7 +86,10 @@ func Follow(address, model string, o FollowOptions) *Calibrator {
 }
 
 // Revision is the number of the calibrator in force; 0 is none.
-func (c *Calibrator) Revision() int { return c.now.Load().revision }
+func (c *Calibrator) Revision() int { return c.now.Load().Revision }
+
+// InForce is what gives the probabilities now.
+func (c *Calibrator) InForce() Serving { return c.now.Load().Serving }
 
 // Problem says why the plain softmax is given, or an older calibrator than there may be; "" where neither is.
 func (c *Calibrator) Problem() string {
@@ -156,7 +168,12 @@ type answer struct {
 	Model, Version string
 	Revision       *int
 	Calibrator     json.RawMessage
-	Top            *calibrator.Correction
+	Top            *correction
+}
+
+type correction struct {
+	calibrator.Correction
+	From time.Time `json:"effective_from"`
 }
 
 func (f *fetcher) ask(ctx context.Context, address string) error {
@@ -203,17 +220,19 @@ func (f *fetcher) ask(ctx context.Context, address string) error {
 }
 
 // take puts a calibrator into force, with its correction where there is one.
-func (f *fetcher) take(revision int, encoded json.RawMessage, top *calibrator.Correction) {
+func (f *fetcher) take(revision int, encoded json.RawMessage, top *correction) {
+	of := Serving{Revision: revision}
 	made, err := calibrator.Decode(encoded)
 	if err == nil && top != nil {
-		made, err = calibrator.Correct(made, *top)
+		of.Correction, of.CorrectedFrom = &top.Correction, top.From
+		made, err = calibrator.Correct(made, top.Correction)
 	}
 	if err != nil { // a newer plumbline may publish what this one does not know
 		f.c.now.Store(&inForce{calibrator: calibrator.Identity{}})
 		f.c.tell(ofCalibrator, fmt.Sprintf("revision %d: %v", revision, err))
 		return
 	}
-	f.c.now.Store(&inForce{made, revision})
+	f.c.now.Store(&inForce{made, of})
 	f.c.tell(ofLogits, "")
 	f.c.tell(ofCalibrator, "")
 }

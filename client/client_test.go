@@ -347,9 +347,16 @@ func TestFollow(t *testing.T) {
 	expect(0.75, false)
 	publish(`{"model":"m","revision":1,"calibrator":{"version":1,"method":"temperature","temperature":2}}`, 1)
 	expect(math.Sqrt(3)/(1+math.Sqrt(3)), false)
+	if s := c.InForce(); s.Revision != 1 || s.Correction != nil || !s.CorrectedFrom.IsZero() {
+		t.Errorf("what gives the probabilities is named %+v", s)
+	}
 	publish(`{"model":"m","revision":2,"calibrator":{"version":1,"method":"identity"},`+
-		`"top":{"slope":1,"intercept":-0.5}}`, 2)
+		`"top":{"slope":1,"intercept":-0.5,"effective_from":"2026-01-01T00:01:00Z"}}`, 2)
 	expect(1/(1+math.Exp(.5-math.Log(3))), false)
+	if s := c.InForce(); s.Revision != 2 || s.Correction == nil || s.Correction.Intercept != -.5 ||
+		!s.CorrectedFrom.Equal(time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)) {
+		t.Errorf("what gives the probabilities is named %+v", s)
+	}
 	publish(`{"model":"m","revision":3,"calibrator":{"version":1,"method":"of next year"}}`, 0)
 	expect(0.75, true)
 }

@@ -42,8 +42,8 @@ type Options struct {
 var nan = float32(math.NaN())
 
 // Operator writes the calibrated stream: every prediction with the probabilities (or the class and confidence) that the
-// calibrator in force at its event time gives; the message names the revisions that its rows met, 0 the identity. It
-// observes only: no statistic depends on it.
+// calibrator in force at its event time gives; the message names the revisions that its rows met, 0 the identity, and
+// has the corrections. It observes only: no statistic depends on it.
 type Operator struct {
 	cfg   Options
 	out   *pipeline.Out
@@ -74,7 +74,7 @@ func (a *Operator) write(b *arrowio.Batch) error {
 		a.z, a.p = make([]float64, b.K), make([]float64, b.K)
 	}
 	a.probs = a.probs[:0]
-	var revisions []string
+	u := used{of: map[arrowio.ModelKey]*View{}}
 	for i := range b.N {
 		if !b.Good(i) {
 			for range b.K {
@@ -82,14 +82,13 @@ func (a *Operator) write(b *arrowio.Batch) error {
 			}
 			continue
 		}
-		if revision := a.row(b, i); !slices.Contains(revisions, revision) {
-			revisions = append(revisions, revision)
-		}
+		a.row(b, i, &u)
 	}
 	values, err := arrowio.EncodeCalibratedParts(b, a.probs, arrowio.CalibratedOptions{
-		TopClass:   a.cfg.Columns == "top1",
-		Calibrator: strings.Join(revisions, ","),
-		MaxBytes:   a.cfg.MaxBytes,
+		TopClass:    a.cfg.Columns == "top1",
+		Calibrator:  strings.Join(u.revisions, ","),
+		Corrections: u.corrections,
+		MaxBytes:    a.cfg.MaxBytes,
 	})
 	if err != nil {
 		return fmt.Errorf("encode calibrated batch: %w", err)
@@ -105,8 +104,34 @@ func (a *Operator) write(b *arrowio.Batch) error {
 	return nil
 }
 
-// row appends the probabilities of row i, and returns the revision that they are of.
-func (a *Operator) row(b *arrowio.Batch, i int) string {
+// used is what the rows of a batch have met.
+type used struct {
+	of          map[arrowio.ModelKey]*View // the same for all rows: else nobody could tell which had which correction
+	revisions   []string
+	tops        []*Top
+	corrections []arrowio.Correction // of tops
+}
+
+// note notes what calibrates a row of a model version; nil is the identity.
+func (u *used) note(m arrowio.ModelKey, f *Serving) {
+	revision := "0"
+	if f != nil {
+		if revision = strconv.Itoa(f.Revision); f.Share > 0 {
+			revision += "-canary"
+		}
+	}
+	if !slices.Contains(u.revisions, revision) {
+		u.revisions = append(u.revisions, revision)
+	}
+	if f != nil && f.Top != nil && !slices.Contains(u.tops, f.Top) {
+		u.tops = append(u.tops, f.Top)
+		u.corrections = append(u.corrections, arrowio.Correction{Model: m.Model, Version: m.Version,
+			Revision: f.Top.Revision, EffectiveFrom: pipeline.Format(f.Top.From), Correction: &f.Top.Correction})
+	}
+}
+
+// row appends the probabilities of row i.
+func (a *Operator) row(b *arrowio.Batch, i int, u *used) {
 	z, p := a.z[:b.K], a.p[:b.K]
 	for k, x := range b.Scores[i*b.K : (i+1)*b.K] {
 		if b.Probs {
@@ -115,19 +140,20 @@ func (a *Operator) row(b *arrowio.Batch, i int) string {
 		z[k] = float64(x)
 	}
 	m, _ := b.ModelOf(i)
-	revision := "0"
-	if f := a.cfg.Published.At(m, b.TS[i], b.K, b.RowID(i)); f != nil {
+	view := u.of[m]
+	if view == nil {
+		view = a.cfg.Published.Now(m)
+		u.of[m] = view
+	}
+	f := view.At(b.TS[i], b.K, b.RowID(i))
+	if u.note(m, f); f != nil {
 		f.Calibrator.Apply(p, z)
-		if revision = strconv.Itoa(f.Revision); f.Share > 0 {
-			revision += "-canary"
-		}
 	} else {
 		calibrator.Identity{}.Apply(p, z)
 	}
 	for _, x := range p {
 		a.probs = append(a.probs, float32(x))
 	}
-	return revision
 }
 
 // Advance implements pipeline.Operator.

@@ -29,7 +29,8 @@ type Published struct {
 type Serving struct {
 	inforce.Period
 	Calibrator calibrator.Calibrator
-	base       *Serving // that a correction is on top of; nil = there is none
+	Top        *Top     // the correction that is part of it; nil = none
+	base       *Serving // that the correction is on top of
 }
 
 // topped is a correction of a revision. serving is what the two are together; nil where the
@@ -138,7 +139,7 @@ func (p *Published) correctAgain(m arrowio.ModelKey) error {
 			return err
 		}
 		list[i] = &topped{t.Top, &Serving{Period: inforce.Period{Revision: t.Revision, From: t.From},
-			Calibrator: both, base: base}}
+			Calibrator: both, Top: &t.Top, base: base}}
 	}
 	p.tops[m] = list
 	return nil
@@ -160,12 +161,12 @@ func (p *Published) revision(m arrowio.ModelKey, revision int) *Serving {
 }
 
 // corrected is what serves a row at a time where f is in force; nil is the identity.
-func (p *Published) corrected(m arrowio.ModelKey, f *Serving, ts pipeline.Time, k int) *Serving {
+func (v *View) corrected(f *Serving, ts pipeline.Time, k int) *Serving {
 	revision := 0
 	if f != nil {
 		revision = f.Revision
 	}
-	for _, t := range p.tops[m] {
+	for _, t := range v.tops {
 		if t.From <= ts && t.Revision == revision {
 			if t.serving != nil && calibrator.Fits(t.serving.Calibrator, k) {
 				return t.serving
@@ -279,19 +280,31 @@ func (p *Published) Newest(m arrowio.ModelKey) (l Latest, changed <-chan struct{
 	return l, p.changed, l.Calibrator != nil
 }
 
-// At returns the calibrator for a row of k classes by its event time and the hash of its id. One of another K, which
-// only a foreign writer of the topic can have put there, is skipped.
-func (p *Published) At(m arrowio.ModelKey, ts pipeline.Time, k int, id arrowio.ID) *Serving {
+// View is what is published of a model version at one moment.
+type View struct {
+	by     []*Serving
+	tops   []*topped
+	canary *Serving
+}
+
+// Now returns what is published of a model version now. It stays as it is.
+func (p *Published) Now(m arrowio.ModelKey) *View {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	if f := p.canaries[m]; f != nil && calibrator.Fits(f.Calibrator, k) && f.Serves(ts, id) {
+	return &View{p.by[m], p.tops[m], p.canaries[m]}
+}
+
+// At returns the calibrator for a row of k classes by its event time and the hash of its id. One of another K, which
+// only a foreign writer of the topic can have put there, is skipped.
+func (v *View) At(ts pipeline.Time, k int, id arrowio.ID) *Serving {
+	if f := v.canary; f != nil && calibrator.Fits(f.Calibrator, k) && f.Serves(ts, id) {
 		return f
 	}
 	// By revision, not as they came: a process that was away may write an older one after a newer.
-	for _, f := range p.by[m] {
+	for _, f := range v.by {
 		if f.From <= ts && calibrator.Fits(f.Calibrator, k) {
-			return p.corrected(m, f, ts, k)
+			return v.corrected(f, ts, k)
 		}
 	}
-	return p.corrected(m, nil, ts, k)
+	return v.corrected(nil, ts, k)
 }

@@ -49,7 +49,7 @@ func TestPublishedIsBounded(t *testing.T) {
 	}
 	for at := int64(1); at <= n+5; at++ {
 		want := min(at, n) // the plain reference: all of them
-		got := p.At(m, at*second, 3, arrowio.ID{})
+		got := p.Now(m).At(at*second, 3, arrowio.ID{})
 		if old := want <= n-keptRevisions; old != (got == nil) || got != nil && int64(got.Revision) != want {
 			t.Errorf("a row of %d s has %s, want %d", at, fmt.Sprintf("%+v", got), want)
 		}
@@ -102,7 +102,7 @@ func TestPublishedForgets(t *testing.T) {
 			for range 20 {
 				m, at, k := versions[rng.IntN(2)], newest-rng.Int64N(late), 2+rng.IntN(2)
 				id := arrowio.HashID(fmt.Sprint(rng.Uint64()))
-				got, want := p.At(m, at, k, id), all.At(m, at, k, id)
+				got, want := p.Now(m).At(at, k, id), all.Now(m).At(at, k, id)
 				if (got == nil) != (want == nil) || got != nil && !reflect.DeepEqual(*got, *want) {
 					t.Fatalf("seed %d, after %d: a row of %s at %d s has %+v, want %+v", seed, i, m.Version, at/second,
 						got, want)
@@ -140,8 +140,9 @@ func TestPublishedByEventTime(t *testing.T) {
 	put(1, 100, 2)
 	put(2, 200, 3)
 	put(2, 200, 3) // the topic is read again after a restart
-	if p.At(m, 99, 2, id) != nil || p.At(m, 100, 2, id).Revision != 1 || p.At(m, 200, 2, id).Revision != 2 ||
-		len(p.by[m]) != 2 || p.At(arrowio.ModelKey{Model: "m", Version: "w"}, 500, 2, id) != nil {
+	now := p.Now(m)
+	if now.At(99, 2, id) != nil || now.At(100, 2, id).Revision != 1 || now.At(200, 2, id).Revision != 2 ||
+		len(p.by[m]) != 2 || p.Now(arrowio.ModelKey{Model: "m", Version: "w"}).At(500, 2, id) != nil {
 		t.Errorf("table %+v", p.by)
 	}
 	if err := p.Put(m, Publication{Revision: 3, From: 300, Encoded: []byte("{}")}); err == nil {
@@ -198,7 +199,7 @@ func TestTopCorrections(t *testing.T) {
 			{150, 1, 1, 0}, {200, 2, .5, 0}, {250, 2, .5, 1}, {900, 2, .5, 1}} {
 			out := []float64{.5, .5}
 			revision := 0
-			if f := p.At(m, c.at, 2, id); f != nil {
+			if f := p.Now(m).At(c.at, 2, id); f != nil {
 				f.Calibrator.Apply(out, z)
 				revision = f.Revision
 			} else {

@@ -202,7 +202,7 @@ func TestCanary(t *testing.T) {
 	for _, ts := range []int64{from - 1, from, full - 1, full} {
 		for i := range 4000 {
 			id := arrowio.HashIntID(uint64(i))
-			a, b := v.At(ts, id), published.At(m, ts, 4, id)
+			a, b := v.At(ts, id), published.Now(m).At(ts, 4, id)
 			if (a == nil) != (b == nil) || a != nil && a.Share != b.Share {
 				t.Fatalf("row %d at %d: %+v in the model task, %+v in the shards", i, ts, a, b)
 			}

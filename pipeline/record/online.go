@@ -4,7 +4,10 @@ package record
 // start, each forecast before its label was seen. Log losses are of the top label, in nats a row.
 type Online struct {
 	Rows int64 `json:"rows"`
-	// Power, Slope and Intercept are of the correction that is served, as those of TopCorrection.
+	// EffectiveFrom, Power, Slope and Intercept are of the correction that is served, as those of TopCorrection. It is
+	// on top of the calibrator in force; without one there is no EffectiveFrom.
+	EffectiveFrom Time `json:"effective_from,omitzero"`
+
 	Power     float64 `json:"power,omitempty"`
 	Slope     float64 `json:"slope"`
 	Intercept float64 `json:"intercept"`

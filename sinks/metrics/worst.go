@@ -37,9 +37,9 @@ func spoken(h *history.History, silent time.Duration) (snaps []record.Snapshot) 
 	})
 }
 
-// exported are those of the latest snapshots that /metrics has: of whole model versions all, of slices the worst of each
-// model version and window; leftOut counts the others. At most MaxSeries in all, whole versions first; dropped counts
-// what is beyond.
+// exported are those of the latest snapshots that /metrics has: of whole model versions all, of slices the worst of
+// each model version and window; leftOut counts the others. At most MaxSeries in all, whole versions first; dropped
+// counts what is beyond.
 func exported(h *history.History, latest []record.Snapshot, worst int) (snaps []record.Snapshot, leftOut,
 	dropped int) {
 	firing := map[history.SnapshotKey]bool{}

@@ -134,6 +134,14 @@ func (f *InForce) etag() string {
 	return strconv.Quote(tag)
 }
 
+// correction is that of Top as answers have it; nil = none.
+func (f *InForce) correction() *top {
+	if !f.corrected() {
+		return nil
+	}
+	return &top{*f.Top, f.TopFrom.UTC().Format(time.RFC3339Nano)}
+}
+
 func (f *InForce) corrected() bool { return f.Top != nil && !f.Top.None() }
 
 // serving is the calibrator with its correction.
@@ -178,9 +186,7 @@ func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
 	if f.Revision > 0 {
 		out.EffectiveFrom = f.From.UTC().Format(time.RFC3339Nano)
 	}
-	if f.corrected() {
-		out.Top = &top{*f.Top, f.TopFrom.UTC().Format(time.RFC3339Nano)}
-	}
+	out.Top = f.correction()
 	_ = reply.JSON(w, http.StatusOK, out) // all of it has an encoding
 }
 

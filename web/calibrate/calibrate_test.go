@@ -158,6 +158,9 @@ func TestFollow(t *testing.T) {
 	if p, want := rows.Probabilities[0][0], 1/(1+math.Exp(-(.5*3+.25))); math.Abs(p-want) > 1e-12 {
 		t.Errorf("corrected to %g, want %g", p, want)
 	}
+	if top := rows.Top; top == nil || top.Slope != .5 || top.EffectiveFrom != "2026-01-01T00:01:00Z" {
+		t.Errorf("%s: the answer names the correction as %+v", body, top)
+	}
 	// So is one of a predicted class alone.
 	own := calibrator.ClassCorrection{Class: 1, TopCorrection: calibrator.TopCorrection{Slope: .5, Intercept: .25}}
 	s.correct(calibrator.Correction{TopCorrection: calibrator.TopCorrection{Slope: 1},
@@ -323,6 +326,23 @@ func TestCalibrateArrow(t *testing.T) {
 		if math.Abs(float64(got[i])-want) > 1e-6 {
 			t.Errorf("probability %d is %g, want %g", i, got[i], want)
 		}
+	}
+	if md := r.Schema().Metadata(); md.FindKey(arrowio.MetaCorrection) >= 0 {
+		t.Errorf("metadata %v of rows that nothing corrects", md)
+	}
+	s.correct(calibrator.Correction{TopCorrection: calibrator.TopCorrection{Slope: .5, Intercept: .25}},
+		time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC))
+	_, body = do(t, http.MethodPost, url+"/calibrate", header, message("m/1"))
+	again, err := ipc.NewReader(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Release()
+	md := again.Schema().Metadata()
+	const named = `[{"model":"m/1","version":"7","revision":1,"effective_from":"2026-01-01T00:01:00Z",` +
+		`"correction":{"slope":0.5,"intercept":0.25}}]`
+	if got, _ := md.GetValue(arrowio.MetaCorrection); got != named {
+		t.Errorf("the correction is named %s, want %s", got, named)
 	}
 	if resp, body = do(t, http.MethodPost, url+"/calibrate", header, message("other")); resp.StatusCode != 400 ||
 		!strings.Contains(string(body), `\"other\"`) {

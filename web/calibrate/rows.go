@@ -39,6 +39,7 @@ type answer struct {
 	Model         string      `json:"model"`
 	Version       string      `json:"version"`
 	Revision      int         `json:"revision"`
+	Top           *top        `json:"top,omitempty"` // what corrects all rows but those of the canary
 	Probabilities [][]float64 `json:"probabilities"`
 	Canary        int         `json:"canary_rows,omitempty"` // that the canary calibrated
 }
@@ -147,6 +148,7 @@ func (f *InForce) json(body []byte) (*answer, error) {
 		Model:         f.Model,
 		Version:       f.Version,
 		Revision:      f.Revision,
+		Top:           f.correction(),
 		Probabilities: make([][]float64, len(list)),
 	}
 	if len(list) == 0 {
@@ -319,7 +321,12 @@ func (h *Handler) arrow(w http.ResponseWriter, f *InForce, body []byte) {
 	if canary > 0 {
 		revisions += "," + revisions + "-canary"
 	}
-	out, err := arrowio.EncodeCalibrated(b, probs, false, revisions)
+	o := arrowio.CalibratedOptions{Calibrator: revisions}
+	if t := f.correction(); t != nil {
+		o.Corrections = []arrowio.Correction{{Model: f.Model, Version: f.Version, Revision: f.Revision,
+			EffectiveFrom: t.EffectiveFrom, Correction: f.Top}}
+	}
+	out, err := arrowio.EncodeCalibrated(b, probs, o)
 	if err != nil {
 		reply.Error(w, http.StatusInternalServerError, err.Error())
 		return

@@ -708,7 +708,10 @@ class TestCalibrator(unittest.TestCase):
         publish({"version": 1, "method": "vector", "params": {"w": [1, 1], "b": [0, 0]}}, 2)
         np.testing.assert_allclose(c(z), _maps.softmax(z))  # it is for two classes
         self.assertIn("2 classes", c.problem)
-        publish({"version": 1, "method": "identity"}, 3, top={"slope": 1, "intercept": -0.5})
+        self.assertEqual(c.serving, (2, {}))
+        top = {"slope": 1, "intercept": -0.5, "effective_from": "2026-01-01T00:01:00Z"}
+        publish({"version": 1, "method": "identity"}, 3, top=top)
+        self.assertEqual(c.serving, (3, top))
         p = _maps.softmax(z)[0]
         want = 1 / (1 + np.exp(0.5) * (1 - p[2]) / p[2])
         np.testing.assert_allclose(c(z)[0], [*(p[:2] * (1 - want) / (1 - p[2])), want])

@@ -85,17 +85,20 @@ type servedTop struct {
 const keptTops = 1024
 
 // at is the correction of a row that f calibrates.
-func (t tops) at(ts int64, f *stage.InForce) calibrator.Correction {
+func (t tops) at(ts int64, f *stage.InForce) calibrator.Correction { return t.servedAt(ts, f).top }
+
+// servedAt is the same with when it took force; 0 where there is none.
+func (t tops) servedAt(ts int64, f *stage.InForce) servedTop {
 	base := 0
 	if f != nil {
 		base = f.Revision
 	}
 	for _, x := range slices.Backward(t) {
 		if x.from <= ts && x.base == base {
-			return x.top
+			return x
 		}
 	}
-	return uncorrected
+	return servedTop{top: uncorrected}
 }
 
 // forgetBefore drops the corrections that no row needs any more. All rows before ts have come.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
-	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -153,14 +152,18 @@ func (o *online) fixedLoss(a, b float64) (loss float64) {
 }
 
 // shown returns the online part of a snapshot; nil before the first row.
-func (o *online) shown(top calibrator.Correction) *record.Online {
+func (o *online) shown(served servedTop) *record.Online {
 	if o == nil || o.rows == 0 {
 		return nil
 	}
 	n := float64(o.rows)
 	best, a, b := o.bestFixed()
-	return &record.Online{Rows: o.rows, Power: shownPower(top.Power), Slope: top.Slope, Intercept: top.Intercept,
-		ECE: metric.ECE(o.bins[:]), LogLoss: o.loss / n, Regret: (o.loss - best) / n,
+	top, from := served.top, record.Time{}
+	if served.from != 0 {
+		from = record.At(served.from)
+	}
+	return &record.Online{Rows: o.rows, EffectiveFrom: from, Power: shownPower(top.Power), Slope: top.Slope,
+		Intercept: top.Intercept, ECE: metric.ECE(o.bins[:]), LogLoss: o.loss / n, Regret: (o.loss - best) / n,
 		BestFixed: record.FixedPlatt{Slope: a, Intercept: b, LogLoss: best / n}}
 }
 

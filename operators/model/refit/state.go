@@ -122,7 +122,7 @@ func (s *State) Online() *record.Online {
 	if err != nil {
 		panic("refit: " + err.Error()) // what this process has packed itself
 	}
-	return o.shown(s.tops.at(math.MaxInt64, s.version.Newest()))
+	return o.shown(s.tops.servedAt(math.MaxInt64, s.version.Newest()))
 }
 
 // Step processes all rows of a version at the end of a label pane. It tests the calibrator in force, continues the

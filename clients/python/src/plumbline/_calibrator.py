@@ -32,7 +32,7 @@ class Calibrator:
     """
 
     def __init__(self, calibrator: dict[str, Any] | None = None, revision: int = 0) -> None:
-        self._now: tuple[dict[str, Any], int, dict[str, float]] = (calibrator or _IDENTITY, revision, {})
+        self._now: tuple[dict[str, Any], int, dict[str, Any]] = (calibrator or _IDENTITY, revision, {})
         # What is wrong with asking for the calibrator, with what came, and with the latest logits.
         self._problems = {"fetch": "", "calibrator": "" if calibrator else "no calibrator yet", "logits": ""}
         self._stop = threading.Event()
@@ -42,6 +42,11 @@ class Calibrator:
     def revision(self) -> int:
         """The number of the calibrator in force; 0 is none."""
         return self._now[1]
+
+    @property
+    def serving(self) -> tuple[int, dict[str, Any]]:
+        """The revision, and what corrects it since its effective_from; {} is nothing. Nobody else keeps corrections."""
+        return self._now[1], dict(self._now[2])
 
     @property
     def problem(self) -> str:
@@ -115,7 +120,7 @@ class Calibrator:
         self._etag = tag
         return True
 
-    def _read(self, record: Any) -> tuple[dict[str, Any], int, dict[str, float]]:
+    def _read(self, record: Any) -> tuple[dict[str, Any], int, dict[str, Any]]:
         """The parts of an answer. Raises ValueError where it is not that of a plumbline process about the model."""
         if not isinstance(record, dict):
             raise ValueError("the answer is no object")
@@ -127,7 +132,7 @@ class Calibrator:
             raise ValueError("the answer has no calibrator and revision")
         return c, revision, top or {}
 
-    def _take(self, c: dict[str, Any], revision: int, top: dict[str, float]) -> None:
+    def _take(self, c: dict[str, Any], revision: int, top: dict[str, Any]) -> None:
         try:
             if c.get("version") != 1:
                 raise ValueError(f"version {c.get('version')} of calibrators is not known")
