@@ -114,7 +114,7 @@ func (t *table) remove(h uint32, at, s int) {
 	t.n--
 }
 
-// larger is the number of lines after n: with smaller steps a row would move three times as often until all are there,
+// larger is the number of lines after n: with smaller steps each row would move more often until all are there,
 // and each step takes memory that the process has not touched before.
 func larger(n int) int { return max(minLines, 2*n) }
 

@@ -117,8 +117,8 @@ func oneClassFirst(k *stage.Key, since int64) string {
 }
 
 // warn adds to the message of an alert that fires on a whole version what soonerWhenWrong says, and until that has
-// rows to compare what oneClassFirst or stage.Withheld does. Where neither says anything now, what the message before said remains, with
-// its time: it still tells why the alert fired.
+// rows to compare what oneClassFirst or stage.Withheld does. Where neither says anything now, what the message before
+// said remains, with its time: it still tells why the alert fired.
 func (t *Stage) warn(k *stage.Key, a *record.Alert, before string) {
 	if t.cfg.Matured != 0 || k.Slice != "" || a.State != stage.Firing {
 		return

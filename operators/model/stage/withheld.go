@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 )
 
-// Labels may be of one class only, such as of the frauds that a bank reports, or come much later for one class. A fit of
-// the other rows learns that a class never comes.
+// Labels may be of one class only, such as of the frauds that a bank reports, or come much later for one class. A fit
+// of the other rows learns that a class never comes.
 const (
 	// absentChance is the chance, by the scores, that rows have no label of a class by themselves, over all classes.
 	absentChance = 1e-4
@@ -17,9 +17,9 @@ const (
 	absentRows = 2000
 )
 
-// Withheld says which class labels are missing of; "" where none is: the sampled rows since an event time have no label
-// of it although by the scores that had nearly no chance, and so many predictions of their time have no label that these
-// could be of the class,
+// Withheld says which class labels are missing of; "" where none is: the sampled rows since an event time have no
+// label of it although by the scores that had nearly no chance, and so many predictions of their time have no label
+// that these could be of the class,
 //
 //	Π (1 - p_c) < 10⁻⁴/classes,  predictions - labelled ≥ labelled·Σ p_c/n   over n rows
 func Withheld(k *Key, since int64) (string, error) {
