@@ -47,5 +47,6 @@ func main() {
 	defer calibrator.Close()
 	p := make([]float64, classes)
 	calibrator.Apply(p, []float64{3, 1, 0, 0, 0, 0, 0, 0, 0, 0})
-	log.Printf("revision %d (%s): %.3f", calibrator.Revision(), calibrator.Problem(), p)
+	log.Printf("revision %d, corrected by %+v (%s): %.3f", calibrator.Revision(), calibrator.InForce().Correction,
+		calibrator.Problem(), p)
 }
