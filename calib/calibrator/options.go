@@ -8,8 +8,8 @@ import (
 // Options are the settings of a fit; the zero value is the default. A method reads the settings that are its own
 // and leaves the others alone.
 type Options struct {
-	// Probs says that the scores are probabilities. They are fitted as log-probabilities, a zero as
-	// kernel.LeastProb.
+	// Probs says that the scores are probabilities. They are fitted as log-probabilities, a zero as the
+	// smallest positive value of the input type.
 	Probs bool
 	// Bins is the number of bins of histogram, histogram_width and scaling_binning, 1..100,000; 0 is DefaultBins.
 	Bins int

@@ -74,7 +74,7 @@ func (s *sample) top() (c []float64, right []bool) {
 	return c, right
 }
 
-// nll is the mean NLL of c in nats, as metric.Evaluate has it.
+// nll is the mean NLL of c in nats; a probability of 0 counts as the smallest positive float64.
 func (s *sample) nll(c Calibrator) float64 {
 	var sum float64
 	s.eachNLL(c, func(i int, nll float64) { sum += s.w[i] * nll })
@@ -87,7 +87,7 @@ func (s *sample) eachNLL(c Calibrator, f func(i int, nll float64)) {
 	apply := applier(c, s.k)
 	for i, y := range s.y {
 		apply(p, s.row(i))
-		f(i, -kernel.LogProb(p[y]))
+		f(i, -kernel.Log(max(p[y], math.SmallestNonzeroFloat64)))
 	}
 }
 

@@ -16,8 +16,8 @@ type scratched interface {
 }
 
 // ApplyRows applies c to n rows of k scores, z row-major n×k, and writes the n×k calibrated probabilities to dst.
-// With probs the scores are probabilities, which are taken as their logarithms, a zero as kernel.LeastProb. dst
-// and z may be one slice. It allocates the scratch of one row, and nothing a row.
+// With probs the scores are probabilities, which are taken as their logarithms, a zero as the smallest positive
+// value of their type. dst and z may be one slice. It allocates the scratch of one row, and nothing a row.
 //
 // A row with a score that is NaN or infinite, and with probs a row that is no distribution (values in [0, 1] whose
 // sum is within 0.05 of 1), comes out as NaN: it does not stop the others. Probabilities are those of Apply, rounded

@@ -159,11 +159,9 @@ func others(p []float64, a int) (sum, largest float64) {
 // LogRatios writes ln q_k - ln max q of probabilities, at most 0 and finite. z and q have one length and may be one
 // slice.
 func LogRatios(z, q []float64) {
-	// Not LogProb: the order of the smallest is kept.
-	log := func(v float64) float64 { return kernel.Log(max(v, math.SmallestNonzeroFloat64)) }
-	top := log(slices.Max(q))
+	top := kernel.LogProb(slices.Max(q))
 	for k, v := range q {
-		z[k] = log(v) - top
+		z[k] = kernel.LogProb(v) - top
 	}
 }
 

@@ -64,8 +64,8 @@ func Paired(a, b, w []float64) Difference {
 	return Difference{mean, mean - half, mean + half}
 }
 
-// losses returns the NLL of every row of probabilities in float64. A probability of 0 counts as in
-// metric.Evaluate.
+// losses returns the NLL of every row of probabilities in float64. A probability of 0 counts as the smallest positive
+// float64, as in metric.Evaluate.
 func losses(r metric.Rows) []float64 {
 	out := make([]float64, len(r.Labels))
 	for i, y := range r.Labels {

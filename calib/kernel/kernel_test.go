@@ -184,10 +184,7 @@ func TestNLLOfZeroProbability(t *testing.T) {
 	p := make([]float64, 2)
 	r, _ := Probs([]float32{1, 0}, p)
 	near(t, "float32", NLL(r, []float32{1, 0}, 1, true), 149*math.Ln2, tol)
-	for _, q := range []float64{0, 1e-300} {
-		near(t, "float64", NLL(r, []float64{1, q}, 1, true), 149*math.Ln2, tol)
-	}
-	near(t, "tiny float64", NLL(r, []float64{1, 1e-40}, 1, true), 40*math.Ln10, tol)
+	near(t, "float64", NLL(r, []float64{1, 0}, 1, true), 1074*math.Ln2, tol)
 	if got := NLL(r, []float32{1, 0}, 0, true); got != 0 {
 		t.Errorf("nll of certainty: got %g, want 0", got)
 	}

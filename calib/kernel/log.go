@@ -7,13 +7,14 @@ func Log(x float64) float64 {
 	return ln(x)
 }
 
-// LeastProb is the least probability of float32. It stands for 0 in logarithms, of float64 too: a file of float64 has
-// the same NLL as its stream, which carries float32.
-const LeastProb = 0x1p-149
-
-// LogProb returns ln q of a probability q ≥ 0, with less than LeastProb taken as that, so that it is finite. softmax of
-// the log-probabilities is q again, up to LeastProb.
-func LogProb[T Float](q T) float64 { return Log(max(float64(q), LeastProb)) }
+// LogProb returns ln q of a probability q ≥ 0, with 0 taken as the smallest positive value of the input type
+// (2^-149 or 2^-1074), so that it is finite. softmax of the log-probabilities is q again.
+func LogProb[T Float](q T) float64 {
+	if q <= 0 {
+		return Log(smallest[T]())
+	}
+	return Log(float64(q))
+}
 
 // LogProbs replaces probabilities by their logarithms, LogProb of each.
 func LogProbs(q []float32) {

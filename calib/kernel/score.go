@@ -1,16 +1,27 @@
 package kernel
 
+import "math"
+
 // NLL returns the negative log-likelihood of class y, in nats:
 //
 //	logits: LSE - z_y        probabilities: ln s - ln q_y
 //
-// r is what Logits or Probs returned for scores, and probs says which. A probability below LeastProb counts as that, so
-// that the result is finite: at most 103.3 nats. It panics if y is outside [0, K).
+// r is what Logits or Probs returned for scores, and probs says which. A probability of 0 counts as the
+// smallest positive value of the input type (2^-149 or 2^-1074), so that the result is finite:
+// at most 103.3 nats for float32 and 744.5 for float64. It panics if y is outside [0, K).
 func NLL[T Float](r Row, scores []T, y int, probs bool) float64 {
 	if !probs {
 		return r.LSE - float64(scores[y])
 	}
 	return r.LSE - LogProb(scores[y])
+}
+
+func smallest[T Float]() float64 {
+	var zero T
+	if _, ok := any(zero).(float32); ok {
+		return math.SmallestNonzeroFloat32
+	}
+	return math.SmallestNonzeroFloat64
 }
 
 // Brier returns the Brier score of a row, summed over the classes, in [0, 2]:

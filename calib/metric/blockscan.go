@@ -274,5 +274,10 @@ func (l *logProduct) take(p float64) { l.sum += kernel.Log(p) }
 
 func (l *logProduct) log() float64 { return l.sum + kernel.Log(l.p) }
 
-// positive is q, or the least positive value, as in kernel.LogProb.
-func positive(q float32) float64 { return max(float64(q), kernel.LeastProb) }
+// positive is q, or for 0 the smallest positive value, as in kernel.LogProb.
+func positive(q float32) float64 {
+	if q <= 0 {
+		return math.SmallestNonzeroFloat32
+	}
+	return float64(q)
+}

@@ -10,12 +10,13 @@ import (
 
 // plainRow is a row as the definitions see it: its probabilities, label and weight, in float64.
 type plainRow struct {
-	p      []float64
-	z      []float64 // logits, or nil
-	y      int
-	w      float64
-	c, csf float64
-	a      bool
+	p       []float64
+	z       []float64 // logits, or nil
+	y       int
+	w       float64
+	c, csf  float64
+	a       bool
+	nllZero float64 // what a probability of 0 counts as
 }
 
 // plainRows works the rows out one by one, with package math alone.
@@ -28,12 +29,13 @@ func plainRows(r metric.Rows, csf string) (out []plainRow) {
 		if y < 0 || w == 0 {
 			continue
 		}
-		row := plainRow{y: int(y), w: w}
+		row := plainRow{y: int(y), w: w, nllZero: math.SmallestNonzeroFloat64}
 		for k := range r.K {
 			if r.F64 != nil {
 				row.p = append(row.p, r.F64[i*r.K+k])
 			} else {
 				row.p = append(row.p, float64(r.F32[i*r.K+k]))
+				row.nllZero = math.SmallestNonzeroFloat32
 			}
 		}
 		if !r.Probs {
@@ -111,7 +113,10 @@ func (r *plainRow) finish(csf string) {
 
 func (r *plainRow) nll() float64 {
 	if r.z == nil {
-		return -plainLog(max(r.p[r.y], math.SmallestNonzeroFloat32))
+		if q := r.p[r.y]; q > 0 {
+			return -plainLog(q)
+		}
+		return -plainLog(r.nllZero)
 	}
 	top, s := math.Inf(-1), 0.0
 	for _, v := range r.z {

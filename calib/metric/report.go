@@ -9,7 +9,7 @@ import (
 // Report is the metrics of a set of rows, as fractions, not percent; NaN where undefined.
 type Report struct {
 	N int64
-	// ZeroRows are rows whose label has a probability that counts as kernel.LeastProb, 0 usually: NLL is about them.
+	// ZeroRows are rows whose label has the probability 0: NLL is about them.
 	ZeroRows                                     int64
 	Accuracy, NLL, Brier                         float64
 	ECE, ECEL2, MCE, ECENull, ECELo, ECEHi       float64

@@ -20,8 +20,8 @@ type Rows struct {
 	W []float64
 }
 
-// ZeroRows is how many rows that take part are of probabilities of which that of the label is below kernel.LeastProb,
-// such as one rounded to 0. Each adds 103.3 to the sum of the NLL, so that a few of them decide it.
+// ZeroRows is how many rows that take part are of probabilities of which that of the label is 0, such as one that was
+// rounded. Each adds ZeroNLL to the sum of the NLL, so that a few of them decide it.
 func (r Rows) ZeroRows() (n int64) {
 	if !r.Probs {
 		return 0
@@ -30,11 +30,19 @@ func (r Rows) ZeroRows() (n int64) {
 		if y < 0 || weight(r.W, i) == 0 {
 			continue
 		}
-		if at := i*r.K + int(y); r.F64 != nil && r.F64[at] < kernel.LeastProb || r.F32 != nil && r.F32[at] <= 0 {
+		if at := i*r.K + int(y); r.F64 != nil && r.F64[at] <= 0 || r.F32 != nil && r.F32[at] <= 0 {
 			n++
 		}
 	}
 	return n
+}
+
+// ZeroNLL is -ln of what a probability of 0 counts as in rows of float64, or of float32.
+func ZeroNLL(double bool) float64 {
+	if double {
+		return -kernel.LogProb(float64(0))
+	}
+	return -kernel.LogProb(float32(0))
 }
 
 func (r Rows) check() error {

@@ -3,9 +3,7 @@ package offline
 import (
 	"fmt"
 	"io"
-	"math"
 
-	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/metric"
 )
 
@@ -36,6 +34,10 @@ func zeroNote(rows metric.Rows) string {
 	if n > 1 {
 		in = fmt.Sprintf("in %d rows", n)
 	}
-	return fmt.Sprintf("%s the true class has probability 0, perhaps by rounding: it counts as %.2g, which adds %.1f "+
-		"to the sum of nll for each, and decides its mean and fits", in, kernel.LeastProb, -math.Log(kernel.LeastProb))
+	each, single := metric.ZeroNLL(rows.F64 != nil), ""
+	if other := metric.ZeroNLL(false); each != other {
+		single = fmt.Sprintf(" (%.1f as float32, which replay and messages have)", other)
+	}
+	return fmt.Sprintf("%s the true class has probability 0, perhaps by rounding: nll takes %.1f%s for each, "+
+		"which decides its mean and fits", in, each, single)
 }
