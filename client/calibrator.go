@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -70,7 +71,8 @@ func Follow(address, model string, o FollowOptions) *Calibrator {
 	}
 	c := &Calibrator{log: cmp.Or(o.Log, slog.Default())}
 	c.now.Store(&inForce{calibrator: calibrator.Identity{}})
-	c.tell(ofCalibrator, "no calibrator yet")
+	none := "no calibrator yet" // not told before the first was asked for
+	c.problems[ofCalibrator].Store(&none)
 	q := url.Values{}
 	if o.Version != "" {
 		q.Set("version", o.Version)
@@ -156,6 +158,9 @@ func (f *fetcher) fetch(ctx context.Context, address string, timeout time.Durati
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := f.ask(ctx, address); err != nil {
+		if errors.Is(err, context.Canceled) { // it is closed
+			return false
+		}
 		f.c.tell(ofFetch, err.Error())
 		return false
 	}

@@ -31,13 +31,30 @@ func newCall(r *Rows) *call {
 			c.Slices[name] = slices.Clone(values)
 		}
 	}
+	now := time.Now()
 	if len(c.Times) == 0 {
-		c.Times = []time.Time{time.Now()}
+		c.Times = []time.Time{now}
+	}
+	for i, t := range c.Times {
+		if t.IsZero() {
+			c.Times[i] = now
+		}
 	}
 	return c
 }
 
-// check returns an error where columns do not fit each other.
+// rows is how many rows the caller meant, where there may be no ids.
+func (c *call) rows() int {
+	switch scores := len(c.Logits) + len(c.Probs); {
+	case c.n > 0:
+		return c.n
+	case c.Classes > 0 && scores > 0:
+		return scores / c.Classes
+	}
+	return len(c.Labels)
+}
+
+// check returns an error where columns do not fit each other, or none of the rows would be taken.
 func (c *call) check() error {
 	switch {
 	case c.n == 0:
@@ -67,6 +84,9 @@ func (c *call) check() error {
 		if len(values) != 1 && len(values) != c.n {
 			return fmt.Errorf("slice %s: %d values for %d ids", name, len(values), c.n)
 		}
+	}
+	if err := c.checkShape(); err != nil {
+		return err
 	}
 	c.shape = fmt.Sprintf("%v %d %d %v %v %v %q", len(c.Logits) > 0, c.Classes, c.d, len(c.Labels) > 0,
 		len(c.Served) > 0, len(c.Weight) > 0, slices.Sorted(maps.Keys(c.Slices))) // quoted: a name may be "a,b"

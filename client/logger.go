@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -46,7 +47,7 @@ type Rows struct {
 	Labels         []int32   // where they are known already; -1 is unknown
 	Features       []float32 // row after row
 	Served, Weight []float32
-	Times          []time.Time         // of the predictions; none: now
+	Times          []time.Time         // of the predictions; none, or the zero time: now
 	Slices         map[string][]string // one value for all rows, or one for each
 }
 
@@ -83,15 +84,21 @@ type Logger struct {
 	done   chan struct{}
 }
 
-// New returns a logger. It makes no connection yet.
+// minSample is the share that makes the largest weight which plumbline takes.
+const minSample = 1. / (1 << 20)
+
+// New returns a logger, or an error where an option cannot be used. It makes no connection yet.
 func New(model string, o Options) (*Logger, error) {
 	o.MaxBytes, o.Linger = cmp.Or(o.MaxBytes, 64<<20), cmp.Or(o.Linger, time.Second/2)
 	o.Patience, o.Sample = cmp.Or(o.Patience, 5*time.Minute), cmp.Or(o.Sample, 1)
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if !(o.Sample > 0 && o.Sample <= 1) {
-		return nil, fmt.Errorf("sample %g: must be above 0, and at most 1", o.Sample)
+	if err := checkModel(model, o.Version); err != nil {
+		return nil, err
+	}
+	if !(o.Sample >= minSample && o.Sample <= 1) {
+		return nil, fmt.Errorf("sample %g: must be at least 2^-20, and at most 1", o.Sample)
 	}
 	if min(o.Linger, o.Patience) < 0 || o.MaxBytes < 0 {
 		return nil, fmt.Errorf("linger %s, patience %s, max bytes %d: none may be below 0", o.Linger, o.Patience,
@@ -103,28 +110,32 @@ func New(model string, o Options) (*Logger, error) {
 	}
 	l := &Logger{options: o, transport: t, below: uint64(o.Sample * (1 << 32)), wake: make(chan struct{}, 1),
 		room: make(chan struct{}), ending: make(chan struct{}), done: make(chan struct{}),
-		noRoom: fmt.Sprintf("no room: %d bytes wait for %s", o.MaxBytes, o.To)}
+		noRoom: fmt.Sprintf("no room: %d bytes wait for %s", o.MaxBytes, redacted(o.To))}
 	l.stats.Errors = map[string]int64{}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	go l.run()
 	return l, nil
 }
 
-// Log sends predictions.
-func (l *Logger) Log(r Rows) { l.put(newCall(&r), r.IDs) }
+// Log sends predictions. Rows that plumbline would not take are refused, and the others of the call are sent: an id is
+// of 1 byte to 64 KiB; the value of a slice is UTF-8 of at most 256 bytes, and so is its name.
+func (l *Logger) Log(r Rows) { l.put(newCall(&r)) }
 
 // Label sends what was true: classes from 0, by the ids of the predictions.
 func (l *Logger) Label(ids []string, y []int32) {
 	r := Rows{IDs: ids, Labels: y}
 	c := newCall(&r)
 	c.labels = true
-	l.put(c, ids)
+	l.put(c)
 }
 
 // put takes a call in, or counts why not.
-func (l *Logger) put(c *call, ids []string) {
+func (l *Logger) put(c *call) {
 	if err := c.check(); err != nil {
-		l.lose(len(ids), err.Error(), func(s *Counts, n int64) { s.Logged += n; s.Refused += n })
+		l.lose(c.rows(), err.Error(), "", countRefused)
+		return
+	}
+	if l.refuse(c); c.n == 0 {
 		return
 	}
 	out := l.sample(c)
@@ -137,7 +148,7 @@ func (l *Logger) put(c *call, ids []string) {
 	}
 	full, why := l.admit(c, out)
 	if why != "" {
-		l.lose(c.n, why, func(s *Counts, n int64) {
+		l.lose(c.n, why, "", func(s *Counts, n int64) {
 			s.Logged += n + int64(out)
 			s.SampledOut += int64(out)
 			s.Dropped += n
@@ -150,6 +161,30 @@ func (l *Logger) put(c *call, ids []string) {
 		default:
 		}
 	}
+}
+
+func countRefused(s *Counts, n int64) { s.Logged += n; s.Refused += n }
+
+// refuse takes the rows out of a call that plumbline would not take, and counts them by what is wrong.
+func (l *Logger) refuse(c *call) {
+	faults := c.faults()
+	if len(faults) == 0 {
+		return
+	}
+	var keep []int
+	rows := map[string][]int{}
+	for i := range c.n {
+		if why := faults[i]; why != "" {
+			rows[why] = append(rows[why], i)
+		} else {
+			keep = append(keep, i)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(rows)) {
+		first := rows[why][0]
+		l.lose(len(rows[why]), why, fmt.Sprintf(" (row %d of the call, id %.40q)", first, c.IDs[first]), countRefused)
+	}
+	c.choose(keep)
 }
 
 // sample leaves the rows whose id's hash is below the share, and returns how many others there were.
@@ -216,8 +251,8 @@ func (l *Logger) admit(c *call, out int) (full bool, why string) {
 	}
 }
 
-// lose counts rows that will not arrive, and says so once a minute.
-func (l *Logger) lose(rows int, why string, count func(*Counts, int64)) {
+// lose counts rows that will not arrive by why, and says so once a minute, with where the first of them is.
+func (l *Logger) lose(rows int, why, where string, count func(*Counts, int64)) {
 	l.mu.Lock()
 	count(&l.stats, int64(rows))
 	if _, ok := l.stats.Errors[why]; ok || len(l.stats.Errors) < 32 {
@@ -225,9 +260,9 @@ func (l *Logger) lose(rows int, why string, count func(*Counts, int64)) {
 	}
 	l.mu.Unlock()
 	if l.options.OnDrop != nil && rows > 0 {
-		l.options.OnDrop(rows, why)
+		l.options.OnDrop(rows, why+where)
 	}
-	l.warn(why)
+	l.warn(why + where)
 }
 
 func (l *Logger) warn(why string) {
@@ -346,9 +381,9 @@ func (l *Logger) send(calls []*call) {
 			l.stats.Sent += int64(rows)
 			l.mu.Unlock()
 		case l.ctx.Err() != nil:
-			l.lose(rows, "closed before they were sent", func(s *Counts, n int64) { s.Dropped += n })
+			l.lose(rows, "closed before they were sent", "", func(s *Counts, n int64) { s.Dropped += n })
 		default:
-			l.lose(rows, err.Error(), func(s *Counts, n int64) { s.Failed += n })
+			l.lose(rows, err.Error(), "", func(s *Counts, n int64) { s.Failed += n })
 		}
 	}, l.warn)
 }

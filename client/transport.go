@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,26 +28,68 @@ type transport interface {
 }
 
 func newTransport(model string, o *Options) (transport, error) {
-	u, err := url.Parse(o.To)
+	u, query, err := parseTo(o.To)
 	if err != nil {
-		return nil, fmt.Errorf("to %q: %w", o.To, err)
+		return nil, fmt.Errorf("to %q: %w", redacted(o.To), err)
 	}
-	switch u.Scheme {
-	case "kafka":
-		query := u.Query()
+	if u.Scheme == "kafka" {
 		return &toKafka{model: model, version: o.Version,
 			client: &kafka.Client{Addr: kafka.TCP(strings.Split(u.Host, ",")...), Transport: o.Transport,
 				Timeout: 10 * time.Second},
 			topics: [2]string{cmp.Or(query.Get("logits"), "plumbline.logits"),
 				cmp.Or(query.Get("labels"), "plumbline.labels")}}, nil
-	case "http", "https":
-		if o.HTTP == nil {
-			o.HTTP = &http.Client{Timeout: 30 * time.Second}
-		}
-		at := strings.TrimSuffix(o.To, "/") + "/api/v1/ingest/" + url.PathEscape(model) + "/"
-		return &toHTTP{url: at, model: model, version: o.Version, client: o.HTTP, token: o.Token}, nil
 	}
-	return nil, fmt.Errorf("to %q: must begin with kafka://, http:// or https://", o.To)
+	if o.HTTP == nil {
+		o.HTTP = &http.Client{Timeout: 30 * time.Second}
+	}
+	at := strings.TrimSuffix(o.To, "/") + "/api/v1/ingest/" + url.PathEscape(model) + "/"
+	return &toHTTP{url: at, model: model, version: o.Version, client: o.HTTP, token: o.Token}, nil
+}
+
+// parseTo reads where rows go. What would be ignored is an error.
+func parseTo(to string) (u *url.URL, query url.Values, err error) {
+	if u, err = url.Parse(to); err != nil {
+		if wrong := (*url.Error)(nil); errors.As(err, &wrong) {
+			err = wrong.Err // without the address, which may have a password
+		}
+		return nil, nil, err
+	}
+	if query, err = url.ParseQuery(u.RawQuery); err != nil {
+		return nil, nil, err
+	}
+	overKafka := u.Scheme == "kafka"
+	for name, values := range query {
+		switch {
+		case !overKafka || name != "logits" && name != "labels":
+			return nil, nil, fmt.Errorf("unknown parameter %.40q: those of kafka:// are logits and labels", name)
+		case len(values) != 1 || values[0] == "":
+			return nil, nil, fmt.Errorf("parameter %s: must be one topic", name)
+		}
+	}
+	switch {
+	case !overKafka && u.Scheme != "http" && u.Scheme != "https":
+		err = errors.New("must begin with kafka://, http:// or https://")
+	case u.Hostname() == "" || slices.Contains(strings.Split(u.Host, ","), ""):
+		err = errors.New("a host is missing")
+	case u.Fragment != "":
+		err = errors.New("must be without #")
+	case overKafka && u.User != nil:
+		err = errors.New("must be without a user: users of Kafka are set in Options.Transport")
+	case overKafka && strings.Trim(u.Path, "/") != "":
+		err = fmt.Errorf("must be without the path %.40q: topics are set as ?logits=TOPIC&labels=TOPIC", u.Path)
+	}
+	return u, query, err
+}
+
+// redacted is an address without its password.
+func redacted(to string) string {
+	if u, err := url.Parse(to); err == nil {
+		return u.Redacted()
+	}
+	if at := strings.LastIndex(to, "@"); at >= 0 {
+		return to[at+1:]
+	}
+	return to
 }
 
 // errTooLarge means that fewer rows may fit.
@@ -100,10 +143,11 @@ func (t *toKafka) send(ctx context.Context, c *call, done func(int, error), trou
 		if err == nil {
 			break
 		}
-		if trouble(err.Error()); ctx.Err() != nil {
+		if ctx.Err() != nil {
 			done(c.n, err)
 			return
 		}
+		trouble(err.Error())
 		backoff.Sleep(ctx, time.Second/2)
 	}
 	places := make([][]int, t.partitions[kind])
@@ -136,6 +180,9 @@ func (t *toKafka) produce(ctx context.Context, kind, partition int, c *call) err
 	value, err := c.encode(t.model, t.version)
 	if err != nil {
 		return permanent{err}
+	}
+	if len(value) > maxMessage { // the broker looks at what lz4 makes of it
+		return fmt.Errorf("%w: a message of %d bytes, at most %d", errTooLarge, len(value), maxMessage)
 	}
 	res, err := t.client.Produce(ctx, &kafka.ProduceRequest{Topic: t.topics[kind], Partition: partition,
 		RequiredAcks: kafka.RequireAll, Compression: kafka.Lz4,

@@ -1,4 +1,4 @@
 // Command go is a minimal producer: it sends one batch of logits with ids, then their labels, to plumbline's topics.
 //
-// It imports nothing of plumbline: what it needs is Arrow, Kafka and docs/schema.md.
+// It uses the package client. Without it, Arrow, Kafka and docs/schema.md are enough.
 package main
