@@ -180,7 +180,8 @@ func TestABadRowLosesNoOther(t *testing.T) {
 			got := closed(t, l)
 			if got.Sent != 1001 || got.Refused != 2 || got.Logged != 1003 || got.Errors[c.why] != 2 || s.rows != 1001 ||
 				len(s.faults) > 0 {
-				t.Errorf("%s: %+v; %d rows arrived, refused there: %.3q; want %q twice", to, got, s.rows, s.faults, c.why)
+				t.Errorf("%s: %+v; %d rows arrived, refused there: %.3q; want %q twice", to, got, s.rows, s.faults,
+					c.why)
 			}
 			id := fmt.Sprintf("id %.40q)", c.bad.IDs[0])
 			if want := "1 " + c.why + " (row 0 of the call, " + id + "1 " + c.why + " (row 1 of the call, " +
