@@ -172,6 +172,19 @@ class TestLogger(unittest.TestCase):
         self.assertEqual((s.sent, s.refused), (0, s.logged), s)
         self.assertIn("ValueError: label: 4294967296 is no class", s.errors)
 
+    def test_a_text_that_no_process_takes_is_refused_alone(self):
+        """A process refuses the whole message for it, and with it the rows of other calls."""
+        r = self.receiver()
+        with PlumblineLogger("m", to=r.url, linger=0.3) as logger:
+            for region in ("eu", "x" * 257, "\ud800", None, "y" * 256):
+                logger.log(["a"], probs=[[0.5, 0.5]], region=[region])
+        s = logger.stats()
+        self.assertEqual((s.sent, s.refused), (3, 2), s)
+        self.assertIn("ValueError: region: a text of 257 bytes, at most 256", s.errors)
+        for model, version in (("", ""), ("m" * 257, ""), ("m", "v" * 257), ("\ud800", "")):
+            with self.assertRaises(ValueError):
+                PlumblineLogger(model, version)
+
     def test_ids(self):
         import uuid
         r = self.receiver()

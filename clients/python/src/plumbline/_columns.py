@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 SCORES = ("logits", "probs", "logit", "prob")
 LISTS = ("logits", "probs", "features")
+MAX_TEXT = 256  # bytes; for one that is longer a process refuses the message, with the rows of other calls
 
 
 @dataclass(slots=True)
@@ -206,7 +208,10 @@ def column(name: str, values: list[Any], calls: list[Call]) -> pa.Array:
             text.extend([None if v is None else str(v)] * call.rows)
         else:
             text.extend(None if x is None else str(x) for x in parted(name, host(v), call.rows))
-    return pa.array(text, pa.string())
+    made = pa.array(text, pa.string())
+    if (longest := pc.max(pc.binary_length(made)).as_py()) is not None and longest > MAX_TEXT:
+        raise ValueError(f"{name}: a text of {longest} bytes, at most {MAX_TEXT}")
+    return made
 
 
 def floats(name: str, values: list[Any], calls: list[Call]) -> pa.Array:

@@ -56,6 +56,11 @@ class PlumblineLogger:
                  options: dict[str, Any] | None = None, on_drop: Callable[[int, str], None] | None = None) -> None:
         if not 0 < sample <= 1:
             raise ValueError(f"sample={sample}: must be above 0, and at most 1")
+        if not model:
+            raise ValueError("model: must not be empty")
+        for name, text in (("model", model), ("version", version)):
+            if (size := len(text.encode())) > _columns.MAX_TEXT:  # what is not UTF-8 raises, too
+                raise ValueError(f"{name}: {size} bytes, at most {_columns.MAX_TEXT}")
         self.model, self.version, self.to = model, version, to
         self._max_bytes, self._block, self._linger, self._batch_rows = max_bytes, block, linger, batch_rows
         self._options, self._on_drop = options or {}, on_drop
