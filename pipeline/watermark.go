@@ -447,11 +447,13 @@ func (k *Clocks) begin(closed int64) {
 	}
 }
 
-// forget drops the clocks of models without rows.
+// forget drops the clocks of models without rows. A clock that has panes open stays: the watermark may have jumped, and
+// the panes of a model that has no clock would be closed only with the next rows.
 func (k *Clocks) forget(paneLength int64) (gone []string) {
 	since := paneOrNone(minus(k.w.now, k.w.Tolerance+forgetClock), paneLength)
 	for name, c := range k.by {
-		if since > max(c.seen[0], c.seen[1]) && since > paneOrNone(max(c.newest[0], c.newest[1]), paneLength) {
+		last := paneOrNone(max(c.newest[0], c.newest[1]), paneLength)
+		if since > max(c.seen[0], c.seen[1]) && since > last && c.closed > last {
 			gone = append(gone, name)
 			delete(k.by, name)
 		}

@@ -140,9 +140,9 @@ func TestPausedModel(t *testing.T) {
 	s := alarmSetup(testAlarm())
 	s.slices, s.model.SilentAfter = []string{"region"}, 100*second
 	pane := s.model.Pane
-	first := phase(331, nil, 0, 3000, "a", "b")
-	others := batchtest.Rows(332, batchtest.Options{N: 400, MaxLag: 5 * second, Regions: 2, Model: "n",
-		Step: 900 * second})
+	first := phase(331, nil, 0, 1000, "a", "b")
+	others := batchtest.Rows(332, batchtest.Options{N: 100, MaxLag: 5 * second, Regions: 2, Model: "n",
+		Step: 3600 * second})
 	last, label := first[len(first)-1].TS, int64(0)
 	for _, r := range first {
 		label = max(label, r.LabelTS)
