@@ -108,7 +108,9 @@ func (r *Reset) Plan(ctx context.Context, o Order) ([]*Change, error) {
 		// A build that reads a checkpoint that this one does not may be running.
 		alive = alive || c.What == Begin && (c.stored != nil || c.foreign != nil)
 		if c.relay != nil && c.What == Move { // brokers take offsets for a group without members only
-			alive, groups = true, append(groups, c.relay.Group)
+			if alive = true; !slices.Contains(groups, c.relay.Group) {
+				groups = append(groups, c.relay.Group)
+			}
 		}
 	}
 	if alive {

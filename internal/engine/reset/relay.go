@@ -63,14 +63,17 @@ func (r *Reset) timeOf(ctx context.Context, c *Change) (record.Time, error) {
 	}
 	log := kafkaio.NewLog(r.Spec, c.relay.Topic, c.partition, kafkaio.Range{Next: next, Until: hi})
 	defer log.Close()
-	rec, err := log.Next(ctx)
-	switch {
-	case errors.Is(err, io.EOF):
-		return record.Now(), nil
-	case err != nil:
-		return record.Time{}, err
+	for {
+		rec, err := log.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return record.Now(), nil
+		case err != nil:
+			return record.Time{}, err
+		case !rec.Idle:
+			return record.At(rec.Time), nil
+		}
 	}
-	return record.At(rec.Time), nil
 }
 
 // applyRelays notes the losses with a shard, which tells every model, and then commits the offsets.

@@ -21,36 +21,35 @@ const (
 // label of it although by the scores that had nearly no chance, and so many predictions of their time have no label
 // that these could be of the class,
 //
-//	Π (1 - p_c) < 10⁻⁴/classes,  predictions - labelled ≥ labelled·Σ p_c/n   over n rows
+//	Π (1 - p_c) < 10⁻⁴/classes,  predictions - labelled ≥ labelled·Σ p_c/n   over the n newest rows
+//
+// It cannot tell such a class from one that never comes any more where some predictions never get a label.
 func Withheld(k *Key, since int64) (string, error) {
-	seen, n := make([]bool, k.K), 0
-	for i := range k.Sample {
-		if row := &k.Sample[i]; row.TS >= since {
-			seen[row.Y], n = true, n+1
+	seen, rows := make([]bool, k.K), make([]*acc.SampleRow, 0, absentRows)
+	from, to := int64(math.MaxInt64), int64(math.MinInt64)
+	for i := len(k.Sample) - 1; i >= 0; i-- { // the newest are the last
+		row := &k.Sample[i]
+		if row.TS < since {
+			continue
+		}
+		if seen[row.Y] = true; len(rows) < absentRows {
+			rows, from, to = append(rows, row), min(from, row.TS), max(to, row.TS)
 		}
 	}
-	if n == 0 || !slices.Contains(seen, false) || k.Covered == nil {
+	if len(rows) == 0 || !slices.Contains(seen, false) || k.Covered == nil {
 		return "", nil
 	}
-	rows := make([]acc.SampleRow, 0, n)
-	for i := range k.Sample {
-		if k.Sample[i].TS >= since {
-			rows = append(rows, k.Sample[i])
-		}
-	}
-	slices.SortFunc(rows, CompareRows)
-	rows = rows[max(0, n-absentRows):]
-	predictions, labelled, err := k.Covered(rows[0].TS, rows[len(rows)-1].TS)
+	predictions, labelled, err := k.Covered(from, to)
 	if err != nil || labelled >= predictions || labelled == 0 {
 		return "", err
 	}
 	expected, chance := make([]float64, k.K), make([]float64, k.K)
 	z, p := make([]float64, k.K), make([]float64, k.K)
-	for i := range rows {
-		for j, x := range rows[i].Z {
+	for _, row := range rows {
+		for j, x := range row.Z {
 			z[j] = float64(x)
 		}
-		if _, _, err := Evaluate(nil, z, p, int(rows[i].Y)); err != nil {
+		if _, _, err := Evaluate(nil, z, p, int(row.Y)); err != nil {
 			return "", err
 		}
 		for c, x := range p {
@@ -58,12 +57,13 @@ func Withheld(k *Key, since int64) (string, error) {
 			chance[c] += math.Log1p(-min(x, 1-1e-9))
 		}
 	}
-	open := float64(predictions-labelled) / float64(labelled)
+	n, open := len(rows), float64(predictions-labelled)
 	for c := range seen {
-		if !seen[c] && chance[c] < math.Log(absentChance/float64(k.K)) && open >= expected[c]/float64(len(rows)) {
+		if !seen[c] && chance[c] < math.Log(absentChance/float64(k.K)) &&
+			open >= expected[c]/float64(n)*float64(labelled) {
 			return fmt.Sprintf("no label of %d rows is of class %d, where the scores expect %.0f, and %.0f %% of the "+
-				"predictions of that time have no label: perhaps they are of that class (alarm.matured)", len(rows), c,
-				expected[c], 100*float64(predictions-labelled)/float64(predictions)), nil
+				"predictions of that time have no label: these may be of that class. If its labels come later than "+
+				"others, set alarm.matured to the longest delay", n, c, expected[c], 100*open/float64(predictions)), nil
 		}
 	}
 	return "", nil
