@@ -153,8 +153,8 @@ func TestClocksAreBounded(t *testing.T) {
 	}
 }
 
-// TestForgottenClocksAreTold: whoever takes what a shard has closed hears of the models that it has forgotten. Where the
-// watermark jumps, the panes of a silent model are closed first: a model without a clock has none that are.
+// TestForgottenClocksAreTold: whoever takes what a shard has closed hears of the models that it has forgotten. Where
+// the watermark jumps, the panes of a silent model are closed first: a model without a clock has none that are.
 func TestForgottenClocksAreTold(t *testing.T) {
 	w := clock(100)
 	rowOf(w, "a", 1000)

@@ -21,7 +21,7 @@ func TestWithheld(t *testing.T) {
 		predictions int64
 		want        string
 	}{
-		{"positives come later", 300, .09, -1, 0, 330, "no label of 300 rows is of class 1, where the scores expect 27"},
+		{"late positives", 300, .09, -1, 0, 330, "no label of 300 rows is of class 1, where the scores expect 27"},
 		{"only some rows are labelled", 300, .09, -1, 0, 4000, "no label of 300 rows is of class 1"},
 		{"one is there", 300, .09, 5, 0, 4000, ""},
 		{"one is there, but not since", 300, .09, 5, 6, 4000, "no label of 294 rows is of class 1"},
@@ -29,7 +29,7 @@ func TestWithheld(t *testing.T) {
 		{"too few have none", 300, .09, -1, 0, 320, ""},
 		{"by chance", 80, .09, -1, 0, 4000, ""},
 		{"no rows", 0, .09, -1, 0, 4000, ""},
-		{"the newest decide", 5000, .09, -1, 0, 7000, "no label of 2000 rows is of class 1, where the scores expect 180"},
+		{"the newest", 5000, .09, -1, 0, 7000, "no label of 2000 rows is of class 1, where the scores expect 180"},
 	} {
 		k := &stage.Key{K: 2, Covered: func(from, to int64) (int64, int64, error) {
 			labelled := min(int64(c.rows), to-from+1)
