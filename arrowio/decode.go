@@ -11,16 +11,23 @@ import (
 // Reason is one of the constants of package wire.
 type DecodeError = wire.FormatError
 
+// Limits of a message by default, which senders must know: for one value beyond them all of it is refused.
+const (
+	DefaultMaxClasses  = 1 << 17
+	DefaultMaxFeatures = 1 << 16 // of a row
+	DefaultMaxText     = 256     // bytes of a model, a version, the name or the value of a slice
+)
+
 // Options bound what a message may hold. Zero values mean the defaults.
 type Options struct {
 	Slices          []string // names of the slice columns
 	MaxMessageBytes int      // default 64 MiB
 	MaxRows         int      // by message; default 2^20
 	MaxBatches      int      // record batches by message; default 4096
-	MaxClasses      int      // default 2^17
-	MaxFeatures     int      // features by row; default 2^16
+	MaxClasses      int      // default DefaultMaxClasses
+	MaxFeatures     int      // features by row; default DefaultMaxFeatures
 	MaxFields       int      // schema fields, nested ones included; default 4096
-	MaxText         int      // bytes of a model, version or slice value; default 256
+	MaxText         int      // bytes of a model, version or slice value; default DefaultMaxText
 	Schemas         int      // parsed schemas kept; default 256
 	// Inflate allows lz4 and zstd bodies, up to MaxInflated bytes by message (default 256 MiB). Off by
 	// default: compress in Kafka instead.
@@ -37,10 +44,10 @@ func (o *Options) setDefaults() {
 	def(&o.MaxMessageBytes, 64<<20)
 	def(&o.MaxRows, 1<<20)
 	def(&o.MaxBatches, 4096)
-	def(&o.MaxClasses, 1<<17)
-	def(&o.MaxFeatures, 1<<16)
+	def(&o.MaxClasses, DefaultMaxClasses)
+	def(&o.MaxFeatures, DefaultMaxFeatures)
 	def(&o.MaxFields, 4096)
-	def(&o.MaxText, 256)
+	def(&o.MaxText, DefaultMaxText)
 	def(&o.Schemas, 256)
 	def(&o.MaxInflated, 256<<20)
 	o.MaxRows = min(o.MaxRows, math.MaxInt32)

@@ -6,15 +6,14 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"github.com/plumbline/plumbline/arrowio"
 )
 
-// What plumbline takes, by the defaults of package arrowio. For one value beyond them it refuses a whole message, with
-// the rows of other calls that are in it: so no row may be queued that has one.
+// For one value beyond these limits, or those of package arrowio, plumbline refuses a whole message, with the rows of
+// other calls that are in it: so no row may be queued that has one.
 const (
-	maxText     = 256 // bytes of a model, a version, the name and the value of a slice
-	maxClasses  = 1 << 17
-	maxFeatures = 1 << 16
-	maxMessage  = 8 << 20 // bytes, kafka.message_max_bytes; more is sent in parts
+	maxMessage = 8 << 20 // bytes, kafka.message_max_bytes; more is sent in parts
 	// Ids and slices have no limit of their own there, but a row of any must fit into a message, and its schema into
 	// 256 KiB.
 	maxID     = 64 << 10
@@ -33,8 +32,8 @@ var reserved = []string{"id", "ts", "logits", "logit", "probs", "prob", "label",
 // textFault says why a text is not taken; "" where it is.
 func textFault(s string) string {
 	switch {
-	case len(s) > maxText:
-		return fmt.Sprintf("more than %d bytes", maxText)
+	case len(s) > arrowio.DefaultMaxText:
+		return fmt.Sprintf("more than %d bytes", arrowio.DefaultMaxText)
 	case !utf8.ValidString(s):
 		return "not UTF-8"
 	}
@@ -57,10 +56,10 @@ func checkModel(model, version string) error {
 // checkShape returns an error where no row of the call would be taken.
 func (c *call) checkShape() error {
 	switch {
-	case c.Classes > maxClasses:
-		return fmt.Errorf("%d classes, at most %d", c.Classes, maxClasses)
-	case c.d > maxFeatures:
-		return fmt.Errorf("%d features a row, at most %d", c.d, maxFeatures)
+	case c.Classes > arrowio.DefaultMaxClasses:
+		return fmt.Errorf("%d classes, at most %d", c.Classes, arrowio.DefaultMaxClasses)
+	case c.d > arrowio.DefaultMaxFeatures:
+		return fmt.Errorf("%d features a row, at most %d", c.d, arrowio.DefaultMaxFeatures)
 	case len(c.Slices) > maxSlices:
 		return fmt.Errorf("%d slices, at most %d", len(c.Slices), maxSlices)
 	}
@@ -108,8 +107,8 @@ func (c *call) faults() map[int]string {
 	})
 	if c.labels {
 		each(c.Labels, c.n, mark, func(y int32) string {
-			if y < 0 || y >= maxClasses {
-				return fmt.Sprintf("label: not from 0 to %d", maxClasses-1)
+			if y < 0 || y >= arrowio.DefaultMaxClasses {
+				return fmt.Sprintf("label: not from 0 to %d", arrowio.DefaultMaxClasses-1)
 			}
 			return ""
 		})
