@@ -294,6 +294,7 @@ func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.Ta
 	}
 	mc.Slices = model.SliceSpec{Config: c.Slices}
 	mc.Slices.Columns = append([]string{}, c.Slices.Columns...) // not nil, which would mean any column
+	mc.Matured = int64(c.Alarm.Matured)
 	if mc.Hold = c.Alarm.Hold; c.Alarm.Enabled {
 		mc.Alarm = &c.Alarm
 	}

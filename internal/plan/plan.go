@@ -174,7 +174,7 @@ func (p *Plan) memory(c *config.Config, onDisk float64) {
 		window += windowBytes(&w, c, l, keys)
 	}
 	sampled := versions * float64(c.Sample.Rows)
-	if c.Alarm.Enabled && c.Alarm.Matured > 0 {
+	if c.Alarm.Matured > 0 {
 		sampled *= 2 // as many wait until they count in refits
 	}
 	if c.Unlabelled.ReadsRows("slice") {

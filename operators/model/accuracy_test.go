@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -169,5 +170,40 @@ func TestAccuracyAlarmOfSlice(t *testing.T) {
 	}
 	if !slice {
 		t.Errorf("alerts %+v, want one of slice r1", w.alerts())
+	}
+}
+
+// TestAccuracyOfLateClass: where the labels of one class come minutes after those of the other, the accuracy is not
+// compared with that of the first class alone; a fall that comes later is found.
+func TestAccuracyOfLateClass(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(104, 1))
+	rows := batchtest.Rows(103, batchtest.Options{N: 12_000, K: 2, Regions: 2})
+	const fall = 9000
+	for i := range rows {
+		r := &rows[i]
+		odds := 1.5*rng.NormFloat64() - 2
+		r.Scores, r.Label, r.LabelTS = []float32{0, float32(odds)}, 0, r.TS+second
+		if rng.Float64() < 1/(1+math.Exp(-odds)) {
+			r.Label, r.LabelTS = 1, r.TS+200*second
+		}
+		if i >= fall && rng.Float64() < .2 {
+			r.Label = 1 - r.Label
+		}
+	}
+	spec := testAlarm(stage.SignalAccuracy)
+	spec.ReferenceRows, spec.Slices = 1000, true
+	s := alarmSetup(spec)
+	s.slices, s.join.Wait, s.model.FinalAfter = []string{"region"}, 300*time.Second, 310*second
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
+	alerts := w.alerts()
+	for _, a := range alerts {
+		if a.At.UnixNano() < rows[fall].TS {
+			t.Errorf("alert %+v before the fall", a)
+		}
+	}
+	if len(alerts) == 0 {
+		t.Error("no alert after the fall")
 	}
 }

@@ -288,6 +288,7 @@ func TestAlarmEqualsRows(t *testing.T) {
 			spec := testAlarm(stage.SignalRaw)
 			spec.Matured = time.Duration(matured)
 			s := alarmSetup(spec)
+			s.model.FinalAfter = 400 * second
 			w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 			at, length := func(r batchtest.Row) int64 { return r.LabelTS }, s.model.Pane
 			if matured > 0 {

@@ -78,6 +78,9 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 func (s *setup) task() *Task {
 	cfg := s.model
 	cfg.Apart = (s.apart + cfg.Pane - 1) / cfg.Pane
+	if cfg.Alarm != nil {
+		cfg.Matured = int64(cfg.Alarm.Matured)
+	}
 	return NewTask(cfg, 0, pipeline.NewCounts(), quiet)
 }
 

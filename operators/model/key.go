@@ -97,7 +97,8 @@ func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *Config)
 
 // open reports whether label panes without rows matter to the key.
 func (k *keyState) open() bool {
-	return k.isOpen || slices.ContainsFunc(k.states, func(s stage.KeyState) bool { return s != nil && s.Open() })
+	return k.isOpen || k.Recent.Open() ||
+		slices.ContainsFunc(k.states, func(s stage.KeyState) bool { return s != nil && s.Open() })
 }
 
 // stepper processes label panes of one version.
@@ -183,7 +184,7 @@ func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
 	if in.Scored, err = t.score(k, in); err != nil {
 		return err
 	}
-	if err := k.Recent.Add(in, in.Scored, t.cfg.Bins, keepRows(&t.cfg)); err != nil {
+	if in.Counted, err = k.Recent.Add(in, t.env.Maturity, t.cfg.Bins, keepRows(&t.cfg)); err != nil {
 		return err
 	}
 	if m := t.env.Maturity; m.On() && k.Slice == "" {

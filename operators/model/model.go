@@ -55,6 +55,7 @@ type Config struct {
 	Rules       []rule.Config
 	Slices      SliceSpec
 	Alarm       *alarm.Config // nil = none
+	Matured     int64         // age in ns from which rows count in alarms, rules and refits; 0 = when their label comes
 	Unlabelled  *drift.Config // nil = off
 	Hold        time.Duration // how long an alert stays inhibited after its inhibitor is gone
 	Refit       refit.Config
@@ -192,9 +193,9 @@ func NewTask(cfg Config, partition int, counts *pipeline.Counts, log *slog.Logge
 		Whole:         t.whole,
 		Lost:          t.losses.touching,
 	}
-	if cfg.Alarm != nil && cfg.Alarm.Matured > 0 {
+	if cfg.Matured > 0 {
 		// No label comes after FinalAfter, and until then it is known which calibrator served its row.
-		t.env.Maturity.After = max(cfg.Pane, min(int64(cfg.Alarm.Matured), cfg.FinalAfter-cfg.Pane))
+		t.env.Maturity.After = max(cfg.Pane, min(cfg.Matured, cfg.FinalAfter-cfg.Pane))
 	}
 	t.heads = finetune.New(t.env, cfg.Trigger, cfg.Heads)
 	t.refits = refit.New(t.env, cfg.Refit, refit.Deps{Pool: cfg.Fits, MaxBytes: cfg.MaxBytes, Build: cfg.Build})

@@ -112,17 +112,7 @@ func TestWholeComesAfterSlices(t *testing.T) {
 func TestLabelsOfWrongRowsFirst(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
-	rows := episode(77, nil, 4000, 1)
-	from := len(rows)
-	rows = episode(78, rows, 4000, 3)
-	for i := range rows {
-		r := &rows[i]
-		lag := second
-		if p := predicted(t, *r); p.Arg == int(r.Label) {
-			lag = 120 * second
-		}
-		r.LabelTS = r.TS + lag
-	}
+	rows, from := wrongFirst(t)
 	published := func(matured time.Duration) (before, after, tops int) {
 		alarms := testAlarm(stage.SignalRaw)
 		alarms.Matured = matured
@@ -153,6 +143,23 @@ func TestLabelsOfWrongRowsFirst(t *testing.T) {
 		t.Errorf("matured, %d calibrators and %d large corrections of a calibrated stream, then %d calibrators",
 			before, tops, after)
 	}
+}
+
+// wrongFirst are calibrated rows, from one on overconfident ones, whose labels come a second later where they are wrong
+// and two minutes later where they are right.
+func wrongFirst(t *testing.T) (rows []batchtest.Row, from int) {
+	rows = episode(77, nil, 4000, 1)
+	from = len(rows)
+	rows = episode(78, rows, 4000, 3)
+	for i := range rows {
+		r := &rows[i]
+		lag := second
+		if p := predicted(t, *r); p.Arg == int(r.Label) {
+			lag = 120 * second
+		}
+		r.LabelTS = r.TS + lag
+	}
+	return rows, from
 }
 
 // TestLabelsInBulk: where labels come in batches, an alarm is answered by what its batch has, not only with the next.

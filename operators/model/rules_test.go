@@ -112,3 +112,40 @@ func TestRulesThatCompare(t *testing.T) {
 		}
 	}
 }
+
+// TestRulesOfMaturedRows: labels of wrong rows that come first make rules fire on calibrated rows. With alarm.matured
+// they do not, and each fires after a change.
+func TestRulesOfMaturedRows(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	rows, from := wrongFirst(t)
+	of := func(kind, measure string, fire float64) rule.Config {
+		return rule.Config{Name: measure, Kind: kind, Measure: measure, Signal: stage.SignalRaw, Severity: "warning",
+			Rows: 2000, MinRows: 500, Fire: fire, Clear: fire / 2, Reference: alarm.Pinned, ReferenceRows: 1000}
+	}
+	rules := []rule.Config{of(rule.Excess, rule.ECE, .06), of(rule.Threshold, rule.CWECE, .07),
+		of(rule.Reference, rule.NLL, .1)}
+	fired := func(matured time.Duration) (before, after map[string]bool) {
+		s := alarmSetup(nil)
+		s.model.Rules, s.model.Matured = rules, int64(matured)
+		s.join.Wait, s.model.FinalAfter = 300*time.Second, 310*second
+		w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
+		before, after = map[string]bool{}, map[string]bool{}
+		for _, a := range w.alerts() {
+			switch {
+			case a.State != stage.Firing:
+			case a.At.UnixNano() < rows[from].TS:
+				before[a.Rule] = true
+			default:
+				after[a.Rule] = true
+			}
+		}
+		return before, after
+	}
+	if before, _ := fired(0); len(before) < 2 {
+		t.Errorf("as labels come, %v fire before the change: the test has no fault", before)
+	}
+	if before, after := fired(120 * time.Second); len(before) > 0 || len(after) < len(rules) {
+		t.Errorf("matured, %v fire before the change and %v after it, want none and all", before, after)
+	}
+}

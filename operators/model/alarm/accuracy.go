@@ -2,6 +2,7 @@ package alarm
 
 import (
 	"math"
+	"slices"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -27,6 +28,32 @@ func (s *spec) reference(signal string) string {
 		return Pinned
 	}
 	return ""
+}
+
+// mostPutOff bounds, in references, the rows of a version whose accuracy has no reference since labels are withheld.
+const mostPutOff = 10
+
+// putOff begins the first reference of the accuracy anew, of a version and its slices, while labels of a class are
+// withheld: accuracy falls once they come.
+func (t *Stage) putOff(c *stage.Closing) error {
+	whole := slices.IndexFunc(c.Keys, func(k stage.Closed) bool { return k.Slice == "" })
+	if whole < 0 || t.env.Maturity.On() || c.Keys[whole].Labelled >= mostPutOff*t.cfg.ReferenceRows {
+		return nil
+	}
+	a := c.Keys[whole].State.(*State).on(stage.SignalAccuracy)
+	if a == nil || !a.observed || !a.curve.ended(t.cfg) {
+		return nil
+	}
+	why, err := stage.Withheld(c.Keys[whole].Key, math.MinInt64)
+	if why == "" || err != nil {
+		return err
+	}
+	for _, k := range c.Keys {
+		if a := k.State.(*State).on(stage.SignalAccuracy); a != nil && a.curve.inForce == nil {
+			a.curve.begin(t.cfg)
+		}
+	}
+	return nil
 }
 
 // severity returns the severity of the alert on a signal.

@@ -14,11 +14,11 @@ type keyAlarm struct {
 	fingerprint string // of the specification; a saved state is used only for an equal one
 	signal      string
 	slice       bool
-	classes     int           // that are tested one by one, 0 for none
-	tests       *detect.Alarm // in change mode nil until the curve is known
-	curve       *alarmCurve   // change mode only
-	waiting     maturing      // matured mode only
-	hard        *hardTimes    // of the alarm on accuracy only
+	classes     int                   // that are tested one by one, 0 for none
+	tests       *detect.Alarm         // in change mode nil until the curve is known
+	curve       *alarmCurve           // change mode only
+	waiting     stage.Slots[maturing] // matured mode only
+	hard        *hardTimes            // of the alarm on accuracy only
 
 	// Used while the alarm fires: the rows since the evidence was last above the bound, the bins that the diagnosis
 	// named when it fired, and the same by class.

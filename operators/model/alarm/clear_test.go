@@ -66,7 +66,7 @@ func TestTrailHoldsTheLatest(t *testing.T) {
 func FuzzState(f *testing.F) {
 	cfg := testConfig(stage.SignalRaw, stage.SignalCalibrated, stage.SignalAccuracy)
 	cfg.Reference, cfg.Matured = Rolling, 20*time.Second
-	env := &stage.Env{Pane: 10 * second}
+	env := &stage.Env{Pane: 10 * second, Maturity: stage.Maturity{After: int64(cfg.Matured), Pane: 10 * second}}
 	fresh := func() *State {
 		return New(env, &cfg).NewKey(&stage.Key{Version: &stage.Version{}}).(*State)
 	}
@@ -75,7 +75,7 @@ func FuzzState(f *testing.F) {
 	s.alarms[0].curve.next = paneOf(15, 4)
 	s.alarms[2].curve.stretches = []detect.Stretch{{N: 60, Right: 40}, {N: 7, Right: 7}}
 	s.alarms[2].hard.from, s.alarms[2].hard.recent = 7, promised{n: 60, promise: 50, right: 40}
-	s.alarms[0].waiting.add(s.stage.cfg, env.Pane, 7, 7, paneOf(15, 2))
+	s.alarms[0].waiting.At(env.Maturity, 7, 7).add(paneOf(15, 2))
 	stagetest.FuzzState(f, s, func() stage.KeyState { return fresh() })
 }
 

@@ -23,6 +23,8 @@ const (
 	leastStretch = 50
 )
 
+func (s *spec) stretchRows() float64 { return max(leastStretch, float64(s.ReferenceRows)/stretches) }
+
 func newAlarmCurve(bins int) *alarmCurve { return &alarmCurve{next: make(detect.Pane, bins)} }
 
 // add takes a pane of a signal and reports whether a new curve is in force from this pane on.
@@ -37,12 +39,12 @@ func (c *alarmCurve) add(s *spec, signal string, p detect.Pane) (changed bool, e
 		}
 		c.inForce.AccuracyDip = detect.Dip(c.stretches)
 		changed = true
-		c.next, c.stretches = make(detect.Pane, s.Bins), nil
+		c.begin(s)
 	}
 	if c.inForce == nil || kind == Rolling {
 		plusPane(c.next, p)
 		if signal == stage.SignalAccuracy {
-			c.stretch(max(leastStretch, float64(s.ReferenceRows)/stretches), p)
+			c.stretch(s.stretchRows(), p)
 		}
 	}
 	return changed, nil
@@ -60,6 +62,15 @@ func (c *alarmCurve) stretch(rows float64, p detect.Pane) {
 		open.N, open.Right = open.N+b.N(), open.Right+b.N1
 	}
 }
+
+// ended reports whether the pane that was just added has completed a stretch of the first reference.
+func (c *alarmCurve) ended(s *spec) bool {
+	last := len(c.stretches) - 1
+	return c.inForce == nil && last >= 0 && c.stretches[last].N >= s.stretchRows()
+}
+
+// begin begins the next reference anew.
+func (c *alarmCurve) begin(s *spec) { c.next, c.stretches = make(detect.Pane, s.Bins), nil }
 
 func (c *alarmCurve) append(dst []byte) []byte {
 	dst = append(dst, binenc.Flags(c.inForce != nil))

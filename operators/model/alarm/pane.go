@@ -9,7 +9,6 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/internal/binenc"
-	"github.com/plumbline/plumbline/pipeline"
 )
 
 // alarmPane is one step of an alarm's tests. id is the event time at which its rows were complete.
@@ -40,13 +39,13 @@ func (t *Stage) panes(spec *spec, a *keyAlarm, in *stage.Pane) ([]alarmPane, err
 		if err != nil {
 			return err
 		}
-		if spec.Matured > 0 {
-			if !a.waiting.add(spec, t.env.Pane, predictionPane, in.Index, p) {
-				t.env.Counts.Add(CountAlarmLate, set.LabelledRows())
-			}
-			return nil
+		switch {
+		case !t.env.Maturity.On():
+			plusPane(own, p)
+		case a.waiting.At(t.env.Maturity, predictionPane, in.Index).add(p):
+		default:
+			t.env.Counts.Add(CountAlarmLate, set.LabelledRows())
 		}
-		plusPane(own, p)
 		return nil
 	}
 	if a.signal != stage.SignalCalibrated {
@@ -62,8 +61,12 @@ func (t *Stage) panes(spec *spec, a *keyAlarm, in *stage.Pane) ([]alarmPane, err
 			}
 		}
 	}
-	if spec.Matured > 0 {
-		return a.waiting.take(spec, t.env.Pane, in.Index), nil
+	if t.env.Maturity.On() {
+		var out []alarmPane
+		for _, slot := range a.waiting.Take(t.env.Maturity, in.Index) {
+			out = append(out, alarmPane{id: (slot.Due + 1) * t.env.Pane, sums: slot.Sum.Pane})
+		}
+		return out, nil
 	}
 	p := alarmPane{id: in.End, sums: own}
 	if a.classes > 0 {
@@ -98,82 +101,27 @@ func (s *spec) scale(p detect.Pane, n int64, w float64) (above bool) {
 	return above
 }
 
+// maturing are the sums of predictions that are still too young.
+type maturing struct{ detect.Pane }
+
+// add adds a pane and reports whether there is something to add it to.
+func (m *maturing) add(p detect.Pane) bool {
+	switch {
+	case m == nil:
+		return false
+	case m.Pane == nil:
+		m.Pane = p
+	default:
+		plusPane(m.Pane, p)
+	}
+	return true
+}
+
 // plusPane adds p to dst.
 func plusPane(dst, p detect.Pane) {
 	for j, b := range p {
 		d := &dst[j]
 		d.N1, d.C1, d.N0, d.C0 = d.N1+b.N1, d.C1+b.C1, d.N0+b.N0, d.C0+b.C0
-	}
-}
-
-// maturing holds the sums of predictions that are still too young, by slot. A slot is a group of prediction panes, so
-// large that at most maxSlots slots are open.
-type maturing struct{ slots map[int64]detect.Pane }
-
-// maxSlots is the largest number of open slots.
-const maxSlots = 32
-
-// slot returns the length of slots, in panes.
-func (s *spec) slot(pane int64) int64 {
-	panes := (int64(s.Matured) + pane - 1) / pane
-	return max(1, (panes+maxSlots-1)/maxSlots)
-}
-
-// due returns the label pane at whose end a slot is old enough.
-func (s *spec) due(slot, pane int64) int64 {
-	return (slot+1)*s.slot(pane) + (int64(s.Matured)+pane-1)/pane - 1
-}
-
-// add puts sums into their slot. It returns false if the slot is already past.
-func (m *maturing) add(s *spec, pane, predictionPane, now int64, p detect.Pane) bool {
-	slot := pipeline.PaneIndex(predictionPane, s.slot(pane))
-	if s.due(slot, pane) < now {
-		return false
-	}
-	if m.slots == nil {
-		m.slots = map[int64]detect.Pane{}
-	}
-	if have := m.slots[slot]; have != nil {
-		plusPane(have, p)
-	} else {
-		m.slots[slot] = p
-	}
-	return true
-}
-
-// take removes and returns the slots that are due by the end of label pane now, in order.
-func (m *maturing) take(s *spec, pane, now int64) []alarmPane {
-	var out []alarmPane
-	for _, slot := range slices.Sorted(maps.Keys(m.slots)) {
-		due := s.due(slot, pane)
-		if due > now {
-			break
-		}
-		out = append(out, alarmPane{id: (due + 1) * pane, sums: m.slots[slot]})
-		delete(m.slots, slot)
-	}
-	return out
-}
-
-func (m *maturing) append(dst []byte) []byte {
-	dst = binenc.AppendUvarint(dst, uint64(len(m.slots)))
-	for _, slot := range slices.Sorted(maps.Keys(m.slots)) {
-		dst = appendPane(binenc.AppendVarint(dst, slot), m.slots[slot])
-	}
-	return dst
-}
-
-func (m *maturing) restore(r *binenc.Reader, bins int) {
-	for range r.Count(2, binenc.MaxItems) {
-		slot := r.Varint()
-		p := restorePane(r, bins)
-		if r.Err() != nil {
-			return
-		}
-		if m.slots == nil {
-			m.slots = map[int64]detect.Pane{}
-		}
-		m.slots[slot] = p
 	}
 }
 

@@ -76,7 +76,7 @@ func (s *State) Observe(in *stage.Pane) error {
 // Open implements stage.KeyState.
 func (s *State) Open() bool {
 	for _, a := range s.alarms {
-		if len(a.waiting.slots) > 0 {
+		if a.waiting.Len() > 0 {
 			return true
 		}
 	}
@@ -90,6 +90,9 @@ func (s *State) Merge(stage.KeyState) error { return nil }
 func (t *Stage) Close(c *stage.Closing) error {
 	if t.cfg == nil {
 		return nil
+	}
+	if err := t.putOff(c); err != nil {
+		return err
 	}
 	for _, signal := range t.cfg.Signals {
 		off, of := t.rejected(c, signal)
@@ -138,15 +141,12 @@ func (t *Stage) decide(k *stage.Key, a *keyAlarm, rejected bool, of int, c *stag
 
 // date moves the start of an alert from the panes of the tests, which are of labels, to the predictions: refits and
 // people need to know from which prediction on the error is there. In matured mode panes are late by the age that rows
-// must have, and labels have shown the error for what that is more than they take.
+// must have.
 func (t *Stage) date(a *keyAlarm, k *stage.Key) {
-	a.seen, a.delay = a.alert.Since, int64(t.cfg.Matured)
-	labels := k.LabelDelay(a.seen)
-	labels -= labels % t.env.Pane
+	a.seen, a.delay = a.alert.Since, t.env.Maturity.After
 	if a.delay == 0 {
-		a.delay = labels
-	} else {
-		a.seen += min(labels, a.delay) - a.delay
+		a.delay = k.LabelDelay(a.seen)
+		a.delay -= a.delay % t.env.Pane
 	}
 	a.alert.Since = k.Resumed(a.alert.Since-a.delay, t.env.Pane)
 	a.alert.OverFrom = a.seen

@@ -13,7 +13,8 @@ func (a *keyAlarm) append(dst []byte) ([]byte, error) {
 	if a.curve != nil {
 		dst = a.curve.append(dst)
 	}
-	dst = a.since.append(a.waiting.append(dst))
+	dst = a.waiting.Append(dst, func(dst []byte, m *maturing) []byte { return appendPane(dst, m.Pane) })
+	dst = a.since.append(dst)
 	if a.classes > 0 {
 		dst = a.sinceByClass.append(binenc.AppendUvarint(dst, a.off))
 	}
@@ -55,7 +56,7 @@ func (a *keyAlarm) restore(body []byte, s *spec) error {
 			n.tests = s.fresh(n, n.curve.inForce)
 		}
 	}
-	n.waiting.restore(&r, s.Bins)
+	n.waiting.Restore(&r, func(m *maturing) { m.Pane = restorePane(&r, s.Bins) })
 	n.since.restore(&r, s.Bins)
 	if n.classes > 0 {
 		n.off = r.Uvarint()

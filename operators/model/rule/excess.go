@@ -18,7 +18,7 @@ func (r excess) Observe(in *stage.Pane) (rows int64, err error) {
 	if r.key.Labelled < r.cfg.WarmupRows {
 		return 0, nil
 	}
-	return in.Labelled, nil
+	return in.Counted, nil
 }
 
 func (r excess) Evaluate(pane int64) (j Evaluation, ok bool, err error) {

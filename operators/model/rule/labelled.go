@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // smoothCells is the number of cells that smECE is computed from.
@@ -77,10 +78,12 @@ func (s *Config) referenceWindow(sums []float64, m int) reference.Window {
 	return w
 }
 
-// labelled is the rule window of kinds that use labelled rows by bin.
+// labelled is the rule window of kinds that use labelled rows by bin. With alarm.matured the rows of a prediction pane
+// wait until they are old enough.
 type labelled struct {
 	*context
 	window
+	waiting stage.Slots[block]
 }
 
 func (r *labelled) size() int { return r.cfg.labelledSize(r.env.Bins) }
@@ -88,55 +91,81 @@ func (r *labelled) size() int { return r.cfg.labelledSize(r.env.Bins) }
 // Observe adds the labelled rows of a pane. For signal calibrated these are the sampled rows, calibrated by the
 // calibrators in force.
 func (r *labelled) Observe(in *stage.Pane) (rows int64, err error) {
-	sums := make([]float64, r.size())
-	var classes *acc.ClassWise
-	if r.cfg.Measure == CWECE {
-		if classes, err = acc.NewClassWise(r.key.K, r.env.Acc.Bins); err != nil {
-			return 0, err
-		}
-	}
-	add := func(set *acc.Set) error {
-		if set.LabelledRows() == 0 {
-			return nil
-		}
-		rows += set.LabelledRows()
-		if classes != nil {
-			if err := classes.Merge(set.Labelled.ClassWise); err != nil {
-				return err
-			}
-		}
-		return r.cfg.addLabelled(sums, set, r.env.Bins)
-	}
 	if r.cfg.Signal == stage.SignalRaw {
 		for _, c := range in.Cells {
-			if err := add(c.Set); err != nil {
+			if err := r.addSet(in, c.PredictionPane, c.Set); err != nil {
 				return rows, err
 			}
 		}
 	} else {
 		for _, p := range slices.Sorted(maps.Keys(in.Scored)) {
-			if err := add(in.Scored[p]); err != nil {
+			if err := r.addSet(in, p, in.Scored[p]); err != nil {
 				return rows, err
 			}
 		}
 	}
 	if r.cfg.Measure == NLL {
-		if err := r.addMoments(sums, in); err != nil {
+		if err := r.addMoments(in); err != nil {
 			return rows, err
 		}
 	}
-	r.add(r.cfg, rows, sums)
-	if classes != nil && rows > 0 {
-		return rows, r.addClasses(classes)
+	for _, slot := range r.waiting.Take(r.env.Maturity, in.Index) {
+		b := slot.Sum
+		r.add(r.cfg, b.rows, b.sums)
+		if b.classes != nil && b.rows > 0 {
+			if err := r.addClasses(b.classes); err != nil {
+				return rows, err
+			}
+		}
+		rows += b.rows
 	}
 	return rows, nil
 }
 
+// at returns the block that the rows of a prediction pane count in, nil if they are too late.
+func (r *labelled) at(in *stage.Pane, predictionPane int64) *block {
+	if !r.env.Maturity.On() {
+		predictionPane = in.Index
+	}
+	b := r.waiting.At(r.env.Maturity, predictionPane, in.Index)
+	if b != nil && b.sums == nil {
+		b.sums = make([]float64, r.size())
+	}
+	return b
+}
+
+// addSet adds the labelled rows of a set.
+func (r *labelled) addSet(in *stage.Pane, predictionPane int64, set *acc.Set) (err error) {
+	if set.LabelledRows() == 0 {
+		return nil
+	}
+	b := r.at(in, predictionPane)
+	if b == nil {
+		return nil
+	}
+	b.rows += set.LabelledRows()
+	if r.cfg.Measure == CWECE {
+		if b.classes == nil {
+			if b.classes, err = acc.NewClassWise(r.key.K, r.env.Acc.Bins); err != nil {
+				return err
+			}
+		}
+		if err := b.classes.Merge(set.Labelled.ClassWise); err != nil {
+			return err
+		}
+	}
+	return r.cfg.addLabelled(b.sums, set, r.env.Bins)
+}
+
 // addMoments adds the NLL of the sampled rows of a pane.
-func (r *labelled) addMoments(sums []float64, in *stage.Pane) error {
+func (r *labelled) addMoments(in *stage.Pane) error {
 	z, p := make([]float64, r.key.K), make([]float64, r.key.K)
 	for i := range in.Rows {
 		row := &in.Rows[i]
+		b := r.at(in, pipeline.PaneIndex(row.TS, r.env.Pane))
+		if b == nil {
+			continue
+		}
 		for j, x := range row.Z {
 			z[j] = float64(x)
 		}
@@ -149,7 +178,7 @@ func (r *labelled) addMoments(sums []float64, in *stage.Pane) error {
 			return err
 		}
 		w := float64(row.W)
-		sums[0], sums[1], sums[2] = sums[0]+w, sums[1]+w*nll, sums[2]+w*nll*nll
+		b.sums[0], b.sums[1], b.sums[2] = b.sums[0]+w, b.sums[1]+w*nll, b.sums[2]+w*nll*nll
 	}
 	return nil
 }
@@ -159,19 +188,34 @@ func (r *labelled) options(pane int64) reference.Options {
 	return reference.Options{Resamples: r.env.Resamples, Seed: r.key.Seed(r.cfg.Signal+r.cfg.Measure, pane)}
 }
 
-// Append appends the rule window.
+// Append appends the rule window, then what waits.
 func (r *labelled) Append(dst []byte) []byte {
 	dst = r.append(dst)
 	if r.cfg.Measure == CWECE {
-		dst = r.appendClasses(dst)
+		dst = appendClasses(dst, r.blocks)
 	}
-	return dst
+	return r.waiting.Append(dst, func(dst []byte, b *block) []byte {
+		dst = b.append(dst)
+		if r.cfg.Measure == CWECE {
+			dst = appendClasses(dst, []block{*b})
+		}
+		return dst
+	})
 }
 
 // Restore reads what Append wrote.
 func (r *labelled) Restore(in *binenc.Reader) {
+	k, m := r.key.K, r.env.Acc.Bins
 	r.restore(in, r.size())
 	if r.cfg.Measure == CWECE && in.Err() == nil {
-		r.restoreClasses(in, r.key.K, r.env.Acc.Bins)
+		restoreClasses(in, r.blocks, k, m)
 	}
+	r.waiting.Restore(in, func(b *block) {
+		b.restore(in, r.size())
+		if r.cfg.Measure == CWECE && in.Err() == nil {
+			of := []block{*b}
+			restoreClasses(in, of, k, m)
+			*b = of[0]
+		}
+	})
 }

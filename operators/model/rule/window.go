@@ -105,17 +105,46 @@ func (l *window) latestClasses(s *Config) (*acc.ClassWise, error) {
 }
 
 func (l *window) append(dst []byte) []byte {
-	dst = binenc.AppendUvarint(dst, uint64(len(l.blocks)))
-	for _, b := range append([]block{l.ref}, l.blocks...) {
-		dst = binenc.AppendUvarint(binenc.AppendUvarint(dst, uint64(b.rows)), uint64(len(b.sums)))
-		dst = binenc.AppendFloat64s(dst, b.sums...)
+	dst = l.ref.append(binenc.AppendUvarint(dst, uint64(len(l.blocks))))
+	for i := range l.blocks {
+		dst = l.blocks[i].append(dst)
 	}
 	return dst
 }
 
-// appendClasses appends the classes of all blocks, after append.
-func (l *window) appendClasses(dst []byte) []byte {
-	for _, b := range l.blocks {
+func (b *block) append(dst []byte) []byte {
+	dst = binenc.AppendUvarint(binenc.AppendUvarint(dst, uint64(b.rows)), uint64(len(b.sums)))
+	return binenc.AppendFloat64s(dst, b.sums...)
+}
+
+// restore reads what append wrote. Each block has sums of size numbers.
+func (l *window) restore(r *binenc.Reader, size int) {
+	n := r.Count(2, binenc.MaxItems)
+	l.ref.restore(r, size)
+	for range n {
+		var b block
+		if b.restore(r, size); r.Err() != nil {
+			return
+		}
+		l.blocks = append(l.blocks, b)
+	}
+}
+
+func (b *block) restore(r *binenc.Reader, size int) {
+	b.rows = r.Int("rows", 0, 1<<53)
+	if k := r.Count(8, size); k == size {
+		b.sums = make([]float64, size)
+		for j := range b.sums {
+			b.sums[j] = r.Float64()
+		}
+	} else if k != 0 || b.rows != 0 {
+		r.Failf("sums of %d numbers, allowed %d", k, size)
+	}
+}
+
+// appendClasses appends the classes of blocks, after these.
+func appendClasses(dst []byte, blocks []block) []byte {
+	for _, b := range blocks {
 		enc, err := b.classes.AppendBinary(nil)
 		if err != nil {
 			panic(fmt.Sprintf("rule: %v", err)) // it returns none
@@ -125,9 +154,9 @@ func (l *window) appendClasses(dst []byte) []byte {
 	return dst
 }
 
-// restoreClasses reads what appendClasses wrote: of k classes and m bins, after restore.
-func (l *window) restoreClasses(r *binenc.Reader, k, m int) {
-	for i := range l.blocks {
+// restoreClasses reads what appendClasses wrote: of k classes and m bins.
+func restoreClasses(r *binenc.Reader, blocks []block, k, m int) {
+	for i := range blocks {
 		c := new(acc.ClassWise)
 		if err := c.UnmarshalBinary(r.Bytes(binenc.MaxBytes)); r.Err() != nil {
 			return
@@ -139,30 +168,6 @@ func (l *window) restoreClasses(r *binenc.Reader, k, m int) {
 			r.Failf("block of %d classes and %d bins, allowed %d and %d", gotK, gotM, k, m)
 			return
 		}
-		l.blocks[i].classes = c
-	}
-}
-
-// restore reads what append wrote. Each block has sums of size numbers.
-func (l *window) restore(r *binenc.Reader, size int) {
-	n := r.Count(2, binenc.MaxItems)
-	for i := range n + 1 {
-		b := block{rows: r.Int("rows", 0, 1<<53)}
-		if k := r.Count(8, size); k == size {
-			b.sums = make([]float64, size)
-			for j := range b.sums {
-				b.sums[j] = r.Float64()
-			}
-		} else if k != 0 || b.rows != 0 {
-			r.Failf("sums of %d numbers, allowed %d", k, size)
-		}
-		if r.Err() != nil {
-			return
-		}
-		if i == 0 {
-			l.ref = b
-		} else {
-			l.blocks = append(l.blocks, b)
-		}
+		blocks[i].classes = c
 	}
 }

@@ -9,22 +9,29 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Maturity says from when on a sampled row counts in refits. Where labels come sooner for wrong rows, the rows that are
-// labelled since some time are wrong more often than all. So with After > 0 a row predicted in pane p counts from the
-// end of label pane
+// Maturity says from when on a row counts in alarms, rules and refits. Where labels come sooner for wrong rows, the
+// rows that are labelled since some time are wrong more often than all. So with After > 0 a row predicted in pane p
+// counts from the end of label pane
 //
 //	p + ⌈After/Pane⌉
 //
-// on, however soon its label came, and never if that came later: as in the alarm's matured mode. The sample has both
-// kinds of rows then.
+// on, however soon its label came, and never if that came later. The sample has both kinds of rows then.
 type Maturity struct{ After, Pane int64 } // ns; After 0: a row counts when its label comes
 
 // On reports whether rows wait.
 func (m Maturity) On() bool { return m.After > 0 }
 
+// panes is the age in panes, rounded up.
+func (m Maturity) panes() int64 {
+	if !m.On() {
+		return 0
+	}
+	return (m.After + m.Pane - 1) / m.Pane
+}
+
 // due is the label pane at whose end a row predicted at ts counts.
 func (m Maturity) due(ts int64) int64 {
-	return pipeline.PaneIndex(ts, m.Pane) + (m.After+m.Pane-1)/m.Pane
+	return pipeline.PaneIndex(ts, m.Pane) + m.panes()
 }
 
 // counts reports whether the label of a row came in time.

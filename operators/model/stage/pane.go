@@ -13,6 +13,7 @@ type Pane struct {
 	Index, End int64 // index of the pane, and its end in event time
 	Cells      []Cell
 	Labelled   int64
+	Counted    int64 // labelled rows that Key.Recent has got: those of the pane, or that are old enough (Maturity)
 	Late       int64
 	Rows       []acc.SampleRow // sampled rows, by (prediction time, id)
 	Scored     Scored          // Rows scored by the calibrator in force

@@ -13,10 +13,17 @@ import (
 // Recent holds the reliability bins of the latest label panes. Rules and alarms read their latest rows from it. A key
 // with a row a pane has thousands of them, so all but the last few are packed in blocks.
 type Recent struct {
-	blocks []paneBlock
-	panes  []paneBins
-	gone   int         // panes before the first block that this process has forgotten
-	sums   []recentSum // what Last was asked for
+	blocks  []paneBlock
+	panes   []paneBins
+	gone    int         // panes before the first block that this process has forgotten
+	sums    []recentSum // what Last was asked for
+	waiting Slots[paneSums]
+}
+
+// paneSums are the bins of a label pane, or of predictions that are not old enough yet.
+type paneSums struct {
+	rawN, calN int64
+	raw, cal   []metric.Bin
 }
 
 // paneBins are the packed bins of a label pane.
@@ -42,28 +49,45 @@ func (p *paneBins) pack(raw, cal []metric.Bin) {
 	p.raw, p.cal = packed[:n:n], packed[n:]
 }
 
-// Add takes a label pane and drops panes that are not needed to hold the latest keep rows.
-func (r *Recent) Add(in *Pane, sc Scored, bins int, keep int64) error {
-	if in.Labelled == 0 || keep == 0 {
-		return nil
+// Add takes a label pane, or of a Maturity that is on the predictions that it makes old enough, and drops panes that
+// are not needed to hold the latest keep rows. It returns how many labelled rows are new.
+func (r *Recent) Add(in *Pane, m Maturity, bins int, keep int64) (rows int64, err error) {
+	if keep == 0 {
+		return 0, nil
 	}
-	p := paneBins{end: in.End}
-	var raw, cal []metric.Bin
 	for _, c := range in.Cells {
-		if err := AddBins(&raw, &p.rawN, c.Set, bins); err != nil {
-			return err
+		if c.Set.LabelledRows() == 0 {
+			continue
 		}
-		if s := sc[c.PredictionPane]; s != nil {
-			if err := AddBins(&cal, &p.calN, s, bins); err != nil {
-				return err
+		at := in.Index
+		if m.On() {
+			at = c.PredictionPane
+		}
+		sums := r.waiting.At(m, at, in.Index)
+		if sums == nil {
+			continue
+		}
+		if err := AddBins(&sums.raw, &sums.rawN, c.Set, bins); err != nil {
+			return 0, err
+		}
+		if s := in.Scored[c.PredictionPane]; s != nil {
+			if err := AddBins(&sums.cal, &sums.calN, s, bins); err != nil {
+				return 0, err
 			}
 		}
 	}
-	p.pack(raw, cal)
-	r.push(p)
+	for _, slot := range r.waiting.Take(m, in.Index) {
+		p := paneBins{end: (slot.Due + 1) * m.Pane, rawN: slot.Sum.rawN, calN: slot.Sum.calN}
+		p.pack(slot.Sum.raw, slot.Sum.cal)
+		r.push(p)
+		rows += p.rawN
+	}
 	r.forget(keep)
-	return nil
+	return rows, nil
 }
+
+// Open reports whether rows wait until they are old enough.
+func (r *Recent) Open() bool { return r.waiting.Len() > 0 }
 
 // push takes a pane after the others.
 func (r *Recent) push(p paneBins) {
@@ -236,14 +260,18 @@ func (r *Recent) Merge(o *Recent, keep int64) {
 		have.rawN, have.calN = have.rawN+p.rawN, have.calN+p.calN
 		have.pack(sums[0], sums[1])
 	}
-	*r = Recent{}
+	*r = Recent{waiting: r.waiting}
 	for _, p := range panes {
 		r.push(p)
 	}
 	r.forget(keep)
+	r.waiting.Merge(&o.waiting, func(to, from *paneSums) {
+		to.raw, to.cal = PlusBins(to.raw, from.raw), PlusBins(to.cal, from.cal)
+		to.rawN, to.calN = to.rawN+from.rawN, to.calN+from.calN
+	})
 }
 
-// Append appends the latest rows to a checkpoint.
+// Append appends the latest rows to a checkpoint, then what waits.
 func (r *Recent) Append(dst []byte) []byte {
 	panes := r.all()
 	dst = binenc.AppendUvarint(dst, uint64(len(panes)))
@@ -256,21 +284,33 @@ func (r *Recent) Append(dst []byte) []byte {
 			dst = binenc.AppendBytes(dst, bins)
 		}
 	}
-	return dst
+	return r.waiting.Append(dst, func(dst []byte, s *paneSums) []byte {
+		dst = binenc.AppendVarint(binenc.AppendVarint(dst, s.rawN), s.calN)
+		for _, sums := range [...][]metric.Bin{s.raw, s.cal} {
+			bins = appendBins(bins[:0], packBins(nil, sums))
+			dst = binenc.AppendBytes(dst, bins)
+		}
+		return dst
+	})
 }
 
 // Restore reads what Append wrote.
 func (r *Recent) Restore(in *binenc.Reader) {
-	for range in.Count(5, binenc.MaxItems) {
-		p := paneBins{end: in.Varint(), rawN: in.Varint(), calN: in.Varint()}
-		var sums [2][]metric.Bin
-		for i := range sums {
+	read := func() (s paneSums) {
+		s.rawN, s.calN = in.Varint(), in.Varint()
+		for _, sums := range [...]*[]metric.Bin{&s.raw, &s.cal} {
 			bins := binenc.NewReader(in.Bytes(binenc.MaxBytes))
-			if sums[i] = readBins(&bins); bins.Close() != nil {
+			if *sums = readBins(&bins); bins.Close() != nil {
 				in.Failf("bins of a pane: %v", bins.Err())
 			}
 		}
-		p.pack(sums[0], sums[1])
+		return s
+	}
+	for range in.Count(5, binenc.MaxItems) {
+		end, s := in.Varint(), read()
+		p := paneBins{end: end, rawN: s.rawN, calN: s.calN}
+		p.pack(s.raw, s.cal)
 		r.push(p)
 	}
+	r.waiting.Restore(in, func(s *paneSums) { *s = read() })
 }
