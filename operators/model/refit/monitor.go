@@ -192,7 +192,8 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 		return false, nil
 	}
 	if e, need := m.fell.mean(), math.Log(1/cfg.Alpha); m.baselines[0].allowed != nil && e >= need {
-		return true, p.rollBack(m.baselines[0], e, need, in.End)
+		b := withBestNLL(m.baselines, m.baselines[0].acc.mean(), (*baseline).onAccuracy)
+		return true, p.rollBack(b, e, need, in.End)
 	}
 	need := math.Log(float64(m.tests()) / cfg.rollbackAlpha())
 	if b := m.best(nil, need, (*baseline).onAccuracy); b != nil {
@@ -288,11 +289,24 @@ func hit(r stage.RowScore) float64 {
 	return 0
 }
 
-// best returns the baseline with the most evidence among those with enough; nil if there is none. With a key, it must
-// be one that is trusted.
-func (m *monitor) best(k *stage.Key, need float64, evidence func(*baseline) float64) (best *baseline) {
+// best returns a baseline with enough evidence, of those with the most the one with the best NLL; nil if there is none.
+// With a key, it must be one that is trusted.
+func (m *monitor) best(k *stage.Key, need float64, evidence func(*baseline) float64) *baseline {
+	var enough []*baseline
+	most := need
 	for _, b := range m.baselines {
-		if x := evidence(b); x >= need && (best == nil || x > evidence(best)) && (k == nil || b.trusted(k)) {
+		if x := evidence(b); x >= need && (k == nil || b.trusted(k)) {
+			enough, most = append(enough, b), max(most, x)
+		}
+	}
+	return withBestNLL(enough, most, evidence)
+}
+
+// withBestNLL returns, of the baselines with at least half of so much evidence, the one for which NLL speaks most.
+// Maps that leave each row's class as it is are equally accurate: without the NLL it would be any of them.
+func withBestNLL(of []*baseline, most float64, evidence func(*baseline) float64) (best *baseline) {
+	for _, b := range of {
+		if evidence(b) >= most-math.Ln2 && (best == nil || b.nll.mean() > best.nll.mean()) {
 			best = b
 		}
 	}

@@ -195,3 +195,22 @@ func TestBeyondDoubt(t *testing.T) {
 		t.Errorf("%d panes with evidence and no outlook, then rolled back %t", doubted, rolled)
 	}
 }
+
+// TestAccuracyIsTiedByMaps: two baselines that leave each row's class as it is are equally accurate. After a fault for
+// which one class was always right, the identity comes back, not the flat temperature of the fault.
+func TestAccuracyIsTiedByMaps(t *testing.T) {
+	t.Parallel()
+	const k = 4
+	x := newFixture(t, testConfig(), k)
+	hot := inForceAs(t, 0, 20, reasonAlarm)
+	x.must(x.putInForce(&record.Calibrator{Reason: reasonAlarm}, hot.Cal, hot.Encoded, batchtest.Start-20*second))
+	wrong, e := biased(t, k, 0, 30)
+	x.must(x.putInForce(&record.Calibrator{Reason: reasonAlarm}, wrong, e, batchtest.Start-10*second))
+	rows := sample(batchtest.Rows(107, batchtest.Options{N: 1000, K: k}))
+	rolled, err := x.stepMonitor(&stage.Pane{Rows: rows, Labelled: 1000, End: batchtest.Start + 100*second})
+	x.must(err)
+	c := x.published(pipeline.StreamCalibrators)
+	if last := c[len(c)-1]; !rolled || last.Restores == nil || *last.Restores != 0 {
+		t.Errorf("rolled back %t: %+v, want the identity", rolled, last)
+	}
+}
