@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestWithheldLabels: where only the positives have labels, no calibrator takes force, however sure that rows of the
-// other class are; where labels are missing at random, one does, also while no positive is among them.
+// TestWithheldLabels: where nearly only the positives have labels, no calibrator takes force, however sure that rows of
+// the other class are; where labels are missing at random, one does, also while no positive is among them.
 func TestWithheldLabels(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -23,6 +23,8 @@ func TestWithheldLabels(t *testing.T) {
 		published bool
 	}{
 		{"calibrated, positives only", -3.5, 1, func(positive bool, _ float64) bool { return positive }, false},
+		{"calibrated, positives and few others", -3.5, 1,
+			func(positive bool, u float64) bool { return positive || u < .0005 }, false},
 		{"too sure, at random", -3.5, 2, func(_ bool, u float64) bool { return u < .09 }, true},
 		{"rare positives, not sure enough, at random", -7.5, .4, func(_ bool, u float64) bool { return u < .09 }, true},
 	} {
@@ -53,7 +55,7 @@ func TestWithheldLabels(t *testing.T) {
 		if code != exitDone || strings.Contains(out, ": published: ") != c.published {
 			t.Errorf("%s: exit code %d, published %t is wrong:\n%s%s", c.name, code, !c.published, out, errOut)
 		}
-		if !c.published && !strings.Contains(out, "is of class 0, where the scores expect") {
+		if !c.published && !strings.Contains(out, "are of class 0, where the scores expect") {
 			t.Errorf("%s: nothing says why:\n%s", c.name, out)
 		}
 	}

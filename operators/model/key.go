@@ -178,6 +178,9 @@ func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
 			}
 		}
 	}
+	if k.Labelled == 0 {
+		k.Began = in.End - t.env.Pane
+	}
 	k.Labelled += in.Labelled
 	k.LateRows += in.Late
 	var err error

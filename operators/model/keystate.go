@@ -17,6 +17,7 @@ func (k *keyState) append(dst []byte, table []namedStage, snapshots bool) ([]byt
 	dst = binenc.AppendString(dst, k.Slice)
 	dst = binenc.AppendVarint(dst, k.Labelled)
 	dst = binenc.AppendVarint(dst, k.LateRows)
+	dst = binenc.AppendVarint(dst, k.Began)
 	dst = append(dst, k.Ledger[:]...)
 	dst = k.appendPending(dst)
 	if k.packed != nil {
@@ -56,7 +57,7 @@ func (k *keyState) appendStages(dst []byte, table []namedStage) (_ []byte, err e
 
 // restoreKey reads what append wrote, except the slice's name, which the caller has read.
 func (s taskState) restoreKey(k *keyState, r *binenc.Reader, from *restoring) error {
-	k.Labelled, k.LateRows = r.Varint(), r.Varint()
+	k.Labelled, k.LateRows, k.Began = r.Varint(), r.Varint(), r.Varint()
 	copy(k.Ledger[:], r.Raw(len(k.Ledger)))
 	if err := k.restorePending(r, k.Version.Shape); err != nil {
 		return err

@@ -85,7 +85,7 @@ func (k *keyState) rest(cfg *Config) error {
 		ofRows: ofRows}
 	k.states = nil
 	k.Key = stage.Key{Version: k.Version, Slice: k.Slice, K: k.K, Labelled: k.Labelled, LateRows: k.LateRows,
-		Added: k.Added, Ledger: k.Ledger}
+		Began: k.Began, Added: k.Added, Ledger: k.Ledger}
 	return nil
 }
 

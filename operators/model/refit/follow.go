@@ -1,6 +1,7 @@
 package refit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -144,17 +145,28 @@ func weightsOf(rows []acc.SampleRow) topWeights {
 	return topWeights{squares / sum, most}
 }
 
+// byLabel is the order in which labels came. By prediction time a pane's last rows are those with quick labels, which
+// may be those of wrong rows: what follows the newest rows would be taught in every pane that these are wrong.
+func byLabel(a, b acc.SampleRow) int {
+	return cmp.Or(cmp.Compare(a.LabelTS, b.LabelTS), slices.Compare(a.ID[:], b.ID[:]), cmp.Compare(a.TS, b.TS))
+}
+
 // topRows scores the rows of a pane, where probabilities follow them.
 func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 	if !s.stage.cfg.Follow || len(in.Rows) == 0 {
 		return nil, nil
 	}
 	k := s.version.K
-	out, sc, bound := make([]topRow, len(in.Rows)), stage.NewScorer(k), s.bound()
-	all, told := make([]float64, len(in.Rows)*k), make([]float64, k)
+	rows := in.Rows
+	if !s.stage.env.Maturity.On() && stage.OutcomesDelay(s.sampled()) {
+		rows = slices.Clone(rows)
+		slices.SortFunc(rows, byLabel)
+	}
+	out, sc, bound := make([]topRow, len(rows)), stage.NewScorer(k), s.bound()
+	all, told := make([]float64, len(rows)*k), make([]float64, k)
 	weights := weightsOf(s.sampled().Sample)
-	for i := range in.Rows {
-		row := &in.Rows[i]
+	for i := range rows {
+		row := &rows[i]
 		var cal calibrator.Calibrator
 		f := s.version.At(row.TS, row.ID)
 		if f != nil {
@@ -241,20 +253,28 @@ func learnTop(s *State, rows []topRow) error {
 }
 
 // serveTop publishes what has been learnt, once it is something else than what is served. With a new revision there is
-// nothing to take back: it is served without the correction of the one before.
-func serveTop(s *State, in *stage.Pane) (err error) {
-	base, t := s.version.InForceRevision(), s.top
+// nothing to take back: it is served without the correction of the one before. While labels are of a biased sample of
+// the rows that it served, nothing is served or learnt.
+func serveTop(s *State, in *stage.Pane) error {
+	base, t, f := s.version.InForceRevision(), s.top, s.version.Newest()
+	if !s.stage.cfg.Follow || s.pin != nil || s.topAccount.resting() || !followable(f) {
+		return endTop(s, in.End)
+	}
+	since := int64(math.MinInt64)
+	if f != nil {
+		since = f.From
+	}
+	biased, err := stage.Biased(s.sampled(), since, stage.SettledInOrder)
 	switch {
-	case !s.stage.cfg.Follow || s.pin != nil || s.topAccount.resting() || !followable(s.version.Newest()):
+	case err != nil:
+		return err
+	case biased != "":
 		return endTop(s, in.End)
 	case t == nil || t.base != base:
 		s.top, err = newFollowing(base, s.version.K)
 		return err
 	case !(t.moved > followStep*float64(t.rows)):
 		return nil
-	}
-	if why, err := stage.Withheld(s.sampled(), math.MinInt64); why != "" || err != nil {
-		return err
 	}
 	t.served, t.moved = t.now(), 0
 	s.tops.forgetBefore(in.End - s.stage.env.FinalAfter)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -288,5 +289,41 @@ func TestFollowWeighs(t *testing.T) {
 	if got, m := follow(1024, 10.24); m != n || math.Abs(got.Slope-weighed.Slope) > 1e-5 ||
 		math.Abs(got.Intercept-weighed.Intercept) > 1e-5 { // weights are float32
 		t.Errorf("with all weights times 1024 %+v after %d, else %+v after %d", got, m, weighed, n)
+	}
+}
+
+// TestFollowsLabelsInTheirOrder: where labels of wrong rows come sooner, what is learnt last are the newest labels, not
+// the labels of the newest predictions, which are those of wrong rows only. Rows of an age have no such order.
+func TestFollowsLabelsInTheirOrder(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig()
+	cfg.Follow = true
+	x := newFixture(t, cfg, 2)
+	at := func(ts, label int64) acc.SampleRow {
+		return acc.SampleRow{TS: ts, LabelTS: label, W: 1, Z: []float32{1, 0}}
+	}
+	in := &stage.Pane{Rows: []acc.SampleRow{at(1, 9), at(2, 3), at(4, 5)}, Labelled: 3, End: 10}
+	for _, c := range []struct {
+		wrongLag, after int64
+		want            []int64
+	}{{1, 0, []int64{2, 4, 1}}, {7, 0, []int64{1, 2, 4}}, {1, 7, []int64{1, 2, 4}}} {
+		x.key.Sample = nil
+		for i := range int64(500) {
+			row := at(i, i+7)
+			if i%4 == 0 {
+				row.Y, row.LabelTS = 1, i+c.wrongLag
+			}
+			x.key.Sample = append(x.key.Sample, row)
+		}
+		x.stage.env.Maturity.After = c.after
+		rows, err := topRows(x.State, in)
+		x.must(err)
+		var got []int64
+		for i := range rows {
+			got = append(got, rows[i].ts)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v: predictions of %d are learnt in this order", c, got)
+		}
 	}
 }

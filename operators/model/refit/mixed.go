@@ -129,7 +129,7 @@ const recentOfClasses = 1000
 func (r *run) unsafe(p *publisher, c *candidate) (string, error) {
 	k, cfg := p.sampled(), &p.stage.cfg
 	for _, since := range []int64{r.fitFrom, r.fitTo + 1} {
-		if why, err := stage.Withheld(k, since); why != "" || err != nil {
+		if why, err := stage.Biased(k, since, stage.SettledSince); why != "" || err != nil {
 			return why, err
 		}
 	}

@@ -145,6 +145,7 @@ func TestCandidatesThatLoseAccuracy(t *testing.T) {
 		x.key.Sample = append(slices.Clone(fit), rowsInRuns(6, 2000, 3, c.length)...)
 		for i := range x.key.Sample {
 			x.key.Sample[i].TS = batchtest.Start + int64(i)
+			x.key.Sample[i].LabelTS = x.key.Sample[i].TS
 		}
 		cal, encoded := biased(t, 3, 1, c.b)
 		x.run = &run{fitFrom: batchtest.Start, fitTo: batchtest.Start + 1999}

@@ -203,7 +203,7 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	if best == nil {
 		return false, nil
 	}
-	if why, err := stage.Withheld(p.sampled(), best.from); why != "" || err != nil {
+	if why, err := stage.Biased(p.sampled(), best.from, stage.SettledInOrder); why != "" || err != nil {
 		return false, err
 	}
 	if best.nll.mean() >= beyondDoubt*need {

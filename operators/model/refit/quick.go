@@ -560,7 +560,7 @@ func newAnswer(s *State, at []int, since int64, nats float64) (*quickAnswer, err
 	cfg, k := &s.stage.cfg, s.sampled()
 	fit := rowsAt(k, at)
 	slices.SortFunc(fit, stage.CompareRows)
-	if why, err := stage.Withheld(k, since); why != "" || err != nil {
+	if why, err := stage.Biased(k, since, stage.SettledSince); why != "" || err != nil {
 		return nil, err
 	}
 	t, err := temperatureOf(fit, k.K)

@@ -69,7 +69,7 @@ func (p *publisher) mature(now int64) []acc.SampleRow {
 	}
 	k := *p.whole()
 	all, fresh := env.Maturity.Rows(k.Sample, pipeline.PaneIndex(now, env.Pane)-1, env.SampleRows)
-	k.Sample, k.Added = all, int64(len(all))
+	k.Sample, k.Added, k.Aged = all, int64(len(all)), true
 	if p.matured != nil {
 		k.Added = p.matured.Added + appended(p.matured.Sample, all)
 	}

@@ -20,8 +20,10 @@ type Key struct {
 	K         int
 	Labelled  int64 // labelled rows so far
 	LateRows  int64
+	Began     int64 // event time of the first label pane with labels
 	Recent    Recent
 	Sample    []acc.SampleRow // latest sampled rows, in the order of label panes
+	Aged      bool            // Sample has rows of a Maturity only: it does not depend on how soon their labels came
 	Added     int64           // rows added to Sample since this process started
 	Since     SinceInForce    // sampled rows since the newest calibrator took force
 	Ledger    [32]byte        // hash chain of everything published for the key; of snapshots, which

@@ -14,7 +14,7 @@ export function drawUnlabelled(root, u) {
 // A range that is too wide is no answer, so the page gives none.
 function headline(r) {
   if (!r) return "no range of the accuracy yet";
-  return r.known ? `accuracy between ${pct(r.lo)} and ${pct(r.hi)}` : "accuracy cannot be known without labels";
+  return r.known ? `accuracy between ${pct(r.lo)} and ${pct(r.hi)}, if what is right for an input has not changed` : "accuracy cannot be known without labels";
 }
 
 function basis(r) {

@@ -1,0 +1,191 @@
+package stage
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/calib/acc"
+)
+
+// Labels that come sooner for wrong rows make every test on calibration wrong, and refits learn from them
+// (docs/math.md, Late labels). Nothing tells that from the rows as they come, but the lags of the sampled rows do.
+
+const (
+	// lagTime is the number of rows of neighbouring prediction times, lagRows that of them of similar confidence, whose
+	// lags are compared: of newer rows only the quick labels are there, and sure rows may be looked at later.
+	lagTime = 250
+	lagRows = 50
+	// soonerZ comes by chance once in 3.5 million times.
+	soonerZ = 5
+	// soonerLeast is the least difference that is told: P(a wrong row's label comes sooner) - 1/2, and soonerBias that
+	// by which rows are a biased sample: a smaller one may be that of confidences within a stratum.
+	soonerLeast = .05
+	soonerBias  = .15
+	// slowShare is the quantile of the lags of the slow rows, right ones or wrong ones, that counts.
+	slowShare = .95
+)
+
+// Settled says how many times the lag of the slow rows must have passed since the first prediction: its labels are of
+// the quick rows first.
+const (
+	// SettledInOrder is for what takes rows in the order of their labels: then they are all alike.
+	SettledInOrder = 2
+	// SettledSince is for what takes all rows of predictions since a time: of the newest ones only the quick labels are
+	// there.
+	SettledSince = 10
+)
+
+// lagged is a sampled row: its prediction time, the time to its label, and the difference of its two largest scores.
+type lagged struct {
+	ts, lag int64
+	margin  float32
+	hit     bool
+}
+
+// SoonerWhenWrong says that the labels of wrong rows come sooner than those of right rows of about the same time and
+// margin; "" where they do not. It is the rank-sum test within strata (van Elteren, without weights), with W the
+// sum of the ranks of the lags of the n₀ wrong rows among the n of a stratum, ties at their mean rank:
+//
+//	z = Σ (W - n₀(n+1)/2) / √Σ Var W,  Var W = n₀ n₁/12 · (n + 1 - Σ (t³ - t)/(n(n - 1)))
+func SoonerWhenWrong(k *Key) string {
+	rows := lags(k.Sample)
+	if sooner(rows) > -soonerLeast {
+		return ""
+	}
+	return fmt.Sprintf("%s than those of right rows like them (median %s, %s): alarms and refits are not to be trusted"+
+		" without alarm.matured", SoonerText, medianLag(rows, false), medianLag(rows, true))
+}
+
+// SoonerText begins what SoonerWhenWrong says.
+const SoonerText = "labels of wrong rows came sooner"
+
+// soonerYet says that labels come sooner when the model was wrong, or when it was right, and that those since an event
+// time have not come for long enough to be of all rows alike; else "".
+func (k *Key) soonerYet(since, settled int64) string {
+	if len(k.Sample) == 0 {
+		return ""
+	}
+	last, longest := k.lastLabel()
+	if last-since >= settled*longest { // soon said: so it is for most of the time
+		return ""
+	}
+	rows := lags(k.Sample)
+	side := sooner(rows)
+	if math.Abs(side) < soonerBias {
+		return ""
+	}
+	wait := time.Duration(settled) * quantileOfLags(rows, side < 0, slowShare)
+	if last-since >= int64(wait) {
+		return ""
+	}
+	first, then := "wrong", "right"
+	if side > 0 {
+		first, then = then, first
+	}
+	return fmt.Sprintf("labels of %s rows came sooner than those of %s rows like them (median %s, %s), so those of "+
+		"the first %s are no fair sample: set alarm.matured to the longest delay",
+		first, then, medianLag(rows, side > 0), medianLag(rows, side < 0), wait.Round(time.Second))
+}
+
+// OutcomesDelay reports whether the labels of wrong rows come sooner or later than those of right rows like them.
+func OutcomesDelay(k *Key) bool {
+	_, longest := k.lastLabel()
+	return longest > 0 && math.Abs(sooner(lags(k.Sample))) >= soonerLeast
+}
+
+// lastLabel is the time of the latest label of a sampled row, and the longest lag.
+func (k *Key) lastLabel() (last, longest int64) {
+	for i := range k.Sample {
+		row := &k.Sample[i]
+		last, longest = max(last, row.LabelTS), max(longest, row.LabelTS-row.TS)
+	}
+	return last, longest
+}
+
+// labelledBefore is the event time of the newest predictions of which most labels have come, by the lags so far, and
+// whether labels have come for much longer than these.
+func (k *Key) labelledBefore() (before int64, known bool) {
+	last, longest := k.lastLabel()
+	all := make([]int64, len(k.Sample))
+	for i := range k.Sample {
+		all[i] = k.Sample[i].LabelTS - k.Sample[i].TS
+	}
+	slices.Sort(all)
+	return last - all[int(slowShare*float64(len(all)))], last-k.Began >= SettledInOrder*longest
+}
+
+// lags are the sampled rows by prediction time.
+func lags(sample []acc.SampleRow) []lagged {
+	rows := make([]lagged, len(sample))
+	for i := range sample {
+		row := &sample[i]
+		top, second := float32(math.Inf(-1)), float32(math.Inf(-1))
+		for _, z := range row.Z {
+			if z > top {
+				top, second = z, top
+			} else if z > second {
+				second = z
+			}
+		}
+		rows[i] = lagged{row.TS, row.LabelTS - row.TS, top - second, row.Z[row.Y] >= top}
+	}
+	slices.SortStableFunc(rows, func(a, b lagged) int { return cmp.Compare(a.ts, b.ts) })
+	return rows
+}
+
+// sooner is 1/2 - P(a wrong row's label comes sooner than that of a right row like it), 0 where that may be chance. It
+// leaves rows in another order.
+func sooner(rows []lagged) float64 {
+	var off, variance, pairs float64
+	for near := range slices.Chunk(rows, lagTime) {
+		slices.SortStableFunc(near, func(a, b lagged) int { return cmp.Compare(a.margin, b.margin) })
+		for stratum := range slices.Chunk(near, lagRows) {
+			o, v, p := rankSum(stratum)
+			off, variance, pairs = off+o, variance+v, pairs+p
+		}
+	}
+	if math.Abs(off) <= soonerZ*math.Sqrt(variance) || pairs == 0 {
+		return 0
+	}
+	return off / pairs
+}
+
+// rankSum returns W less its mean, its variance, and the number of pairs of a wrong and a right row.
+func rankSum(rows []lagged) (off, variance, pairs float64) {
+	slices.SortFunc(rows, func(a, b lagged) int { return cmp.Compare(a.lag, b.lag) })
+	n, wrong, ties := float64(len(rows)), 0.0, 0.0
+	for from := 0; from < len(rows); {
+		to, misses := from, 0.0
+		for ; to < len(rows) && rows[to].lag == rows[from].lag; to++ {
+			if !rows[to].hit {
+				misses++
+			}
+		}
+		t := float64(to - from)
+		off += misses * (float64(from) + (t+1)/2)
+		wrong, ties, from = wrong+misses, ties+t*t*t-t, to
+	}
+	if pairs = wrong * (n - wrong); pairs == 0 {
+		return 0, 0, 0
+	}
+	return off - wrong*(n+1)/2, pairs / 12 * (n + 1 - ties/(n*(n-1))), pairs
+}
+
+func medianLag(rows []lagged, hit bool) time.Duration {
+	return quantileOfLags(rows, hit, .5).Round(time.Second)
+}
+
+// quantileOfLags is that of the rows that are right, or wrong, of which there are some.
+func quantileOfLags(rows []lagged, hit bool, q float64) time.Duration {
+	var lags []int64
+	for _, r := range rows {
+		if r.hit == hit {
+			lags = append(lags, r.lag)
+		}
+	}
+	slices.Sort(lags)
+	return time.Duration(lags[int(q*float64(len(lags)))])
+}
