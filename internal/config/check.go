@@ -4,17 +4,26 @@ import (
 	"github.com/plumbline/plumbline/internal/setting"
 )
 
-// Check implements the setting package's check of conditions between keys.
+// Check implements the setting package's check of conditions between keys. Of two keys with one name, it blames the
+// later one, unless that is a default and so not what a person wrote.
 func (t Topics) Check(r *setting.Report) {
-	seen := map[string]string{}
-	for _, f := range setting.Texts(t) {
+	defaults := setting.Texts(setting.Default[Topics]())
+	seen := map[string]int{}
+	texts := setting.Texts(t)
+	for i, f := range texts {
 		if f.Value == "" {
 			continue
 		}
-		if other, dup := seen[f.Value]; dup {
-			r.Fail(f.Key, setting.Quote(f.Value), "must differ from @%s", other)
+		first, dup := seen[f.Value]
+		if !dup {
+			seen[f.Value] = i
+			continue
 		}
-		seen[f.Value] = f.Key
+		wrong, other := i, first
+		if f == defaults[i] {
+			wrong, other = first, i
+		}
+		r.Fail(texts[wrong].Key, setting.Quote(f.Value), "must differ from @%s", texts[other].Key)
 	}
 }
 

@@ -20,6 +20,10 @@ func (c Config) Check(r *setting.Report) {
 	c.checkInputs(r)
 	c.checkPane(r)
 	c.checkUnlabelled(r)
+	if a := c.Alarm; a.Enabled && a.Matured > c.Join.Wait && r.Sound("join.wait") {
+		r.Fail("alarm.matured", a.Matured, "must be at most join.wait, %s: no label joins later",
+			setting.Show(c.Join.Wait))
+	}
 	limit := c.Kafka.MessageMax
 	if c.Sample.BytesPerCell > limit {
 		r.Fail("sample.bytes_per_cell", c.Sample.BytesPerCell, "must be at most kafka.message_max_bytes, %d", limit)

@@ -142,6 +142,7 @@ func (d *decoder) section(n ast.Node, path string, v reflect.Value) {
 			}
 		}
 	}
+	empty := "" // path of the key before the current one, where that has no value
 	for it := m.MapRange(); it.Next() && len(d.problems) < maxProblems; {
 		key := it.Key()
 		if _, ok := key.(*ast.MergeKeyNode); ok {
@@ -153,8 +154,12 @@ func (d *decoder) section(n ast.Node, path string, v reflect.Value) {
 		d.places[sub] = [2]int{line, column}
 		i := setting.Index(v.Type(), name)
 		if i < 0 {
-			d.fail(sub, "", "unknown key; %s", suggest(v.Type(), name))
+			d.fail(sub, "", "unknown key; %s", suggest(v.Type(), empty, name))
 			continue
+		}
+		empty = ""
+		if _, none := it.Value().(*ast.NullNode); none {
+			empty = sub
 		}
 		d.value(it.Value(), sub, v.Field(i))
 	}
@@ -190,7 +195,7 @@ func (d *decoder) duration(n ast.Node, path string, v reflect.Value) {
 		parsed, err = time.ParseDuration(s.Value)
 	}
 	if !ok || err != nil {
-		d.fail(path, written(n), "%s", MustBe(v.Type()))
+		d.fail(path, written(n), "%s", mustBe(path))
 		return
 	}
 	v.SetInt(int64(parsed))
@@ -216,7 +221,7 @@ func (d *decoder) scalar(n ast.Node, path string, v reflect.Value) {
 			v.SetBool(t.Value)
 			return
 		}
-		d.fail(path, written(n), "%s", MustBe(v.Type()))
+		d.fail(path, written(n), "%s", mustBe(path))
 	case reflect.Int, reflect.Int64:
 		d.wholeNumber(n, path, v)
 	case reflect.Float64:
@@ -224,32 +229,10 @@ func (d *decoder) scalar(n ast.Node, path string, v reflect.Value) {
 			v.SetFloat(f)
 			return
 		}
-		d.fail(path, written(n), "%s", MustBe(v.Type()))
+		d.fail(path, written(n), "%s", mustBe(path))
 	default:
 		panic("config: no decoding of " + v.Type().String() + " at " + path)
 	}
-}
-
-// MustBe says what a value of a type must be.
-func MustBe(t reflect.Type) string {
-	if t == durationType {
-		return "must be a duration with units, such as 500ms, 10s, 5m or 1h30m"
-	}
-	switch t.Kind() {
-	case reflect.Pointer:
-		return MustBe(t.Elem())
-	case reflect.Bool:
-		return "must be true or false"
-	case reflect.Float64:
-		return "must be a number"
-	case reflect.String:
-		return "must be text"
-	case reflect.Slice:
-		return "must be a list"
-	case reflect.Struct, reflect.Map:
-		return "must be a mapping"
-	}
-	return "must be a whole number"
 }
 
 // wholeNumber decodes a number, which may have a unit of bytes as one of the environment may.
@@ -268,11 +251,7 @@ func (d *decoder) wholeNumber(n ast.Node, path string, v reflect.Value) {
 			return
 		}
 	}
-	if strings.HasSuffix(path, "bytes") {
-		d.fail(path, written(n), "must be a whole number, or one with a unit, such as 32MiB")
-		return
-	}
-	d.fail(path, written(n), "%s", MustBe(v.Type()))
+	d.fail(path, written(n), "%s", mustBe(path))
 }
 
 func integer(n ast.Node) (int64, bool) {

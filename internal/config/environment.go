@@ -67,27 +67,14 @@ func (d *decoder) fromEnvironment(text, path string, v reflect.Value) {
 	}
 	parsed, err := setting.ParseValue(value, v.Type())
 	if err != nil {
-		d.fail(path, text, "what the environment holds is no %s", kindOf(v.Type()))
+		must := mustBe(path)
+		if v.Kind() == reflect.Slice {
+			must = "must be a list with commas between; each item " + must
+		}
+		d.fail(path, text, "what the environment holds %s", must)
 		return
 	}
 	v.Set(parsed)
-}
-
-// kindOf names a type for people.
-func kindOf(t reflect.Type) string {
-	switch {
-	case t == durationType:
-		return "duration such as 500ms, 10s or 1h30m"
-	case t.Kind() == reflect.Bool:
-		return "true or false"
-	case t.Kind() == reflect.Float64:
-		return "number"
-	case t.Kind() == reflect.Slice:
-		return "list of " + kindOf(t.Elem()) + "s with commas between"
-	case t.Kind() == reflect.String:
-		return "text"
-	}
-	return "whole number"
 }
 
 // written is the text with variables at path, or at the list that path is an item of.

@@ -2,6 +2,8 @@ package config
 
 import (
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,17 +15,48 @@ import (
 // milliseconds: a file may have thousands of unknown keys.
 var everyKey = sync.OnceValue(func() []setting.Field { return setting.Fields(reflect.TypeFor[Config]()) })
 
-// suggest guesses what an unknown key in a section of type t was meant to be. It returns the nearest key of the
-// section, or the same key in another section, or else all keys of the section.
-func suggest(t reflect.Type, name string) string {
+var itemIndex = regexp.MustCompile(`\[[0-9]+\]`)
+
+// keyAt is the key at a path in a file, and for an item of a list the key of the list.
+func keyAt(path string) (setting.Field, bool) {
+	path = strings.TrimSuffix(itemIndex.ReplaceAllString(path, "[]"), "[]")
+	i := slices.IndexFunc(everyKey(), func(f setting.Field) bool { return f.Path == path })
+	if i < 0 {
+		return setting.Field{}, false
+	}
+	return everyKey()[i], true
+}
+
+// MustBe says what a value of a type must be.
+func MustBe(t reflect.Type) string { return setting.MustBe(t) }
+
+// mustBe says what the value at path must be.
+func mustBe(path string) string {
+	f, _ := keyAt(path)
+	return f.MustBe()
+}
+
+// suggest guesses what an unknown key in a section of type t was meant to be: a key of the section without keys just
+// before it, where the indentation is missing, else the nearest key of its own section, else the same key in other
+// sections. Otherwise it returns all keys of the section.
+func suggest(t reflect.Type, empty, name string) string {
+	if empty != "" {
+		if _, ok := keyAt(setting.Join(empty, name)); ok {
+			return "it belongs at " + setting.Join(empty, name) + ": indent it below " + empty
+		}
+	}
 	known := setting.Keys(t)
 	if best := nearest.Of(name, known); best != "" {
 		return "nearest is " + best
 	}
+	var elsewhere []string
 	for _, f := range everyKey() {
 		if f.Key == name {
-			return "it belongs at " + f.Path
+			elsewhere = append(elsewhere, f.Path)
 		}
+	}
+	if len(elsewhere) > 0 {
+		return "it belongs at " + strings.Join(elsewhere, " or ")
 	}
 	return "allowed are " + strings.Join(known, ", ")
 }

@@ -42,7 +42,7 @@ type Config struct {
 	// Largest weight of a row; larger ones break the bound on false alarms.
 	MaxWeight float64 `yaml:"max_weight" default:"1" above:"0" max:"1_000_000_000"`
 	// 0: a row counts when its label comes. Otherwise alarms, rules and refits count it this long after its prediction:
-	// set it to the longest label delay where labels come sooner for wrong predictions.
+	// set it to the longest label delay, at most join.wait, where labels come sooner for wrong predictions.
 	Matured time.Duration `yaml:"matured"`
 	// none: test the error itself. pinned: its change from the first reference_rows rows. rolling: its change from the
 	// reference_rows rows before. For accuracy none means pinned.
