@@ -4,19 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
+	"unique"
 
 	"github.com/plumbline/plumbline/arrowio"
 )
 
 // call is what one call was given, copied.
 type call struct {
-	Rows
-	labels bool
-	n, d   int
-	bytes  int
-	shape  string // calls of one shape may be one message
+	Rows    // without Slices: a map of a few is larger than a row
+	columns []arrowio.StringColumn
+	labels  bool
+	n, d    int
+	bytes   int
+	shape   unique.Handle[string] // calls of one shape may be one message
 }
 
 // newCall copies what the caller may change.
@@ -25,11 +29,8 @@ func newCall(r *Rows) *call {
 		Probs: slices.Clone(r.Probs), Classes: r.Classes, Labels: slices.Clone(r.Labels),
 		Features: slices.Clone(r.Features), Served: slices.Clone(r.Served), Weight: slices.Clone(r.Weight),
 		Times: slices.Clone(r.Times)}}
-	if len(r.Slices) > 0 {
-		c.Slices = make(map[string][]string, len(r.Slices))
-		for name, values := range r.Slices {
-			c.Slices[name] = slices.Clone(values)
-		}
+	for _, name := range slices.Sorted(maps.Keys(r.Slices)) {
+		c.columns = append(c.columns, arrowio.StringColumn{Name: name, Values: slices.Clone(r.Slices[name])})
 	}
 	now := time.Now()
 	if len(c.Times) == 0 {
@@ -62,7 +63,7 @@ func (c *call) check() error {
 	case c.labels && len(c.Labels) != c.n:
 		return fmt.Errorf("%d labels for %d ids", len(c.Labels), c.n)
 	case c.labels:
-		c.shape = "labels"
+		c.shape = unique.Make("labels")
 		return nil
 	case (len(c.Logits) > 0) == (len(c.Probs) > 0):
 		return errors.New("either logits or probs must be set")
@@ -80,32 +81,70 @@ func (c *call) check() error {
 	if n := len(c.Times); n != 1 && n != c.n {
 		return fmt.Errorf("times: %d values for %d ids", n, c.n)
 	}
-	for name, values := range c.Slices {
-		if len(values) != 1 && len(values) != c.n {
-			return fmt.Errorf("slice %s: %d values for %d ids", name, len(values), c.n)
+	names := make([]string, len(c.columns))
+	for i, s := range c.columns {
+		if names[i] = s.Name; len(s.Values) != 1 && len(s.Values) != c.n {
+			return fmt.Errorf("slice %s: %d values for %d ids", s.Name, len(s.Values), c.n)
 		}
 	}
 	if err := c.checkShape(); err != nil {
 		return err
 	}
-	c.shape = fmt.Sprintf("%v %d %d %v %v %v %q", len(c.Logits) > 0, c.Classes, c.d, len(c.Labels) > 0,
-		len(c.Served) > 0, len(c.Weight) > 0, slices.Sorted(maps.Keys(c.Slices))) // quoted: a name may be "a,b"
+	c.shape = unique.Make(fmt.Sprintf("%v %d %d %v %v %v %q", len(c.Logits) > 0, c.Classes, c.d, len(c.Labels) > 0,
+		len(c.Served) > 0, len(c.Weight) > 0, names)) // quoted: a name may be "a,b"
 	return nil
 }
 
-// size is about how much memory the call takes.
-func (c *call) size() int {
-	c.bytes = 250 + 4*(len(c.Logits)+len(c.Probs)+len(c.Labels)+len(c.Features)+len(c.Served)+len(c.Weight)) +
-		24*len(c.Times)
-	for _, id := range c.IDs {
-		c.bytes += 16 + len(id)
+// own makes the call independent of what the caller may keep or drop, and returns about how much memory it takes. Its
+// texts become one: an id is often cut from a request, all of which it would keep in memory.
+func (c *call) own() int {
+	all := make([][]string, 0, 1+len(c.columns))
+	all = append(all, c.IDs)
+	for i := range c.columns {
+		s := &c.columns[i]
+		s.Name = unique.Make(s.Name).Value()
+		all = append(all, s.Values)
 	}
-	for _, values := range c.Slices {
+	var text strings.Builder
+	n := 0
+	for _, values := range all {
 		for _, v := range values {
-			c.bytes += 16 + len(v)
+			n += len(v)
 		}
 	}
+	text.Grow(n)
+	for _, values := range all {
+		for _, v := range values {
+			text.WriteString(v)
+		}
+	}
+	c.bytes = callBytes + allocated(n) + allocated(int(columnBytes)*len(c.columns)) + allocated(24*len(c.Times))
+	rest := text.String()
+	for _, values := range all {
+		c.bytes += allocated(16 * len(values))
+		for i, v := range values {
+			values[i], rest = rest[:len(v)], rest[len(v):]
+		}
+	}
+	for _, values := range [][]float32{c.Logits, c.Probs, c.Features, c.Served, c.Weight} {
+		c.bytes += allocated(4 * len(values))
+	}
+	c.bytes += allocated(4 * len(c.Labels))
 	return c.bytes
+}
+
+// callBytes is a call without rows, with its place in the queue.
+var (
+	callBytes   = allocated(int(reflect.TypeFor[call]().Size())) + 12
+	columnBytes = reflect.TypeFor[arrowio.StringColumn]().Size()
+)
+
+// allocated is about what n bytes take in memory, which is given out in steps.
+func allocated(n int) int {
+	if n >= 256 {
+		return n + n/16
+	}
+	return (n + 15) &^ 15
 }
 
 // choose keeps some rows.
@@ -117,9 +156,9 @@ func (c *call) choose(keep []int) {
 	if len(c.Times) == c.n && c.n > 1 {
 		c.Times = chosen(c.Times, keep, 1)
 	}
-	for name, values := range c.Slices {
-		if len(values) == c.n && c.n > 1 {
-			c.Slices[name] = chosen(values, keep, 1)
+	for i := range c.columns {
+		if s := &c.columns[i]; len(s.Values) == c.n && c.n > 1 {
+			s.Values = chosen(s.Values, keep, 1)
 		}
 	}
 	c.n = len(keep)
@@ -140,11 +179,8 @@ func chosen[T any](values []T, keep []int, per int) []T {
 func join(calls []*call) *call {
 	out := &call{labels: calls[0].labels, d: calls[0].d, shape: calls[0].shape}
 	out.Classes = calls[0].Classes
-	for name := range calls[0].Slices {
-		if out.Slices == nil {
-			out.Slices = map[string][]string{}
-		}
-		out.Slices[name] = nil
+	for _, s := range calls[0].columns {
+		out.columns = append(out.columns, arrowio.StringColumn{Name: s.Name})
 	}
 	for _, c := range calls {
 		out.n += c.n
@@ -153,8 +189,9 @@ func join(calls []*call) *call {
 		out.Features = append(out.Features, c.Features...)
 		out.Served, out.Weight = append(out.Served, c.Served...), append(out.Weight, c.Weight...)
 		out.Times = append(out.Times, spread(c.Times, c.n)...)
-		for name, values := range c.Slices {
-			out.Slices[name] = append(out.Slices[name], spread(values, c.n)...)
+		for i, s := range c.columns {
+			to := &out.columns[i]
+			to.Values = append(to.Values, spread(s.Values, c.n)...)
 		}
 	}
 	return out
@@ -171,7 +208,7 @@ func spread[T any](values []T, n int) []T {
 // part is some of the rows of a call that join has made.
 func (c *call) part(rows []int) *call {
 	p := *c
-	p.Slices = maps.Clone(c.Slices)
+	p.columns = slices.Clone(c.columns)
 	p.choose(rows)
 	return &p
 }
@@ -185,10 +222,7 @@ func (c *call) encode(model, version string) ([]byte, error) {
 	if c.labels {
 		return arrowio.EncodeLabels(model, version, c.IDs, ts, c.Labels)
 	}
-	out := arrowio.Columns{Model: model, Version: version, IDs: c.IDs, TS: ts, K: c.Classes, Logits: c.Logits,
-		Probs: c.Probs, Label: c.Labels, D: c.d, Features: c.Features, Served: c.Served, Weight: c.Weight}
-	for _, name := range slices.Sorted(maps.Keys(c.Slices)) {
-		out.Slices = append(out.Slices, arrowio.StringColumn{Name: name, Values: c.Slices[name]})
-	}
-	return arrowio.EncodePredictions(out)
+	return arrowio.EncodePredictions(arrowio.Columns{Model: model, Version: version, IDs: c.IDs, TS: ts, K: c.Classes,
+		Logits: c.Logits, Probs: c.Probs, Label: c.Labels, D: c.d, Features: c.Features, Served: c.Served,
+		Weight: c.Weight, Slices: c.columns})
 }

@@ -60,11 +60,11 @@ func (c *call) checkShape() error {
 		return fmt.Errorf("%d classes, at most %d", c.Classes, arrowio.DefaultMaxClasses)
 	case c.d > arrowio.DefaultMaxFeatures:
 		return fmt.Errorf("%d features a row, at most %d", c.d, arrowio.DefaultMaxFeatures)
-	case len(c.Slices) > maxSlices:
-		return fmt.Errorf("%d slices, at most %d", len(c.Slices), maxSlices)
+	case len(c.columns) > maxSlices:
+		return fmt.Errorf("%d slices, at most %d", len(c.columns), maxSlices)
 	}
-	for name := range c.Slices {
-		why := textFault(name)
+	for _, s := range c.columns {
+		name, why := s.Name, textFault(s.Name)
 		switch {
 		case name == "":
 			why = "a name must not be empty"
@@ -113,10 +113,10 @@ func (c *call) faults() map[int]string {
 			return ""
 		})
 	}
-	for name, values := range c.Slices {
-		each(values, c.n, mark, func(v string) string {
+	for _, s := range c.columns {
+		each(s.Values, c.n, mark, func(v string) string {
 			if why := textFault(v); why != "" {
-				return "slice " + name + ": " + why
+				return "slice " + s.Name + ": " + why
 			}
 			return ""
 		})

@@ -214,7 +214,7 @@ func (l *Logger) sample(c *call) int {
 // admit takes in a call, of which so many rows were left out, and waits for room as long as it may. full tells that
 // there are rows for a message; why is what kept the call out.
 func (l *Logger) admit(c *call, out int) (full bool, why string) {
-	size := c.size()
+	size := c.own()
 	var timeout <-chan time.Time
 	for {
 		l.mu.Lock()
