@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 import types
 import unittest
 import unittest.mock
@@ -394,6 +395,33 @@ os.kill(os.getpid(), signal.SIGKILL)
         s = logger.close(timeout=0.5)  # returns, though nobody comes
         self.assertEqual((s.sent, self.total(s)), (0, 30000))
 
+    def test_max_bytes_is_what_is_kept(self):
+        def ids(at, n):
+            return [f"prediction-{at}-{i}" for i in range(n)]
+
+        for name, call in {
+            "a row with slices": lambda at: (ids(at, 1), {"logits": np.zeros((1, 3)), "region": f"eu-{at}",
+                                                          "tenant": f"{at}" * 20, "device": f"d-{at}"}),
+            "a batch with all": lambda at: (ids(at, 64), {"logits": np.zeros((64, 10)), "region": ids(at, 64),
+                                                          "features": np.zeros((64, 10)), "label": ids(at, 64)}),
+            "lists": lambda at: (ids(at, 9), {"logits": [[at + .1 * i, .5 * at] for i in range(9)]}),
+            "long ids": lambda at: (["x" * 400 + f"{at}"], {"probs": np.zeros((1, 3))}),
+        }.items():
+            with self.subTest(name):
+                logger = PlumblineLogger("m", to=NOBODY, max_bytes=4 << 20, linger=3600)
+                logger._start = lambda: None  # nobody takes calls out
+                tracemalloc.start()
+                before, at = tracemalloc.get_traced_memory()[0], 0
+                while not logger.stats().dropped:
+                    rows, columns = call(at)
+                    logger.log(rows, **columns)
+                    at += 1
+                kept = tracemalloc.get_traced_memory()[0] - before
+                tracemalloc.stop()
+                self.assertLessEqual(logger.stats().waiting_bytes, 4 << 20)
+                self.assertAlmostEqual(kept / logger.stats().waiting_bytes, 1, delta=0.2)
+                logger.close(timeout=0)
+
     def test_block_waits_as_long_as_set(self):
         logger = PlumblineLogger("m", to=NOBODY, max_bytes=1000, block=0.2, linger=0.01)
         for _ in range(3):
@@ -459,7 +487,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_what_sampling_leaves_out_takes_no_room(self):
-        logger = PlumblineLogger("m", to=NOBODY, sample=0.01, max_bytes=500, block=5)
+        logger = PlumblineLogger("m", to=NOBODY, sample=0.01, max_bytes=1000, block=5)
         ids = [f"row-{i}" for i in range(1000)]
         kept = [i for i in ids if zlib.crc32(i.encode()) < int(0.01 * (1 << 32))]
         logger.log(kept[:3], probs=np.full((3, 2), 0.5))  # nobody takes them, and others would wait for room

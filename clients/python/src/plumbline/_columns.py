@@ -275,13 +275,16 @@ def copied(values: Any) -> Any:
 
 
 def size_of(values: Any, rows: int) -> int:
-    """About how much memory a column takes."""
+    """About how much memory a column takes; items of a list are taken to be like the first."""
     kind = type(values)
-    if kind is np.ndarray:
-        return int(values.nbytes)
-    if kind is str:
-        return 64
     if kind is list or kind is tuple:
-        first = values[0] if values else ""
-        return rows * (64 + (8 * len(first) if isinstance(first, (list, tuple)) else 0))
-    return int(getattr(values, "nbytes", 64 * max(rows, 1)))
+        return 56 + len(values) * (8 + _item_size(values[0])) if values else 56
+    return 128 + int(getattr(values, "nbytes", 64 * max(rows, 1)))
+
+
+def _item_size(value: Any) -> int:
+    if isinstance(value, (str, bytes)):
+        return 52 + len(value)
+    if isinstance(value, (list, tuple)):
+        return 56 + 32 * len(value)
+    return 28 + int(getattr(value, "nbytes", 0))

@@ -128,13 +128,13 @@ class PlumblineLogger:
                 ids = ids[:]  # the ids themselves do not change
             else:
                 ids = copied(ids)
-            size = 250 + 60 * kept
+            size = 350 + size_of(ids, kept)
             for k, v in columns.items():
                 if type(v) is str:
-                    size += 64
+                    size += 52 + len(v)
                 elif type(v) is ndarray:
                     columns[k] = v = v.copy()
-                    size += v.nbytes
+                    size += 128 + v.nbytes
                 else:
                     columns[k] = v = copied(v)
                     size += size_of(v, kept)
