@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -36,6 +37,7 @@ type Calibrator struct {
 	now atomic.Pointer[inForce]
 	// What is wrong with asking for the calibrator, with what came, and with the latest logits.
 	problems [3]atomic.Pointer[string]
+	logged   atomic.Int64 // when a problem of logits was last logged, in nanoseconds
 	stop     context.CancelFunc
 	ended    sync.WaitGroup
 	log      *slog.Logger
@@ -93,7 +95,8 @@ func (c *Calibrator) Revision() int { return c.now.Load().Revision }
 // InForce is what gives the probabilities now.
 func (c *Calibrator) InForce() Serving { return c.now.Load().Serving }
 
-// Problem says why the plain softmax is given, or an older calibrator than there may be; "" where neither is.
+// Problem says why the plain softmax is given, or an older calibrator than there may be, or why the latest logits have
+// no probabilities; "" where none of these is.
 func (c *Calibrator) Problem() string {
 	for i := range c.problems {
 		if why := c.problems[i].Load(); why != nil && *why != "" {
@@ -103,8 +106,19 @@ func (c *Calibrator) Problem() string {
 	return ""
 }
 
-// Apply writes the probabilities of one row of logits to p, of the same length.
-func (c *Calibrator) Apply(p, logits []float64) {
+// Apply writes the probabilities of one row of logits to p, of the same length. A row with a logit that is NaN or
+// infinite has none: they are NaN, and the error says why.
+func (c *Calibrator) Apply(p, logits []float64) error {
+	for j, z := range logits {
+		if z-z != 0 {
+			why := fmt.Sprintf("the logit of class %d is %g, must be a finite number", j, z)
+			c.tell(ofLogits, why)
+			for i := range p {
+				p[i] = math.NaN()
+			}
+			return errors.New(why)
+		}
+	}
 	f := c.now.Load().calibrator
 	if !calibrator.Fits(f, len(logits)) {
 		c.tell(ofLogits, fmt.Sprintf("it is for %d classes, the logits have %d", calibrator.ClassesOf(f), len(logits)))
@@ -113,6 +127,7 @@ func (c *Calibrator) Apply(p, logits []float64) {
 		c.problems[ofLogits].Store(nil)
 	}
 	f.Apply(p, logits)
+	return nil
 }
 
 // Close ends it; the calibrator in force stays.
@@ -122,9 +137,16 @@ func (c *Calibrator) Close() {
 }
 
 func (c *Calibrator) tell(of int, why string) {
-	if was := c.problems[of].Swap(&why); why != "" && (was == nil || *was != why) {
-		c.log.Warn("plumbline calibrator", "problem", why)
+	if was := c.problems[of].Swap(&why); why == "" || was != nil && *was == why {
+		return
 	}
+	if of == ofLogits { // every row may have another problem: once a minute
+		now, last := time.Now().UnixNano(), c.logged.Load()
+		if now-last < int64(time.Minute) || !c.logged.CompareAndSwap(last, now) {
+			return
+		}
+	}
+	c.log.Warn("plumbline calibrator", "problem", why)
 }
 
 // maxRecord bounds the answer: a record of Kafka, of 8 MiB by default (kafka.message_max_bytes). That of a full matrix

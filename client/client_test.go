@@ -333,7 +333,8 @@ func TestFollow(t *testing.T) {
 	z, p := []float64{0, math.Log(3)}, make([]float64, 2)
 	expect := func(want float64, problem bool) {
 		t.Helper()
-		if c.Apply(p, z); math.Abs(p[1]-want) > 1e-12 || (c.Problem() != "") != problem {
+		err := c.Apply(p, z)
+		if err != nil || math.Abs(p[1]-want) > 1e-12 || (c.Problem() != "") != problem {
 			t.Errorf("probability %v, want %v; problem %q, revision %d", p[1], want, c.Problem(), c.Revision())
 		}
 	}
@@ -387,10 +388,41 @@ func TestWhatIsNoAnswerChangesNothing(t *testing.T) {
 	if !f.fetch(t.Context(), s.URL, time.Minute) || c.Problem() != "" {
 		t.Errorf("after an answer the problem is still %q", c.Problem())
 	}
-	c.Apply(make([]float64, 3), make([]float64, 3))
 	c.tell(ofLogits, "it is for 2 classes, the logits have 3")
-	if c.Apply(make([]float64, 3), make([]float64, 3)); c.Problem() != "" {
-		t.Errorf("after logits that fit the problem is still %q", c.Problem())
+	if err := c.Apply(make([]float64, 3), make([]float64, 3)); err != nil || c.Problem() != "" {
+		t.Errorf("%v; after logits that fit the problem is still %q", err, c.Problem())
+	}
+}
+
+// TestLogitsThatAreNoNumbers: the row has no probabilities, as where a process applies the calibrator, and the error,
+// Problem and the log say why; the next row is as before.
+func TestLogitsThatAreNoNumbers(t *testing.T) {
+	var said strings.Builder
+	c := &Calibrator{log: slog.New(slog.NewTextHandler(&said, nil))}
+	const halves = `{"version":1,"method":"temperature","temperature":2}`
+	for _, x := range []struct {
+		calibrator string
+		logits     []float64
+		why        string
+	}{
+		{`{"version":1,"method":"identity"}`, []float64{1, math.NaN()},
+			"the logit of class 1 is NaN, must be a finite number"},
+		{halves, []float64{math.Inf(1), 0}, "class 0 is +Inf"},
+		{halves, []float64{0, math.Inf(-1)}, "class 1 is -Inf"},
+	} {
+		(&fetcher{c: c}).take(1, []byte(x.calibrator), nil)
+		p := []float64{0, 0}
+		err := c.Apply(p, x.logits)
+		if err == nil || !strings.Contains(err.Error(), x.why) || c.Problem() != err.Error() ||
+			!math.IsNaN(p[0]) || !math.IsNaN(p[1]) {
+			t.Errorf("%v of %s: %v, problem %q, error %v", x.logits, x.calibrator, p, c.Problem(), err)
+		}
+		if err := c.Apply(p, []float64{0, 0}); err != nil || p[0] != .5 || c.Problem() != "" {
+			t.Errorf("the next row: %v, problem %q, error %v", p, c.Problem(), err)
+		}
+	}
+	if n := strings.Count(said.String(), "level=WARN"); n != 1 {
+		t.Errorf("%d lines of log, want 1 a minute:\n%s", n, said.String())
 	}
 }
 

@@ -6,7 +6,7 @@
 //	logger.Label(ids, labels)
 //
 //	calibrator := client.Follow("http://localhost:8080", "resnet", client.FollowOptions{})
-//	calibrator.Apply(probabilities, logits)
+//	err = calibrator.Apply(probabilities, logits)
 //
 // A call copies its rows and returns; a goroutine does the rest. Memory is bounded: beyond it a call waits for as long
 // as Options.Block says, then its rows are dropped. Stats counts every row.

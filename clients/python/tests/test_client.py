@@ -12,6 +12,7 @@ import tracemalloc
 import types
 import unittest
 import unittest.mock
+import warnings
 import zlib
 
 import numpy as np
@@ -767,7 +768,34 @@ class TestCalibrator(unittest.TestCase):
         publish({"version": 1, "method": "of next year"}, 6)
         np.testing.assert_allclose(c(z), _maps.softmax(z))
         self.assertIn("of next year", c.problem)
-        self.assertTrue(np.isnan(c(np.array([[np.nan, 1.0]]))).any())  # what is wrong stays so
+
+    def test_logits_that_are_no_numbers(self):
+        c = Calibrator()
+        for calibrator in ({"version": 1, "method": "identity"},
+                           {"version": 1, "method": "metacal",
+                            "params": {"threshold": 0.5, "base": {"version": 1, "method": "identity"}}}):
+            c._take(calibrator, 1, {})
+            good = c([[3.0, 0.0], [0.0, 4.0]])
+            for bad in (np.nan, np.inf, -np.inf):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    p = c([[3.0, 0.0], [1.0, bad], [0.0, 4.0], [bad, bad]])
+                np.testing.assert_array_equal(p[[0, 2]], good)
+                self.assertTrue(np.isnan(p[[1, 3]]).all())
+                self.assertEqual(c.problem, f"row 1: the logit of class 1 is {bad}, must be a finite number "
+                                            "(2 such rows)")
+                self.assertTrue(np.isnan(c([bad, 0.0])).all())
+                self.assertIn("row 0: the logit of class 0", c.problem)
+                c([3.0, 0.0])
+                self.assertEqual(c.problem, "")
+        c._take({"version": 1, "method": "vector", "params": {"w": [1e6, 1e6], "b": [0, 0]}}, 2, {})
+        np.testing.assert_allclose(c([[1e305, 1e305], [0, 0]]), 0.5)
+        self.assertIn("row 0: revision 2 gives no probabilities", c.problem)
+        with self.assertLogs("plumbline", "WARNING") as said:  # one line a minute
+            c._quiet = 0
+            for i in range(9):
+                c([0.0] * i + [np.nan])
+        self.assertEqual(len(said.records), 1)
 
     def test_what_is_no_answer_changes_nothing(self):
         good = {"model": "m", "version": "1", "revision": 1,

@@ -46,7 +46,9 @@ func main() {
 	calibrator := client.Follow(*follow, "example", client.FollowOptions{})
 	defer calibrator.Close()
 	p := make([]float64, classes)
-	calibrator.Apply(p, []float64{3, 1, 0, 0, 0, 0, 0, 0, 0, 0})
+	if err := calibrator.Apply(p, []float64{3, 1, 0, 0, 0, 0, 0, 0, 0, 0}); err != nil {
+		log.Fatal(err) // this row has no probabilities
+	}
 	log.Printf("revision %d, corrected by %+v (%s): %.3f", calibrator.Revision(), calibrator.InForce().Correction,
 		calibrator.Problem(), p)
 }

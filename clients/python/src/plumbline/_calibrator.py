@@ -28,7 +28,8 @@ class Calibrator:
     """Probabilities of logits by a calibrator, which follow() replaces as a whole when a newer one is published.
 
     Where it is not sure - none was fetched, another number of classes, a method that it does not know, numbers that
-    are none - it gives the plain softmax, and says so in problem.
+    are none - it gives the plain softmax, and says so in problem. A row with a logit that is NaN or infinite has no
+    probabilities: they are NaN, and problem says why.
     """
 
     def __init__(self, calibrator: dict[str, Any] | None = None, revision: int = 0) -> None:
@@ -50,7 +51,8 @@ class Calibrator:
 
     @property
     def problem(self) -> str:
-        """Why the plain softmax is given, or an older calibrator than there may be; "" where neither is."""
+        """Why the plain softmax is given, or an older calibrator than there may be, or why rows of the latest logits
+        have no probabilities; "" where none of these is."""
         return next((why for why in self._problems.values() if why), "")
 
     @classmethod
@@ -77,6 +79,7 @@ class Calibrator:
         return c
 
     _etag = _address = ""
+    _quiet = 0.0  # until when no problem of logits is logged, of time.monotonic()
     _wait = 40.0
     _headers: dict[str, str] = {}
     _wanted: dict[str, str] = {}
@@ -152,33 +155,48 @@ class Calibrator:
         self._tell("calibrator", "")
 
     def _tell(self, of: str, why: str) -> None:
-        if why and why != self._problems[of]:
-            _log.warning("plumbline calibrator: %s", why)
-        self._problems[of] = why
+        changed, self._problems[of] = why != self._problems[of], why
+        if not why or not changed:
+            return
+        if of == "logits":  # every call may have another problem: once a minute
+            if time.monotonic() < self._quiet:
+                return
+            self._quiet = time.monotonic() + 60
+        _log.warning("plumbline calibrator: %s", why)
 
     def __call__(self, logits: Any) -> npt.NDArray[np.float64]:
-        """Probabilities of logits, of shape (rows, K) or (K,). Raises ValueError for what has another shape."""
+        """Probabilities of logits, of shape (rows, K) or (K,); NaN for rows with a logit that is NaN or infinite, of
+        which problem tells. Raises ValueError for what has another shape."""
         z = np.asarray(_columns.host(logits), np.float64)
         if z.ndim not in (1, 2) or z.shape[-1] == 0:
             raise ValueError(f"logits of shape {z.shape}: must be (rows, K) or (K,)")
         one = z.ndim == 1
         z = z.reshape(1, -1) if one else z
-        c, _, top = self._now
+        none = ~np.isfinite(z).all(axis=1)
+        why = ""
+        if none.any():
+            row = int(none.argmax())
+            k = int((~np.isfinite(z[row])).argmax())
+            why = f"row {row}: the logit of class {k} is {z[row, k]}, must be a finite number ({none.sum()} such rows)"
+            z = np.where(none[:, None], 0, z)
+        c, revision, top = self._now
         try:
             want = classes(c)
             if want not in (0, z.shape[1]):
-                self._tell("logits", f"it is for {want} classes, the logits have {z.shape[1]}")
+                why = why or f"it is for {want} classes, the logits have {z.shape[1]}"
                 p = _maps.softmax(z)
             else:
-                p = _maps.calibrate(c, z)
-                p = _maps.correct(top, p) if top else p
-                self._problems["logits"] = ""
+                with np.errstate(over="ignore", invalid="ignore"):
+                    p = _maps.calibrate(c, z)
+                    p = _maps.correct(top, p) if top else p
             bad = ~np.isfinite(p).all(axis=1)
             if bad.any():
+                why = why or f"row {bad.argmax()}: revision {revision} gives no probabilities for logits of this size"
                 p = np.where(bad[:, None], _maps.softmax(z), p)
         except Exception as e:
-            self._tell("logits", f"{type(e).__name__}: {e}")
-            p = _maps.softmax(z)
+            why, p = f"{type(e).__name__}: {e}", _maps.softmax(z)
+        self._tell("logits", why)
+        p[none] = np.nan
         return p[0] if one else p
 
     def close(self) -> None:
