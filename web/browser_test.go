@@ -112,10 +112,7 @@ func TestModelSearchInBrowser(t *testing.T) {
 		defaultVersions, defaultVersions+50))
 	page.await(ctx, `document.querySelector("[name=search]").focus() === undefined`)
 	page.call("Input.insertText", map[string]any{"text": last})
-	for _, kind := range []string{"keyDown", "keyUp"} {
-		page.call("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": "Enter", "code": "Enter", "text": "\r",
-			"windowsVirtualKeyCode": 13})
-	}
+	page.press("Enter", "\r")
 	page.await(ctx, fmt.Sprintf(`[...document.querySelector("[name=model]").options].some((o) => o.value === %q)`,
 		last))
 	page.await(ctx, fmt.Sprintf(`(() => { const m = document.querySelector("[name=model]"); m.value = %q;

@@ -104,6 +104,14 @@ func (b *tab) call(method string, params map[string]any) map[string]any {
 	return nil
 }
 
+// press presses and lets go of a key.
+func (b *tab) press(key, text string) {
+	for _, kind := range []string{"keyDown", "keyUp"} {
+		b.call("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": key, "code": key, "text": text,
+			"windowsVirtualKeyCode": map[string]int{"Enter": 13, "Tab": 9}[key]})
+	}
+}
+
 // await polls an expression until it is true.
 func (b *tab) await(ctx context.Context, expression string) {
 	b.t.Helper()

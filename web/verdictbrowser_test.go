@@ -21,7 +21,7 @@ const link = "/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice=
 // verdictOf is the sentence of the page, as text.
 func verdictOf(t *testing.T, dom string) string {
 	t.Helper()
-	_, v, ok := strings.Cut(dom, `<p id="verdict" class="verdict" `)
+	_, v, ok := strings.Cut(dom, `id="verdict" class="verdict" `)
 	if !ok {
 		t.Fatalf("no verdict: %s", dom)
 	}
@@ -387,7 +387,7 @@ func TestSliceFirstInBrowser(t *testing.T) {
 		t.Error("a page that asks for nothing shows the slice that is there first")
 	}
 	if dom := chromium(t, srv.URL+"/?model=m&version=1&slice=region%3Deu", "--dump-dom"); !strings.Contains(dom,
-		`<p id="verdict" class="verdict" data-state="ok">`) {
+		`id="verdict" class="verdict" data-state="ok">`) {
 		t.Error("a page that asks for the slice does not show it")
 	}
 	h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
@@ -401,10 +401,12 @@ func TestSliceFirstInBrowser(t *testing.T) {
 func TestFocusInBrowser(t *testing.T) {
 	srv := httptest.NewServer(scripted(New(Deps{History: anytime(synthetic())}), steps+`
 const paint = () => { for (let i = 0; i < 2; i++) document.querySelector("#legend button").click(); };
-const a = await wait(() => document.querySelector("#log a.diagram"));
+const a = await wait(() => document.querySelector("#log > li:not(:has(> div .chip)) > a.diagram"));
 a.focus();
 paint();
 note("link", document.activeElement === a);
+document.getElementById("onlyslice").click(); // the list is drawn anew
+note("again", document.activeElement !== a && document.activeElement.href === a.href);
 const at = () => document.activeElement.dataset.at;
 const marker = await wait(() => [...document.querySelectorAll(".mark")].pop());
 marker.focus();
@@ -416,12 +418,43 @@ document.activeElement.blur();
 note("tip", document.getElementById("tip").hidden);`))
 	defer srv.Close()
 	dom := chromium(t, srv.URL+link, "--dump-dom")
-	for _, want := range []string{"link=true<", "marker=true<", "tip=true<"} {
+	for _, want := range []string{"link=true<", "again=true<", "marker=true<", "tip=true<"} {
 		if !strings.Contains(dom, want) {
 			_, notes, _ := strings.Cut(dom, "<pre>")
 			t.Errorf("the page lacks %q: %.300s", want, notes)
 		}
 	}
+}
+
+// TestKeyboardInBrowser: what a key opens or closes leaves the focus there, never nowhere.
+func TestKeyboardInBrowser(t *testing.T) {
+	srv := httptest.NewServer(New(Deps{History: anytime(synthetic())}))
+	defer srv.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	page := newTab(ctx, t, 1200, 900)
+	page.call("Page.navigate", map[string]any{"url": srv.URL})
+	on := func(id string) { page.await(ctx, fmt.Sprintf(`document.activeElement.id === %q`, id)) }
+	enter := func(selector string) {
+		t.Helper()
+		page.await(ctx, fmt.Sprintf(`(() => { const e = document.querySelector(%q);
+			e?.focus(); return Boolean(e) && document.activeElement === e; })()`, selector))
+		page.press("Enter", "\r")
+	}
+	page.await(ctx, `document.querySelector("#verdict strong") && document.activeElement === document.body`)
+	enter("#log a.diagram")
+	page.await(ctx, `location.search.includes("at=") && !document.getElementById("pinbar").hidden`)
+	on("h-rel")
+	page.press("Tab", "")
+	page.await(ctx, `document.activeElement.closest("#legend") !== null`)
+	enter("#pinbar button")
+	page.await(ctx, `document.getElementById("pinbar").hidden`)
+	on("scrub")
+	enter("#log a.chip")
+	page.await(ctx, `location.search.includes("slice=region")`)
+	on("verdict")
+	page.call("Page.reload", nil)
+	page.await(ctx, `document.querySelector("#verdict strong") && document.activeElement === document.body`)
 }
 
 // layout notes what is cut, what is wider than the page, and how far the chart moves when a moment is pinned.

@@ -21,6 +21,7 @@ const PAINT_MS = 200;
 const state = {
   models: [], sel: null, snaps: [], latest: null, pinned: null, // pinned: {x, snap, time}
   at: "", asked: "", gone: "", // the moment to be shown; that of the link; what the link asks for and is not there
+  linked: false, // a link has opened the page
   alerts: [], current: [], calibrators: [], heads: [], show: { raw: true, cal: true }, generation: 0,
   connection: "connecting", newsAt: performance.now(), // by this computer's clock: event time need not be that of now
 };
@@ -100,6 +101,7 @@ async function load() {
 
 // follows takes the moment that a link asks for, where what it was of is still there.
 function follows(want) {
+  state.linked = Boolean(want.model);
   state.gone = missing(want, state.sel);
   state.at = state.asked = state.gone ? "" : want.at;
 }
@@ -134,7 +136,15 @@ async function loadSelection(generation, position) {
   if (state.at) await pinAt(generation);
   if (generation !== state.generation) return;
   paint();
+  if (first) arrive();
   stream.open(state.sel, position);
+}
+
+// arrive puts the focus on what a link has opened: a page that was just loaded has it nowhere.
+function arrive() {
+  if (!state.linked || document.activeElement !== document.body) return;
+  if (performance.getEntriesByType("navigation")[0]?.type !== "navigate") return; // a reload stays where it was
+  $(state.pinned ? "h-rel" : "verdict").focus();
 }
 
 // older brings what was decided before.
@@ -144,7 +154,9 @@ async function older() {
   if (generation !== state.generation) return;
   state.alerts = union(page.alerts, state.alerts, ALERT, "at");
   state.calibrators = union(page.calibrators, state.calibrators, DECISION, "decided_at");
+  const held = document.activeElement === $("older");
   paint();
+  if (held && $("older").hidden) $("log").focus();
 }
 
 // pinAt shows the window of state.at: the newest that ends then or before. The time line need not reach back so far.
@@ -324,7 +336,7 @@ $("selectors").addEventListener("change", (e) => {
 });
 $("selectors").addEventListener("submit", (e) => e.preventDefault());
 $("scrub").addEventListener("input", (e) => pin(Number(e.target.value)));
-$("pinbar").lastElementChild.addEventListener("click", unpin);
+$("pinbar").lastElementChild.addEventListener("click", () => { unpin(); $("scrub").focus(); }); // the button goes
 $("onlyslice").addEventListener("change", paint);
 $("older").addEventListener("click", older);
 addEventListener("keydown", (e) => { if (e.key === "Escape" && state.pinned) unpin(); });

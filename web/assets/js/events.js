@@ -85,8 +85,10 @@ export function drawLog(root, list, sel, onlySlice, ref, at) {
   if (!shown.length) return root.replaceChildren(el("li.empty", {}, "No alarms and no refits yet."));
   const open = new Set([...root.querySelectorAll("details[open]")].map((d) => d.dataset.key));
   const drawn = new Set([...root.querySelectorAll("details")].map((d) => d.dataset.key));
+  const held = document.activeElement.closest("#log > li");
+  const place = held && reached(held).indexOf(document.activeElement);
   root.replaceChildren(...shown.map((e) =>
-    el("li", { "data-asked": at && Date.parse(at) === Date.parse(e.at) ? "yes" : undefined },
+    el("li", { "data-key": e.key + e.at, "data-asked": at && Date.parse(at) === Date.parse(e.at) ? "yes" : undefined },
       el("span.glyph", { "data-kind": e.kind, "aria-hidden": "true" }, GLYPHS[e.kind]),
       el("div", {}, el("span.what", { "data-kind": e.kind }, e.title), " ", chip(e.slice, sel)),
       el("p", {}, e.text),
@@ -96,12 +98,19 @@ export function drawLog(root, list, sel, onlySlice, ref, at) {
     const asked = d.closest("li[data-asked]") && !drawn.has(d.dataset.key); // opened once, then it is the reader's
     d.open = open.has(d.dataset.key) || Boolean(asked);
   }
+  if (held) {
+    const again = [...root.children].find((li) => li.dataset.key === held.dataset.key);
+    ((again && reached(again)[place]) || root).focus();
+  }
   const asked = root.querySelector("li[data-asked]");
   if (asked && root.dataset.asked !== at) { // once: from then on the reader scrolls
     root.dataset.asked = at;
     root.scrollTop = asked.offsetTop - root.offsetTop;
   }
 }
+
+// What of an entry the keyboard reaches.
+const reached = (li) => [...li.querySelectorAll("a, summary")];
 
 // The alert's own link; only a path of this page is one.
 function link(e) {
