@@ -24,6 +24,7 @@ type fitFlags struct {
 	inputFlags
 	choice                 offline.Choice
 	holdout, holdoutLabels string
+	model, version         string
 	folds, metricBins      int
 	out                    string
 	force, refit           bool
@@ -55,6 +56,8 @@ func (f *fitFlags) add(cmd *cobra.Command) {
 		"with --method all: `names` to leave out, separated by commas")
 	flags.StringVar(&f.choice.LossScaling, "loss-scaling", "off",
 		"class-wise loss scaling, of methods that it can wrap: off, on or both")
+	flags.StringVar(&f.model, "model", "", "fit on, and score, rows of this model `name` only; default: all")
+	flags.StringVar(&f.version, "version", "", "fit on, and score, rows of this model `version` only; default: all")
 	flags.StringVar(&f.holdout, "holdout", "",
 		"score on this `file`, or on this share of FILE, such as 0.3, kept out of the fit")
 	flags.StringVar(&f.holdoutLabels, "holdout-labels", "",
@@ -115,7 +118,7 @@ func runFit(cmd *cobra.Command, file string, f fitFlags) error {
 			return err
 		}
 	}
-	data, err := f.options(share).Read(file, func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), s) })
+	data, err := f.options(cmd, share).Read(file, func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), s) })
 	if err != nil {
 		return err
 	}
@@ -209,9 +212,16 @@ func (f *fitFlags) check(candidates int) (share float64, err error) {
 }
 
 // options say which rows are held out; share is that of --holdout, 0 where it names a file or is not set.
-func (f *fitFlags) options(share float64) offline.FitOptions {
+func (f *fitFlags) options(cmd *cobra.Command, share float64) offline.FitOptions {
+	only := map[string]string{}
+	for column, value := range map[string]string{"model": f.model, "version": f.version} {
+		if cmd.Flags().Changed(column) { // "" is that of rows without one
+			only[column] = value
+		}
+	}
 	return offline.FitOptions{
 		Table:         f.table(),
+		Only:          only,
 		Holdout:       f.holdout,
 		HoldoutLabels: f.holdoutLabels,
 		Share:         share,

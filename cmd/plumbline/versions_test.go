@@ -65,10 +65,74 @@ func TestRollout(t *testing.T) {
 	}{
 		{[]string{"eval", file}, "rows of 3 versions (7, 8, 9) are evaluated together; --by version evaluates each"},
 		{[]string{"eval", file, "--by", "version"}, ""},
-		{[]string{"fit", file}, "rows of 3 versions (7, 8, 9) are taken together"},
+		{[]string{"fit", file}, "rows of 3 versions (7, 8, 9) are taken together, and a calibrator fits one best: " +
+			"--version chooses one"},
+		{[]string{"fit", file, "--version", "7"}, ""},
 	} {
 		code, _, errOut := runCommand(t, c.args...)
 		if code != exitDone || c.want != "" && !strings.Contains(errOut, c.want) || c.want == "" && errOut != "" {
+			t.Errorf("%v: exit code %d, stderr %q, want %q", c.args, code, errOut, c.want)
+		}
+	}
+}
+
+// TestFitOfOneVersion: of a file with several models and versions, a fit takes the rows of the one that is chosen, and
+// gives what a file of these rows alone gives.
+func TestFitOfOneVersion(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(5, 6))
+	files := map[string]*strings.Builder{"": {}, "net 1": {}, "net 2": {}, "old 1": {}}
+	for _, b := range files {
+		b.WriteString("logits_0,logits_1,label,model,version\n")
+	}
+	scale := map[string]float64{"net 1": 3, "net 2": 0.5, "old 1": 8}
+	for i := range 900 {
+		name := []string{"net 1", "net 2", "old 1"}[i%3]
+		model, version, _ := strings.Cut(name, " ")
+		z := scale[name] * rng.NormFloat64()
+		y := 0
+		if rng.Float64() < 1/(1+math.Exp(-z/scale[name])) {
+			y = 1
+		}
+		row := fmt.Sprintf("0,%.6f,%d,%s,%s\n", z, y, model, version)
+		files[""].WriteString(row)
+		files[name].WriteString(row)
+	}
+	files[""].WriteString("0,inf,1,old,1\n") // of no account to the others
+	paths := map[string]string{}
+	for name, b := range files {
+		paths[name] = writeFile(t, strings.ReplaceAll("rows "+name, " ", "_")+".csv", b.String())
+	}
+	for name, path := range paths {
+		if name == "" || name == "old 1" {
+			continue
+		}
+		model, version, _ := strings.Cut(name, " ")
+		for _, more := range [][]string{nil, {"--holdout", "0.5"}, {"--holdout", paths[name]},
+			{"--method", "temperature,vector", "--folds", "3"}} {
+			_, want, _ := runCommand(t, append([]string{"fit", path, "-o", "-"}, more...)...)
+			code, got, errOut := runCommand(t, append([]string{"fit", paths[""], "-o", "-", "--model", model, "--version",
+				version}, more...)...)
+			if code != exitDone || got != want || want == "" || strings.Contains(errOut, "together") {
+				t.Errorf("%s %v: exit code %d, got %q, want %q; stderr %s", name, more, code, got, want, errOut)
+			}
+		}
+	}
+	none := writeFile(t, "none.csv", "logits_0,logits_1,label\n0,1,1\n1,0,0\n")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"fit", paths[""], "--model", "net"}, exitDone, "rows of 2 versions (1, 2) are taken together"},
+		{[]string{"fit", paths[""], "--version", "2"}, exitDone, ""},
+		{[]string{"fit", paths[""], "--version", "9"}, exitFailed, `--version "9": no row is of it; there are: 1, 2`},
+		{[]string{"fit", paths["net 1"], "--version", "2"}, exitFailed, `--version "2": no row is of it; there are: 1`},
+		{[]string{"fit", none, "--version", "2"}, exitFailed, `--version "2": no row names its version`},
+		{[]string{"fit", paths[""], "--version", "2", "--holdout", none}, exitDone, ""},
+	} {
+		code, _, errOut := runCommand(t, c.args...)
+		if code != c.code || c.want != "" && !strings.Contains(errOut, c.want) {
 			t.Errorf("%v: exit code %d, stderr %q, want %q", c.args, code, errOut, c.want)
 		}
 	}

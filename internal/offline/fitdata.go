@@ -44,7 +44,8 @@ func (s Split) String() string {
 // FitOptions say which rows to fit on and which to hold out. Messages name the flags of plumbline fit.
 type FitOptions struct {
 	Table         table.Options
-	Holdout       string // file to score on
+	Only          map[string]string // values of the columns model and version; rows with others are left out
+	Holdout       string            // file to score on
 	HoldoutLabels string
 	Share         float64 // or the share of rows to hold out
 	Folds         int     // or the number of folds of a cross-validation
@@ -120,8 +121,16 @@ func (f FitOptions) labelledRows(labels, file string) (metric.Rows, []int, error
 	if err != nil {
 		return metric.Rows{}, nil, err
 	}
-	noteMixed(of, file, t, "taken together; a calibrator fits one best: give fit a file of each")
+	keep, err := choose(t, f.Only, file == f.Holdout) // a file to score on may be that of one version
+	if err != nil {
+		return metric.Rows{}, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	noteMixed(of, file, t, "taken together, and a calibrator fits one best: --COLUMN chooses one")
 	rows, at, err := LabelledRows(file, t)
+	if err == nil && keep != nil {
+		rows = compare.Select(rows, keep)
+		at = compare.Labelled(rows.Labels)
+	}
 	if err == nil && of.Note != nil {
 		if zeros := zeroNote(rows); zeros != "" {
 			of.Note(file + ": " + zeros)
