@@ -191,6 +191,34 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
+// TestChartTopics: a topic whose name is empty is not made, and the others are.
+func TestChartTopics(t *testing.T) {
+	out, err := render(t, "--set", "strimzi.cluster=kafka,strimzi.topics=true,config.topics.labels=,"+
+		"config.topics.decisions=,config.topics.panes=sums")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, doc := range strings.Split(string(out), "\n---\n") {
+		var topic struct {
+			Kind     string
+			Metadata struct{ Name string }
+			Spec     struct{ TopicName string }
+		}
+		if err := yaml.Unmarshal([]byte(doc), &topic); err != nil {
+			t.Fatalf("%v in\n%s", err, doc)
+		}
+		if topic.Kind == "KafkaTopic" && topic.Metadata.Name == topic.Spec.TopicName {
+			names = append(names, strings.TrimPrefix(topic.Spec.TopicName, "plumbline."))
+		}
+	}
+	slices.Sort(names)
+	const want = "alerts calibrated calibrators checkpoints deadletter finetune heads logits snapshots sums"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("topics %s, want %s", got, want)
+	}
+}
+
 // TestChartUser: the KafkaUser may do with each topic what its processes need, and no more.
 func TestChartUser(t *testing.T) {
 	const all = "Create Describe DescribeConfigs Read Write"
