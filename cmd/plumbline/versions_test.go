@@ -111,8 +111,8 @@ func TestFitOfOneVersion(t *testing.T) {
 		for _, more := range [][]string{nil, {"--holdout", "0.5"}, {"--holdout", paths[name]},
 			{"--method", "temperature,vector", "--folds", "3"}} {
 			_, want, _ := runCommand(t, append([]string{"fit", path, "-o", "-"}, more...)...)
-			code, got, errOut := runCommand(t, append([]string{"fit", paths[""], "-o", "-", "--model", model, "--version",
-				version}, more...)...)
+			chosen := []string{"fit", paths[""], "-o", "-", "--model", model, "--version", version}
+			code, got, errOut := runCommand(t, append(chosen, more...)...)
 			if code != exitDone || got != want || want == "" || strings.Contains(errOut, "together") {
 				t.Errorf("%s %v: exit code %d, got %q, want %q; stderr %s", name, more, code, got, want, errOut)
 			}

@@ -65,8 +65,8 @@ func (d *doctor) permissions(ctx context.Context) {
 	case !known:
 		d.say("permissions", Unknown, "", "the brokers do not say what %s may do", d.user())
 	case later != nil:
-		d.say("permissions", OK, "plumbline run makes them when it starts, or plumbline topics create -c FILE now; then "+
-			"ask again: rights are known of topics that are there",
+		d.say("permissions", OK, "plumbline run makes them when it starts, or plumbline topics create -c FILE now; "+
+			"then ask again: rights are known of topics that are there",
 			"%s may read and write the topics that are there; not there yet: %s", d.user(), list(later))
 	default:
 		d.say("permissions", OK, "", "%s may read and write what it must", d.user())
