@@ -19,7 +19,7 @@ func TestUnrelated(t *testing.T) {
 	}{
 		{"of other rows", k, func(r *rand.Rand, _ int) int { return r.IntN(k) }, true},
 		{"classes in another order", k, func(_ *rand.Rand, top int) int { return (top + 1) % k }, true},
-		{"half of other rows", k, func(r *rand.Rand, top int) int { return [...]int{top, r.IntN(k)}[r.IntN(2)] }, false},
+		{"half", k, func(r *rand.Rand, top int) int { return [...]int{top, r.IntN(k)}[r.IntN(2)] }, false},
 		{"right", k, func(_ *rand.Rand, top int) int { return top }, false},
 		{"nearly all of one class", 1, func(r *rand.Rand, _ int) int { return r.IntN(100) / 98 }, false},
 	} {
