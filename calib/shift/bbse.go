@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -168,41 +171,49 @@ func (s *solution) shares(d *model) []float64 {
 	for x := range free {
 		free[x] = x
 	}
-	for len(free) > 0 {
-		g := mat.NewSymDense(len(free), nil)
-		b := mat.NewVecDense(len(free), nil)
-		for x, fx := range free {
-			b.SetVec(x, s.b[fx])
-			for y := x; y < len(free); y++ {
-				g.SetSym(x, y, s.g.At(fx, free[y]))
-			}
-		}
-		var chol mat.Cholesky
-		var q mat.VecDense
-		if !chol.Factorize(g) || chol.SolveVecTo(&q, b) != nil {
-			break // as well conditioned as the whole, which has been factorised
-		}
+	var whole mat.VecDense
+	if s.chol.SolveVecTo(&whole, mat.NewVecDense(c, s.b)) != nil {
+		return d.prior()
+	}
+	q, scratch := whole.RawVector().Data, make([]float64, c*c)
+	for {
 		worst := 0
-		for x := range free {
-			if q.AtVec(x) < q.AtVec(worst) {
+		var sum float64
+		for x, v := range q {
+			if sum += v; v < q[worst] {
 				worst = x
 			}
 		}
-		if q.AtVec(worst) < 0 {
-			free = append(free[:worst], free[worst+1:]...)
-			continue
+		if !(q[worst] < 0) {
+			if !(sum > 0) {
+				return d.prior() // no row now has a symbol of the reference
+			}
+			for x, fx := range free {
+				out[fx] = q[x] / sum // 1 but for the ridge and the classes taken out
+			}
+			return out
 		}
-		var sum float64
-		for x := range free {
-			sum += q.AtVec(x)
+		if free = append(free[:worst], free[worst+1:]...); len(free) == 0 || !s.among(free, q[:len(free)], scratch) {
+			return d.prior()
 		}
-		if !(sum > 0) {
-			break // no row now has a symbol of the reference
-		}
-		for x, fx := range free {
-			out[fx] = q.AtVec(x) / sum // 1 but for the ridge and the classes taken out
-		}
-		return out
+		q = q[:len(free)]
 	}
-	return d.prior()
+}
+
+// among solves for the shares of some classes, the others having none, and reports whether it could. It does not
+// measure the condition, which takes longer than the solution and is no worse than that of the whole.
+func (s *solution) among(free []int, q, scratch []float64) bool {
+	n, g := len(free), s.g.RawSymmetric()
+	for x, fx := range free {
+		q[x] = s.b[fx]
+		to, from := scratch[x*n:(x+1)*n], g.Data[fx*g.Stride:]
+		for y := x; y < n; y++ {
+			to[y] = from[free[y]]
+		}
+	}
+	t, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: n, Data: scratch[:n*n]})
+	if ok {
+		lapack64.Potrs(t, blas64.General{Rows: n, Cols: 1, Stride: 1, Data: q})
+	}
+	return ok
 }
