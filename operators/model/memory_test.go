@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -139,6 +140,17 @@ func (x *loaded) pane(tb testing.TB, pane int64) {
 	x.rows(tb, pane)
 	x.take(tb, pane)
 	x.calibrate(tb)
+}
+
+// panes gives so many panes. Of snapshots only the latest are kept, so it makes those of the last panes, and draws no
+// resamples: both cost time only.
+func (x *loaded) panes(tb testing.TB, n int) {
+	const seen = 5 // more than those of a slide, and of labels that still come
+	x.task.env.Resamples = 1
+	for i := range n {
+		x.task.env.Unseen = i < n-seen
+		x.pane(tb, 1_000_000+int64(i))
+	}
 }
 
 // take closes a pane.
@@ -394,10 +406,14 @@ const taskBytes = 2.4e6
 
 // beginPackers makes what packs new models, snapshots and alerts, which a process has once.
 func beginPackers(tb testing.TB) {
-	stage.NewLastAlert(&record.Alert{}, []byte(`{"schema":1}`))
-	runtime.KeepAlive(newModels(tb, mostAwake+1, 1, 2)) // the first is packed and needed again
-	runtime.KeepAlive(newModels(tb, mostAwake+1, 60, 2))
+	packers.Do(func() {
+		stage.NewLastAlert(&record.Alert{}, []byte(`{"schema":1}`))
+		runtime.KeepAlive(newModels(tb, mostAwake+1, 1, 2)) // the first is packed and needed again
+		runtime.KeepAlive(newModels(tb, mostAwake+1, 60, 2))
+	})
 }
+
+var packers sync.Once
 
 // encodeWaiting leaves no cell decoded: those that are belong to the task, maxOpenBytes in all.
 func encodeWaiting(t *Task) {
@@ -427,10 +443,7 @@ func TestMemoryOfKeys(t *testing.T) {
 		}
 		x, before := newLoaded(l), testsize.HeapInUse()
 		x.copies = copies
-		x.task.env.Resamples = 1 // they cost time only
-		for i := range int64(panes) {
-			x.pane(t, 1_000_000+i)
-		}
+		x.panes(t, panes)
 		peak := float64(testsize.Resident(t, "VmHWM"))
 		got, want := float64(x.outputs)/float64(copies), l.outputBytes()
 		if l.minute < busy && math.Abs(got/want-1) > .2 { // snapshots of more rows are longer
@@ -468,10 +481,8 @@ func TestRareKeys(t *testing.T) {
 	l := load{keys: 1, k: 10, minute: 1, lag: 2 * time.Minute, pane: time.Minute}
 	beginPackers(t)
 	x, before := newLoaded(l), testsize.HeapInUse()
-	x.copies, x.task.env.Resamples = 12, 1
-	for i := range int64(panes) {
-		x.pane(t, 1_000_000+i)
-	}
+	x.copies = 12
+	x.panes(t, panes)
 	v := x.task.models["m"].versions["1"]
 	x.stats, x.outbox = nil, nil
 	delete(v.keys, "")
@@ -490,15 +501,14 @@ func TestWorkedExample(t *testing.T) {
 	testsize.Slow(t)
 	const slicesOf, shards, mb = 20, 4, 1e6
 	l := load{keys: 1, k: 10, minute: 60_000, lag: 10 * time.Minute, pane: 10 * time.Second}
+	beginPackers(t)
 	panes := 3
 	if n, err := strconv.Atoi(os.Getenv("PLUMBLINE_MINUTES")); err == nil {
 		panes = 6 * n
 	}
 	x, before := newLoaded(l), testsize.HeapInUse()
-	x.copies, x.task.env.Resamples = slicesOf, 1
-	for i := range int64(panes) {
-		x.pane(t, 1_000_000+i)
-	}
+	x.copies = slicesOf
+	x.panes(t, panes)
 	x.stats, x.outbox = nil, nil
 	delete(x.task.models["m"].versions["1"].keys, "")
 	got, want := (testsize.HeapInUse()-before-taskBytes)/mb, slicesOf*l.liveBytes(t, panes, false)/mb
