@@ -91,6 +91,14 @@ func (w *World[T]) Run(p Pick) {
 	w.Finish()
 }
 
+// Log reads every lane to its end, and returns the panes log, of which the model task has read nothing.
+func (w *World[T]) Log(p Pick) []pipeline.Record {
+	w.T.Helper()
+	for w.read(p) {
+	}
+	return w.Panes
+}
+
 // Finish gives the model task the rest of the panes log, and all the time that its fits take.
 func (w *World[T]) Finish() {
 	w.ReadPanes(len(w.Panes))
@@ -110,8 +118,21 @@ func (w *World[T]) Hold(on bool) {
 	}
 }
 
-// Step gives one record to one shard; false when every shard has drained.
+// Step gives one record to one shard, and the model task some messages; false when every shard has drained.
 func (w *World[T]) Step(p Pick) bool {
+	w.T.Helper()
+	if !w.read(p) {
+		return false
+	}
+	if w.Slow > 0 && w.Rand.IntN(10) == 0 {
+		w.Hold(w.Rand.Float64() < w.Slow)
+	}
+	w.ReadPanes(w.Rand.IntN(4))
+	return true
+}
+
+// read gives one record to one shard; false when every shard has drained.
+func (w *World[T]) read(p Pick) bool {
 	var open []int
 	for i := range w.Shards {
 		if !w.Drained[i] {
@@ -142,10 +163,6 @@ func (w *World[T]) Step(p Pick) bool {
 		w.Letters = append(w.Letters, s.Decided().Before...)
 		w.WritePanes(s)
 	}
-	if w.Slow > 0 && w.Rand.IntN(10) == 0 {
-		w.Hold(w.Rand.Float64() < w.Slow)
-	}
-	w.ReadPanes(w.Rand.IntN(4))
 	return true
 }
 

@@ -140,9 +140,9 @@ func checkRange(t *testing.T, u *record.Unlabelled) {
 func TestRangeOfOtherLabels(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
-	calm := episode(109, nil, 20_000, 1)
+	calm := episode(109, nil, 12_000, 1)
 	for _, changed := range []bool{false, true} {
-		rows := episode(110, calm, 15_000, 1)
+		rows := episode(110, calm, 10_000, 1)
 		for i := range rows[len(calm):] {
 			if r := &rows[len(calm)+i]; changed && r.Label == 0 && i%2 == 0 {
 				r.Label = 1

@@ -164,15 +164,16 @@ func TestSliceUnderCalibratorOfWhole(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		slice float32 // by how much its logits are too large then; 0 = it has no rows
+		rows  int     // of all slices: at 12,000, twice as long as an alert is held
 		want  string
 	}{
-		{"persists", 3, "notified"},
-		{"gone", 1.3, "resolved"},
-		{"no rows", 0, "inhibited"},
+		{"persists", 3, 12_000, "notified"},
+		{"gone", 1.3, 20_000, "resolved"},
+		{"no rows", 0, 12_000, "inhibited"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := sliceUnderCalibrator(t, c.slice)
+			w := sliceUnderCalibrator(t, c.slice, c.rows)
 			cals := worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators)
 			if len(cals) != 1 {
 				t.Fatalf("%d calibrators, want the one ordered", len(cals))
@@ -208,9 +209,9 @@ func TestSliceUnderCalibratorOfWhole(t *testing.T) {
 }
 
 // sliceUnderCalibrator runs a stream in which logits become too large by 1.3, those of one slice by 3. Then a
-// temperature of 1.3 is ordered, and from then on the slice's logits are too large by a factor, 0 = there are none.
-func sliceUnderCalibrator(t *testing.T, factor float32) *world {
-	const good, bad, after = 2000, 4000, 20_000
+// temperature of 1.3 is ordered, and for so many rows the slice's logits are too large by a factor, 0 = there are none.
+func sliceUnderCalibrator(t *testing.T, factor float32, after int) *world {
+	const good, bad = 2000, 4000
 	rows := batchtest.Rows(97, batchtest.Options{N: good + bad + after, Step: second / 20, MaxLag: 5 * second,
 		Regions: 12})
 	for i := range rows {
@@ -234,7 +235,7 @@ func sliceUnderCalibrator(t *testing.T, factor float32) *world {
 	}
 	s := alarmSetup(testAlarm())
 	s.model.Hold, s.model.Windows, s.slices = 300*time.Second, s.model.Windows[:1], []string{"region"}
-	log := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.InTurn).Panes
+	log := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).Log(worldtest.InTurn)
 	w := newWorld(t, s, nil, 1)
 	const ordered = good + bad + 800 // the panes of labels lag by so many rows
 	w.Panes = withOrders(log, map[float64]*pipeline.Order{ordered / float64(good+bad+after): {ID: [16]byte{1},

@@ -31,8 +31,8 @@ func TestClassShiftOfManyClasses(t *testing.T) {
 	for j := range prior {
 		prior[j], moved[j] = prior[j]/sums[0], moved[j]/sums[1]
 	}
-	rows := batchtest.ManyClasses(1, batchtest.ManyClasses(2, nil, 3600, prior, prior), 1800, prior, moved)
-	change := rows[3600].TS
+	rows := batchtest.ManyClasses(1, batchtest.ManyClasses(2, nil, 3100, prior, prior), 1800, prior, moved)
+	change := rows[3100].TS
 	s := classSetup()
 	s.model.Unlabelled.ReferenceRows = 3000
 	s.model.Windows = s.model.Windows[:1]
@@ -92,7 +92,7 @@ func TestCorrectionOfManyClasses(t *testing.T) {
 	}
 	batchtest.Normalise(prior)
 	batchtest.Normalise(moved)
-	rows := batchtest.ManyClasses(1, batchtest.ManyClasses(2, nil, still, prior, prior), 2700, prior, moved)
+	rows := batchtest.ManyClasses(1, batchtest.ManyClasses(2, nil, still, prior, prior), 2400, prior, moved)
 	change := rows[still].TS
 	for i := range rows {
 		rows[i].LabelTS = rows[i].TS + 90*second

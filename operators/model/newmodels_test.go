@@ -55,6 +55,7 @@ func newModels(tb testing.TB, models, rows, panes int) *loaded {
 
 // TestNewModelsAtRest: a key that is new has the same state at rest and awake, and few are awake.
 func TestNewModelsAtRest(t *testing.T) {
+	t.Parallel()
 	t.Run("few panes", func(t *testing.T) { newModelsAtRest(t, 5, 4) })
 	t.Run("many panes", func(t *testing.T) { newModelsAtRest(t, 1, 40) }) // rows give what is recent
 }
@@ -122,6 +123,7 @@ func BenchmarkNewModels(b *testing.B) {
 // TestWindowsOfRows: windows of a new version, which have its rows in place of sums, publish what windows of sums do:
 // until the version has grown, and where rows come that its sample does not say all of.
 func TestWindowsOfRows(t *testing.T) {
+	t.Parallel()
 	for name, odd := range map[string]func(b *arrowio.Batch, pane int64){
 		"plain":         func(*arrowio.Batch, int64) {},
 		"probabilities": func(b *arrowio.Batch, pane int64) { b.Probs = pane >= 3; asProbabilities(b) },
@@ -209,8 +211,10 @@ func restarted(t *testing.T, x *loaded) {
 // on with; nothing panics. A checkpoint has a checksum, so this is beyond a damaged disk.
 func TestDamagedKeys(t *testing.T) {
 	testsize.Slow(t)
+	t.Parallel()
 	for _, rows := range []int{20, 60} {
 		x := newModels(t, 1, rows, 3)
+		x.task.cfg.Resamples = 1 // they cost time only
 		good, err := taskState{x.task}.AppendState(nil)
 		if err != nil {
 			t.Fatal(err)

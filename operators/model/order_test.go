@@ -43,7 +43,7 @@ func TestOrders(t *testing.T) {
 	s := defaultSetup()
 	s.model.Rules = nil
 	s.model.Windows = s.model.Windows[:1]
-	panes := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder).Panes
+	panes := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).Log(worldtest.AnyOrder)
 	order := func(n byte, action, version string, body []byte) *pipeline.Order {
 		return &pipeline.Order{ID: [16]byte{n}, Action: action, Model: "m", Version: version, Calibrator: body,
 			By: "ann", Why: "test " + action}

@@ -31,8 +31,12 @@ func thresholds() []rule.Config {
 
 // changing returns 2,500 rows of a calibrated model, 1,500 changed ones, and 2,500 like the first.
 func changing(change func(*batchtest.Row, int)) []batchtest.Row {
-	rows := episode(123, episode(122, episode(121, nil, 2500, 1), 1500, 1), 2500, 1)
-	for i := 2500; i < 4000; i++ {
+	return changingAt(2500, 4000, change)
+}
+
+func changingAt(from, to int, change func(*batchtest.Row, int)) []batchtest.Row {
+	rows := episode(123, episode(122, episode(121, nil, from, 1), to-from, 1), from, 1)
+	for i := from; i < to; i++ {
 		change(&rows[i], i)
 	}
 	return rows
@@ -161,7 +165,7 @@ func TestThresholdOfInterval(t *testing.T) {
 func TestThresholdRulesSurvive(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
-	rows := changing(func(r *batchtest.Row, i int) {
+	rows := changingAt(1200, 2000, func(r *batchtest.Row, i int) {
 		r.Scores = scaled(r.Scores, 3)
 		if i%3 == 0 {
 			r.Label = -1
