@@ -31,6 +31,7 @@ type fetcher struct {
 	until     int64 // stop before this offset; -1 = never
 	gate      *Gate
 	doubt     func() // see Spec
+	news      news   // told when an answer has been handed over
 	log       *slog.Logger
 
 	memory *memory // reused once records were taken; nil: records get memory of their own
@@ -46,6 +47,19 @@ type fetcher struct {
 	resumed atomic.Int64  // when the last answer came that took so long
 
 	refused atomic.Pointer[refusal] // nil = brokers do not refuse to read
+}
+
+// news wakes a consumer that waits: a fetcher has moved, or the gate has closed.
+type news chan struct{}
+
+func newNews() news { return make(news, 1) }
+
+// tell never blocks: one that waits to be seen stands for all.
+func (n news) tell() {
+	select {
+	case n <- struct{}{}:
+	default:
+	}
 }
 
 var start = time.Now()
@@ -201,6 +215,7 @@ func (f *fetcher) hand(ctx context.Context, end int64) error {
 	// In this order: a reader that sees position = end finds the records before it in out.
 	f.done.Store(f.next)
 	f.end.Store(end)
+	f.news.tell()
 	return nil
 }
 

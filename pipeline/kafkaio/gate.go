@@ -22,6 +22,9 @@ func (g *Gate) Close() bool {
 		return false
 	}
 	g.opened = make(chan struct{})
+	for s := range g.sources {
+		s.news.tell()
+	}
 	return true
 }
 

@@ -40,6 +40,7 @@ type Source struct {
 	cancel context.CancelFunc
 	in     []*input
 	order  []pipeline.Input
+	news   news
 	paused bool // the gate was closed when it was last asked
 
 	out, shown atomic.Uint64 // records and notices handed out; those of them that the task's status shows
@@ -73,7 +74,7 @@ type input struct {
 // NewSource starts reading.
 func NewSource(spec Spec) *Source {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Source{spec: spec, cancel: cancel}
+	s := &Source{spec: spec, cancel: cancel, news: newNews()}
 	for _, in := range []pipeline.Input{pipeline.Logits, pipeline.Labels, pipeline.Panes} {
 		topic, ok := spec.Topics[in]
 		if !ok {
@@ -92,6 +93,7 @@ func NewSource(spec Spec) *Source {
 			asks:      max(spec.MaxBytes/askedOf, 1),
 			until:     until,
 			gate:      spec.Gate,
+			news:      s.news,
 			doubt:     spec.Doubt,
 			log:       spec.Log,
 			next:      spec.Next[in],
@@ -133,9 +135,6 @@ func newInput(f *fetcher) *input {
 	in.reached.Store(-1)
 	return in
 }
-
-// poll is how often a waiting source checks whether an input has become idle.
-const poll = 20 * time.Millisecond
 
 // Next implements pipeline.Source.
 func (s *Source) Next(ctx context.Context) (pipeline.Record, error) {
@@ -309,10 +308,9 @@ func (s *Source) tell(in *input, idle bool) {
 	in.untold, in.told[idle] = 0, time.Now()
 }
 
-// wait blocks until some input has records, for at most poll.
+// wait blocks until some input has records or there is news: an input that is at its log's end lets the other go on, or
+// is idle.
 func (s *Source) wait(ctx context.Context) error {
-	t := time.NewTimer(poll)
-	defer t.Stop()
 	var chans [2]chan *part
 	for i, in := range s.in {
 		if i < len(chans) && len(in.queue) == 0 && !in.ended {
@@ -324,7 +322,7 @@ func (s *Source) wait(ctx context.Context) error {
 		s.in[0].take(p, ok)
 	case p, ok := <-chans[1]:
 		s.in[1].take(p, ok)
-	case <-t.C:
+	case <-s.news:
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
@@ -128,6 +127,7 @@ func NewLog(spec TailSpec, topic string, partition int, of Range) *Log {
 		until:     until,
 		next:      next,
 		log:       spec.Log,
+		news:      newNews(),
 	}), cancel: cancel}
 	go l.in.f.run(ctx)
 	return l
@@ -160,18 +160,12 @@ func (l *Log) Next(ctx context.Context) (pipeline.Record, error) {
 	}
 }
 
-// wait blocks until there are records. If the end may be reached without any, it blocks for at most poll.
+// wait blocks until there are records or the end is reached.
 func (l *Log) wait(ctx context.Context) error {
-	var end <-chan time.Time
-	if !l.idled {
-		t := time.NewTimer(poll)
-		defer t.Stop()
-		end = t.C
-	}
 	select {
 	case p, ok := <-l.in.f.out:
 		l.in.take(p, ok)
-	case <-end:
+	case <-l.in.f.news:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
