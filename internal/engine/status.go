@@ -408,7 +408,8 @@ func (rt *Engine) Status() *ProcessStatus {
 	st.Drained = complete && shown && heard(tasks) && len(st.Failing) == 0 && st.Scale == nil
 	wm, shards := pipeline.EndTime, 0
 	for _, t := range tasks {
-		st.Drained = st.Drained && t.CaughtUp && time.Since(t.Active) > settled
+		st.Drained = st.Drained && t.CaughtUp && time.Since(t.Active) > settled &&
+			(t.Task != "model" || t.StateHash != nil)
 		maps.Copy(st.Models, t.StateHash)
 		if t.Task == "shard" {
 			wm = min(wm, t.WM)

@@ -35,13 +35,15 @@ func TestProcessStatus(t *testing.T) {
 	}
 	model := fakeTask{&pipeline.TaskStatus{Task: "model", CaughtUp: true, Active: long,
 		StateHash: map[string]string{"m": "h"}}}
+	unhashed := fakeTask{&pipeline.TaskStatus{Task: "model", CaughtUp: true, Active: long}}
 	wrote := func(p int, n ...uint64) fakeTask {
 		f := shard(p, 5e9, true, long, nil)
 		f.st.PanesWritten = n
 		return f
 	}
 	took := func(p int, n ...uint64) fakeTask {
-		return fakeTask{&pipeline.TaskStatus{Task: "model", Partition: p, CaughtUp: true, Active: long, PanesTaken: n}}
+		return fakeTask{&pipeline.TaskStatus{Task: "model", Partition: p, CaughtUp: true, Active: long, PanesTaken: n,
+			StateHash: map[string]string{}}}
 	}
 	for _, c := range []struct {
 		name      string
@@ -56,6 +58,8 @@ func TestProcessStatus(t *testing.T) {
 			"1970-01-01T00:00:03Z", true},
 		{"reading", []fakeTask{shard(0, 5e9, false, long, nil), model}, false, "1970-01-01T00:00:05Z", true},
 		{"active a moment ago", []fakeTask{shard(0, 5e9, true, now, nil), model}, false, "1970-01-01T00:00:05Z", true},
+		{"the state hash is yet to come", []fakeTask{shard(0, 5e9, true, long, nil), unhashed}, false,
+			"1970-01-01T00:00:05Z", true},
 		{"the model task has not got every pane", []fakeTask{wrote(0, 3, 4), took(1, 3, 9), took(0, 3)}, false,
 			"1970-01-01T00:00:05Z", true},
 		{"nor any of another shard", []fakeTask{wrote(1, 3), took(0, 3)}, false, "1970-01-01T00:00:05Z", true},
@@ -81,7 +85,8 @@ func TestDrainedHasEveryStage(t *testing.T) {
 	rt := New(config.Default(), slog.New(slog.DiscardHandler))
 	long := time.Now().Add(-time.Minute)
 	task := func(stage string, p int) {
-		st := &pipeline.TaskStatus{Task: stage, Partition: p, CaughtUp: true, Active: long}
+		st := &pipeline.TaskStatus{Task: stage, Partition: p, CaughtUp: true, Active: long,
+			StateHash: map[string]string{}}
 		rt.add(taskName(stage, p), fakeTask{st})
 		rt.reads(taskName(stage, p), &kafkaio.Source{})
 	}
@@ -173,7 +178,7 @@ func TestDrainedAsksWhereLogsEnd(t *testing.T) {
 		return kafkaio.AtEnd(ctx, client, marks)
 	}
 	st := &pipeline.TaskStatus{Task: stageModels, CaughtUp: true, Active: time.Now().Add(-time.Minute),
-		Next: map[string]int64{"panes": 1}}
+		Next: map[string]int64{"panes": 1}, StateHash: map[string]string{}}
 	rt.add(taskName(stageModels, 0), fakeTask{st})
 	rt.reads(taskName(stageModels, 0), src)
 	next := func(want bool) {

@@ -92,6 +92,7 @@ type Task struct {
 	behind    map[string]bool // models with more panes to process than others should wait for
 	turn      string          // the model of these that had the last turn
 	backlog   int             // bytes of pane messages taken for waiting models
+	still     int             // reports since something was new
 	status    atomic.Pointer[pipeline.TaskStatus]
 	losses    losses
 	awake     awake

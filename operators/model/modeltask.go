@@ -90,7 +90,10 @@ func (t *Task) Report(caughtUp, active bool) (show func()) {
 	caughtUp = caughtUp && len(t.waiting) == 0 && !t.refits.Computing()
 	st := &pipeline.TaskStatus{Task: "model", Partition: t.partition, Next: map[string]int64{"panes": t.next},
 		CaughtUp: caughtUp, Counts: t.counts.All()}
-	if old != nil && !active {
+	if t.still++; active {
+		t.still = 0
+	}
+	if old != nil && t.still > 0 {
 		st.StateHash = old.StateHash
 	}
 	for i := range t.shards {
@@ -105,8 +108,9 @@ func (t *Task) Report(caughtUp, active bool) (show func()) {
 		st.WM = b * t.cfg.Pane
 		st.Watermark = pipeline.Format(st.WM)
 	}
-	// The hash costs as much as a checkpoint, so it is computed only when there is nothing else to do.
-	if caughtUp && (active || st.StateHash == nil) {
+	// The hash costs more than a checkpoint, and is of use once the stream has ended. Between panes of one that goes on
+	// a single report may find nothing new, but not two.
+	if caughtUp && t.still > 1 && st.StateHash == nil {
 		h, err := t.Hash()
 		if err != nil {
 			t.log.Error("state hash", "err", err)

@@ -104,10 +104,15 @@ func TestOnlyTheModelWaits(t *testing.T) {
 		t.Error("no wake-up although a model waits")
 	}
 	w.Finish()
-	w.Model.Report(true, true)()
-	if st := w.Model.Status(); !st.CaughtUp || st.StateHash == nil || len(w.Model.waiting) > 0 ||
+	for i, active := range []bool{true, false, false} {
+		w.Model.Report(true, active)()
+		if hashed := w.Model.Status().StateHash != nil; hashed != (i == 2) {
+			t.Errorf("report %d: state hash %t", i, hashed)
+		}
+	}
+	if st := w.Model.Status(); !st.CaughtUp || len(w.Model.waiting) > 0 ||
 		w.Model.Wake() != nil {
-		t.Errorf("status %+v: want caught up, with a hash", st)
+		t.Errorf("status %+v: want caught up", st)
 	}
 }
 
