@@ -3,6 +3,7 @@ package kafkaio
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -30,4 +31,50 @@ func TestRecordsWithoutATimestamp(t *testing.T) {
 			t.Errorf("timestamp %d, %v; want %d", r.Time, err, want)
 		}
 	}
+}
+
+// TestWaitingSourceIsWoken: by an input that turns out to be at its log's end, and by a gate that closes.
+func TestWaitingSourceIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, woken := &Gate{}, newNews()
+		made := func(in pipeline.Input) *input {
+			return newInput(&fetcher{input: in, until: -1, part: new(part), news: woken})
+		}
+		logits, labels := made(pipeline.Logits), made(pipeline.Labels)
+		s := &Source{spec: Spec{Gate: g, ReportPause: true}, news: woken, in: []*input{logits, labels},
+			order: []pipeline.Input{pipeline.Logits, pipeline.Labels}}
+		g.add(s)
+		got := make(chan pipeline.Record)
+		next := func() {
+			go func() {
+				r, err := s.Next(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				got <- r
+			}()
+			synctest.Wait()
+		}
+		logits.f.out <- &part{records: []pipeline.Record{{Offset: 7}}}
+		next()
+		select {
+		case r := <-got:
+			t.Fatalf("%+v came before labels that may be older", r)
+		default:
+		}
+		if err := labels.f.hand(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-got; r.Offset != 7 {
+			t.Errorf("got %+v", r)
+		}
+		if err := logits.f.hand(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		next()
+		g.Close()
+		if r := <-got; !r.Paused {
+			t.Errorf("got %+v, want the news of the pause", r)
+		}
+	})
 }
