@@ -10,4 +10,6 @@
 //
 // What is compared is processor time, user and system, of the whole process, less that of the same process on a stream
 // of a few rows: start-up is paid for once. Rounds are interleaved, and the least time of each counts.
+//
+// With -steady rows come as they happen, and what counts is the cores that plumbline takes meanwhile.
 package main

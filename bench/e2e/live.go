@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type live struct {
 	models  int
 	rate    float64       // rows a second, of all
 	seconds float64       // its length
+	delay   time.Duration // within which labels come; 0: two seconds
 	fault   time.Duration // from its begin until the first model becomes overconfident; 0: none does
 	begun   time.Time     // when row 0 was due
 	start   time.Time     // its event time
@@ -131,20 +133,22 @@ func (l *live) feeds() ([]*feed.Feed, error) {
 	pool := newPool(l.K)
 	var feeds []*feed.Feed
 	for i := range l.models {
-		src := &drawn{pool: pool, model: modelName(i), left: int64(l.seconds * rate), wrong: math.MaxInt64,
+		src := &drawn{pool: pool, model: modelName(i), keys: l.Keys,
+			left: int64(l.seconds * rate), wrong: math.MaxInt64,
 			random: rand.New(rand.NewPCG(2, uint64(i)))}
 		if l.fault > 0 {
 			src.wrong = int64(l.faultOf(i).Sub(l.start).Seconds() * rate)
 		}
 		f, err := feed.New(src, feed.Options{
-			Partitions: partitions,
-			EventRate:  rate,
-			Start:      l.start.UnixNano(),
-			DelayMax:   2 * time.Second,
-			Batch:      l.Batch,
-			FlushEvery: 500 * time.Millisecond,
-			IDPrefix:   "request-" + modelName(i),
-			Seed:       uint64(i),
+			Partitions:   partitions,
+			EventRate:    rate,
+			Start:        l.start.UnixNano(),
+			DelayMax:     cmp.Or(l.delay, 2*time.Second),
+			InlineLabels: l.Inline,
+			Batch:        l.Batch,
+			FlushEvery:   500 * time.Millisecond,
+			IDPrefix:     "request-" + modelName(i),
+			Seed:         uint64(i),
 		})
 		if err != nil {
 			return nil, err
@@ -186,12 +190,16 @@ type drawn struct {
 	*pool
 	model      string
 	next, left int64
+	keys       int // values of the slice column; 1: there is none
+	value      [1]string
 	wrong      int64 // the first row of the overconfident model
 	random     *rand.Rand
 }
 
 // Schema implements feed.Source.
-func (d *drawn) Schema() feed.Fields { return feed.Fields{Model: d.model, Version: "1", K: d.k} }
+func (d *drawn) Schema() feed.Fields {
+	return feed.Fields{Model: d.model, Version: "1", K: d.k, Slices: sliceColumns(d.keys)}
+}
 
 // Next implements feed.Source.
 func (d *drawn) Next(row *feed.Row) error {
@@ -208,6 +216,10 @@ func (d *drawn) Next(row *feed.Row) error {
 		label++
 	}
 	*row = feed.Row{Scores: scores[from : from+d.k], Label: int32(label), Weight: 1}
+	if d.keys > 1 {
+		d.value[0] = tenantName(d.random.IntN(d.keys))
+		row.Slices = d.value[:]
+	}
 	d.next++
 	return nil
 }

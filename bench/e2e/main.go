@@ -29,6 +29,10 @@ func main() {
 	set := flag.String("set", "star", "cells: short, star or full")
 	only := flag.String("only", "", "cells whose name this regular expression matches")
 	latencies := flag.String("latency", "", "measure latency instead: quiet, or refits (beside the same without them)")
+	points := flag.String("steady", "",
+		"measure cores at steady rates instead: K/rows a second/slices/models[/inline+keyed], …")
+	delay := flag.Duration("delay", 2*time.Second, "within which labels of these come, evenly")
+	length := flag.Duration("length", time.Minute, "how long each of these is measured")
 	which := flag.String("clients", strings.Join(clients, ","), "what is measured")
 	flag.IntVar(&b.rate, "rate", 20_000, "rows a second of event time: a pane of ten seconds has ten times as many")
 	rounds := flag.Int("rounds", 2, "rounds; the least time counts")
@@ -40,6 +44,9 @@ func main() {
 	}
 	if *latencies != "" {
 		exit(latency(&b, *latencies))
+	}
+	if *points != "" {
+		exit(steady(&b, *points, *delay, *length))
 	}
 	exit(run(&b, *set, *only, *which, *rounds))
 }

@@ -97,6 +97,7 @@ type settings struct {
 	name, dir, listen string
 	interval          time.Duration // between checkpoints; 0: the default
 	more              string        // sections of YAML
+	unkeyed           bool          // plumbline splits the topics by id, as by default
 	// beside is called when the process is ready, with what lasts until the end of its stream; may be nil.
 	beside func(ctx context.Context, listen string)
 }
@@ -105,7 +106,7 @@ type settings struct {
 func (b *bench) configuration(s *stream, x settings) string {
 	var y strings.Builder
 	fmt.Fprintf(&y, "kafka:\n  brokers: [%q]\n  replication: 1\n  partitions: %d\n", b.broker, partitions)
-	y.WriteString("topics:\n  keyed: true\n")
+	fmt.Fprintf(&y, "topics:\n  keyed: %t\n", !x.unkeyed)
 	for _, t := range outputs {
 		fmt.Fprintf(&y, "  %s: %s.%s\n", t, x.name, t)
 	}
@@ -236,15 +237,20 @@ func status(ctx context.Context, listen string) (st answer, err error) {
 // profile takes profiles of a second, one after the other, until ctx is done.
 func (b *bench) profile(ctx context.Context, listen string, s *stream) {
 	for i := 0; ctx.Err() == nil; i++ {
-		body, err := get(ctx, "http://"+listen+"/debug/pprof/profile?seconds=1")
-		if err == nil {
-			err = os.WriteFile(filepath.Join(b.profiles, fmt.Sprintf("%s.%d.pprof", s.name(), i)), body, 0o600)
-		}
+		err := b.profileOf(ctx, listen, fmt.Sprintf("%s.%d", s.name(), i), time.Second)
 		if err != nil && ctx.Err() == nil {
 			fmt.Fprintln(os.Stderr, "no profile:", err)
 			return
 		}
 	}
+}
+
+func (b *bench) profileOf(ctx context.Context, listen, name string, length time.Duration) error {
+	body, err := get(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", listen, length.Seconds()))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(b.profiles, name+".pprof"), body, 0o600)
 }
 
 func get(ctx context.Context, url string) ([]byte, error) {

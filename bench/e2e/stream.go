@@ -154,13 +154,18 @@ func newRows(c cell) *rows {
 // tenant is the slice column.
 const tenant = "tenant"
 
+func sliceColumns(keys int) []string {
+	if keys > 1 {
+		return []string{tenant}
+	}
+	return nil
+}
+
+func tenantName(i int) string { return "t" + strconv.Itoa(i) }
+
 // Schema implements feed.Source.
 func (s *rows) Schema() feed.Fields {
-	f := feed.Fields{Model: "m", Version: "1", K: s.K}
-	if s.Keys > 1 {
-		f.Slices = []string{tenant}
-	}
-	return f
+	return feed.Fields{Model: "m", Version: "1", K: s.K, Slices: sliceColumns(s.Keys)}
 }
 
 // Next implements feed.Source.
@@ -175,7 +180,7 @@ func (s *rows) Next(row *feed.Row) error {
 	id := strconv.FormatInt(s.left, 36)
 	row.ID = strings.Repeat("0", 16-len(id)) + id
 	if s.Keys > 1 {
-		s.value[0] = "t" + strconv.Itoa(s.random.IntN(s.Keys))
+		s.value[0] = tenantName(s.random.IntN(s.Keys))
 		row.Slices = s.value[:]
 	}
 	if s.random.IntN(3) > 0 {

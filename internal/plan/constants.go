@@ -17,13 +17,26 @@ const (
 	keyPaneClass = 8.5e3 // for each class, where a key's pane has fullPane rows or more
 	fullPane     = 2000
 
+	// By the points of testdata/steady.csv, of processes whose rows come as they happen. Command:
+	//
+	//	make bench-e2e E2E="-steady 10/2000/20/1,1000/500/0/1,…"
+	askTime      = 1.4e6 // in a second, of a topic of a partition that is read, however little comes
+	splitTime    = .75e6 // a message that is split by id, written and read again
+	mostAnswers  = 25    // of brokers in a second and partition: above it messages come together
+	splitRow     = 900.0 // a row of such messages
+	splitClass   = 5.4   // the same, for each class
+	sampledClass = 48.0  // for each class of a sampled row, each time that estimates are made of it
+	saveTime     = 6e6   // a checkpoint of a task
+	encodedByte  = 3.0   // of it, each byte
+
 	// By: go test ./operators/join -run - -bench 'BenchmarkJoin/(memory|disk)$'.
 	diskRow = 1200.0 // a row that waits on disk, more than in memory
 )
 
-// keyPane is the processor time of evaluating a key's pane (windows, alarm, snapshots), by its rows: from 2,000 on by
-// the points with slices, below by replays (plumbline replay FILE --event-rate 100, 10 to 10,000 slices).
-var keyPane = curve{{1, 1.4e6}, {100, 5e6}, {fullPane, 15e6}, {100 * fullPane, 15e6}}
+// keyPane is the processor time of evaluating a key's pane (windows, alarm, snapshots), by its rows: from 1,000 on by
+// the points with slices, for a row by replays (plumbline replay FILE --event-rate 100, 10,000 slices), between by
+// testdata/steady.csv.
+var keyPane = curve{{1, 1.4e6}, {100, 3e6}, {1000, 15e6}, {100 * fullPane, 15e6}}
 
 // Bytes of a row in messages of 1,000 rows, from the volumes of the same points: 4 bytes a class, id, time.
 const (

@@ -34,7 +34,7 @@ func (l *Load) Check() error {
 	case l.Delay < 0:
 		return fmt.Errorf("--delay %v: must be 0 or more", l.Delay)
 	case l.Inline && l.Delay > 0:
-		return errors.New("--inline: labels come with their predictions; leave --delay out")
+		return errors.New("labels come with their predictions (--inline, or topics.labels is empty): leave --delay out")
 	}
 	return nil
 }
@@ -61,9 +61,16 @@ type Plan struct {
 
 // Parts are the cores by what they do.
 type Parts struct {
-	Rows float64 `json:"rows"`
-	Keys float64 `json:"panes_of_keys"`
-	Disk float64 `json:"waiting_on_disk"`
+	Inputs      float64 `json:"inputs"` // asking brokers for rows
+	Rows        float64 `json:"rows"`
+	Keys        float64 `json:"panes_of_keys"`
+	Sampled     float64 `json:"sampled_rows"` // corrections and estimates of model versions
+	Checkpoints float64 `json:"checkpoints"`
+	Disk        float64 `json:"waiting_on_disk"`
+}
+
+func (p *Parts) sum() float64 {
+	return p.Inputs + p.Rows + p.Keys + p.Sampled + p.Checkpoints + p.Disk
 }
 
 // Topic is the volume of a topic.
@@ -75,20 +82,29 @@ type Topic struct {
 // coresPerProcess is the size of the processes that are advised: more of them restart faster.
 const coresPerProcess = 4
 
-// New plans a deployment with a configuration.
+// New plans a deployment with a configuration, and with the changes to it that it advises.
 func New(l Load, c *config.Config) (*Plan, error) {
+	l.Inline = l.Inline || c.Topics.Labels == ""
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
 	p := &Plan{Load: l, Waiting: l.Rows * l.Delay.Seconds()}
+	before, advised := c, *c
+	advised.Join.Wait = joinWait(&l, c)
+	c = &advised // what is asked with this configuration gets the same answer
 	p.Parts.Rows = l.Rows * RowTime(l) / 1e9
+	if !c.Topics.Keyed {
+		p.Parts.Rows += l.Rows * (splitRow + splitClass*float64(l.Classes)) / 1e9
+	}
 	ofKey := func(keys int, pane float64) float64 {
 		of := func(rows float64) float64 { return KeyTime(l, rows) }
 		return float64(keys) * expected(of, l.Rows*pane/float64(max(keys, 1))) / 1e9 / pane
 	}
 	p.Parts.Keys = ofKey(l.Models, c.EventTime.Pane.Seconds()) + ofKey(l.Keys, slicePane(c))
 	// Shards, and with them partitions, are chosen for twice the cores: two to four a core.
-	p.Partitions = partitionsFor(p.Parts.Rows + p.Parts.Keys)
+	p.Partitions = max(c.Kafka.Partitions, partitionsFor(p.Parts.Rows+p.Parts.Keys))
+	p.Parts.Inputs = p.inputCores(c)
+	p.Parts.Sampled = p.sampledCores(c)
 	inMemory := float64(c.Join.MemoryBytes) / (waitingMemory + 4*float64(l.Classes)) * float64(p.Partitions)
 	onDisk := p.Waiting - inMemory
 	if c.Join.MemoryBytes == 0 || onDisk < 0 {
@@ -97,12 +113,15 @@ func New(l Load, c *config.Config) (*Plan, error) {
 	if onDisk > 0 {
 		p.Parts.Disk = l.Rows * diskRow / 1e9
 	}
-	p.Cores = p.Parts.Rows + p.Parts.Keys + p.Parts.Disk
+	saved := float64(p.Partitions + min(p.Partitions, l.Models)) // shards, and model tasks with a model
+	p.Parts.Checkpoints = (saved*saveTime + p.memory(c, onDisk)*encodedByte) / 1e9 / c.Checkpoints.Interval.Seconds()
+	p.Cores = p.Parts.sum()
 	p.Provision = int(math.Ceil(max(1, spare*p.Cores)))
 	p.Processes = max(1, (p.Provision+coresPerProcess-1)/coresPerProcess)
-	p.memory(c, onDisk)
+	p.Memory = float64(p.Processes)*processBytes + garbage*(p.Shards+p.Tasks)
+	p.Process = p.Memory / float64(p.Processes)
 	p.volumes(c)
-	p.Config = p.configuration(c)
+	p.Config = p.configuration(before, c)
 	return p, nil
 }
 
@@ -145,17 +164,58 @@ func expected(of func(rows float64) float64, mean float64) float64 {
 // some is the chance of any row where the mean of a Poisson number of them is known.
 func some(mean float64) float64 { return -math.Expm1(-mean) }
 
-// memory follows docs/operations.md, Sizing.
-func (p *Plan) memory(c *config.Config, onDisk float64) {
+// sampled are the sampled rows of a cell of a model version that has so many rows.
+func sampled(l *Load, c *config.Config, rows float64) float64 {
+	bytes := float64(cmp.Or(c.Sample.BytesPerCell, c.Kafka.MessageMax/2))
+	return min(rows, float64(c.Sample.RowsPerCell), bytes/4/float64(l.Classes))
+}
+
+// cells are those of keys by shard: the prediction panes that labels of a label pane reach, and the rows of each.
+func (p *Plan) cells(keys, pane float64) (reached, rows float64) {
+	reached = 1 + math.Ceil(p.Load.Delay.Seconds()/pane)
+	return reached, p.Load.Rows / float64(p.Partitions) * pane / reached / max(1, keys)
+}
+
+// sampledCores are of the sampled rows of model versions: corrections learn from new ones, and the table of estimates
+// is made of all again when a quarter is new.
+func (p *Plan) sampledCores(c *config.Config) float64 {
+	versions, pane := float64(p.Load.Models), c.EventTime.Pane.Seconds()
+	reached, rows := p.cells(versions, pane)
+	fresh := float64(p.Partitions) * reached * expected(func(rows float64) float64 {
+		return sampled(&p.Load, c, rows)
+	}, rows)
+	again := min(4*fresh, float64(c.Sample.Rows))
+	return versions * again * float64(p.Load.Classes) * sampledClass / 1e9 / pane
+}
+
+// inputCores are of asking for rows. Where plumbline splits topics by id, it reads those, too, and each message that
+// comes alone is written alone. Under load many come in one answer.
+func (p *Plan) inputCores(c *config.Config) float64 {
+	topics, split := 2.0, 0.0
+	if p.Load.Inline {
+		topics = 1
+	}
+	if !c.Topics.Keyed {
+		split = topics * min(p.Load.Rows/float64(p.Load.Batch), mostAnswers*float64(p.Partitions))
+		topics *= 2
+	}
+	return (float64(p.Partitions)*(topics+1)*askTime + split*splitTime) / 1e9 // panes are a topic, too
+}
+
+// memory follows docs/operations.md, Sizing. It returns the bytes of a checkpoint of all tasks.
+func (p *Plan) memory(c *config.Config, onDisk float64) (encoded float64) {
 	l := &p.Load
 	k, shards, pane := float64(l.Classes), float64(p.Partitions), c.EventTime.Pane.Seconds()
 	keys, versions := float64(l.Keys+l.Models), float64(l.Models)
-	open := func(keys, pane float64) float64 { // cells of open label panes
-		reached := 1 + math.Ceil(l.Delay.Seconds()/pane)
+	open := func(of curve, keys, pane float64) float64 { // cells of open label panes
+		reached, rows := p.cells(keys, pane)
 		panes := 1 + stillOpen*c.EventTime.Pane.Seconds()/pane
-		return panes * reached * keys * expected(cellBytes.at, l.Rows/shards*pane/reached/max(1, keys))
+		return panes * reached * keys * expected(of.at, rows)
 	}
-	cells := open(versions, pane) + open(float64(l.Keys), slicePane(c))
+	reached, rows := p.cells(versions, pane)
+	scores := (1 + stillOpen) * reached * versions * sampled(l, c, rows) * 4 * k
+	cells := scores + open(cellBytes, versions, pane) + open(cellBytes, float64(l.Keys), slicePane(c))
+	packed := scores + open(cellMessage, versions, pane) + open(cellMessage, float64(l.Keys), slicePane(c))
 	row := waitingMemory + 4*k
 	waiting := (p.Waiting-onDisk)*row + onDisk*waitingIndex
 	remembered := min(float64(c.Join.Remember)*shards, l.Rows*c.Join.Wait.Seconds())
@@ -173,25 +233,23 @@ func (p *Plan) memory(c *config.Config, onDisk float64) {
 	for _, w := range c.Windows {
 		window += windowBytes(&w, c, l, keys)
 	}
-	sampled := versions * float64(c.Sample.Rows)
+	kept := versions * float64(c.Sample.Rows)
 	if c.Alarm.Matured > 0 {
-		sampled *= 2 // as many wait until they count in refits
+		kept *= 2 // as many wait until they count in refits
 	}
 	if c.Unlabelled.ReadsRows("slice") {
-		sampled += float64(l.Keys) * float64(c.Sample.SliceRows)
+		kept += float64(l.Keys) * float64(c.Sample.SliceRows)
 	}
-	samples := sampled * (sampledBytes + 4*k)
+	samples := kept * (sampledBytes + 4*k)
 	square := min(k, squareClasses)
 	recent := recentBytes * recentRows / max(1, l.Rows/keys*pane)
 	perKey := keys*(keyBytes+keyClass*k+recent+window) + versions*(0.03e6+squareBytes*square*square)
-	tasks := shards*(taskBytes+2*float64(c.Kafka.FetchMax)) + samples + perKey
-	page := pageKeyBytes * min(pageKeys, keys*float64(len(c.Windows)))
-	p.Tasks = tasks + page
-	p.Memory = float64(p.Processes)*processBytes + garbage*(p.Shards+p.Tasks)
-	p.Process = p.Memory / float64(p.Processes)
+	p.Tasks = shards*(taskBytes+2*float64(c.Kafka.FetchMax)) + samples + perKey +
+		pageKeyBytes*min(pageKeys, keys*float64(len(c.Windows)))
+	encoded = shards*packed + (p.Waiting-onDisk)*(waitingDisk+4*k) + samples + perKey
 	// Rows that wait, a second time while their files are rewritten, and the checkpoints that are kept and the next.
-	state := waiting + remembered*waitingIndex + shards*cells + tasks
-	p.Disk = 2*onDisk*(waitingDisk+4*k) + float64(c.Checkpoints.Keep+1)*state
+	p.Disk = 2*onDisk*(waitingDisk+4*k) + float64(c.Checkpoints.Keep+1)*(encoded+remembered*waitingIndex)
+	return encoded
 }
 
 // windowBytes is a window of a key; keys have equal numbers of rows.

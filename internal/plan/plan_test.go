@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,34 +25,42 @@ type point struct {
 // eventRate is that of the streams: rows of all keys in a second of event time.
 const eventRate = 20_000
 
-func points(t *testing.T) []point {
+// lines are those of a file after its head.
+func lines(t *testing.T, name string) [][]string {
 	t.Helper()
-	f, err := os.Open("testdata/points.csv")
+	f, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	r := csv.NewReader(f)
 	r.Comment = '#'
-	lines, err := r.ReadAll()
+	all, err := r.ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
-	number := func(s string) float64 {
-		v, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
+	return all[1:]
+}
+
+func number(t *testing.T, s string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return v
+}
+
+func points(t *testing.T) []point {
+	t.Helper()
 	var out []point
-	for _, l := range lines[1:] {
-		keys := int(number(l[2]))
+	for _, l := range lines(t, "testdata/points.csv") {
+		keys := int(number(t, l[2]))
 		if keys == 1 { // no slice column
 			keys = 0
 		}
-		out = append(out, point{Load{Rows: eventRate, Classes: int(number(l[0])), Inline: l[1] == "inline", Keys: keys,
-			Models: 1, Batch: int(number(l[3]))}, number(l[4]), number(l[5]), l[6] == "fitted"})
+		out = append(out, point{Load{Rows: eventRate, Classes: int(number(t, l[0])), Inline: l[1] == "inline",
+			Keys: keys, Models: 1, Batch: int(number(t, l[3]))}, number(t, l[4]), number(t, l[5]), l[6] == "fitted"})
 	}
 	return out
 }
@@ -86,6 +95,87 @@ func TestMeasuredPoints(t *testing.T) {
 	}
 	if checked < 6 {
 		t.Errorf("%d points are checked, want six", checked)
+	}
+}
+
+// TestSteadyPoints: the plan gives the cores of processes whose rows come as they happen, at low rates, within 25 %
+// where it was not fitted on them.
+func TestSteadyPoints(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for _, x := range lines(t, "testdata/steady.csv") {
+		l := Load{Classes: int(number(t, x[0])), Inline: x[1] == "inline", Models: int(number(t, x[3])),
+			Rows: number(t, x[5]), Batch: int(number(t, x[6])), Delay: time.Duration(number(t, x[7])) * time.Second}
+		if x[2] != "1" { // values of a slice column, of each model
+			l.Keys = int(number(t, x[2])) * l.Models
+		}
+		c := config.Default()
+		c.Topics.Keyed = x[4] == "keyed"
+		p, err := New(l, &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cores := number(t, x[8])
+		off := p.Cores/cores - 1
+		if x[9] == "checked" {
+			checked++
+			if math.Abs(off) > .25 {
+				t.Errorf("%v: %.3f cores, measured %.3f: %+.0f %%", x, p.Cores, cores, 100*off)
+			}
+		}
+		t.Logf("| %s | %s | %d | %d | %s | %.0f | %d | %s | %.3f | %.3f | %+.0f %% | %s |", x[0], x[1], l.Keys,
+			l.Models, x[4], l.Rows, l.Batch, x[7], cores, p.Cores, 100*off, x[9])
+	}
+	if checked < 6 {
+		t.Errorf("%d points are checked, want six", checked)
+	}
+}
+
+// TestAdvice: asked again with the configuration that it advises, the plan is the same.
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	for _, l := range []Load{
+		{Rows: 100, Classes: 10, Models: 1, Batch: 1000, Delay: time.Minute},
+		{Rows: 2000, Classes: 1000, Keys: 2000, Models: 3, Batch: 100, Delay: 3 * time.Hour},
+		{Rows: 1e6, Classes: 100, Keys: 100, Models: 1, Batch: 1000, Delay: time.Second},
+		{Rows: 500, Classes: 2, Models: 1, Batch: 10, Inline: true},
+	} {
+		c := config.Default()
+		p, err := New(l, &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err = config.Parse([]byte(p.Config), "plan"); err != nil {
+			t.Fatal(err)
+		}
+		again, err := New(l, &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.Config = p.Config; !reflect.DeepEqual(p, again) {
+			t.Errorf("with the advised configuration\n%+v\nwant\n%+v", again, p)
+		}
+	}
+}
+
+// TestConfigurationCounts: what a file says of labels and partitions is not asked for once more.
+func TestConfigurationCounts(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	c.Topics.Labels, c.Kafka.Partitions = "", 12
+	p, err := New(Load{Rows: 100, Classes: 10, Models: 1, Batch: 10}, &c)
+	if err != nil || !p.Load.Inline || p.Partitions != 12 {
+		t.Errorf("got %+v, %v", p, err)
+	}
+}
+
+// TestSmallNumbersAreShown: a low rate does not take 0 cores.
+func TestSmallNumbersAreShown(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{.0284: "0.028", .1: "0.1", 7.9e-5: "below 0.001", 1.26: "1.3", 23.4: "23"} {
+		if got := coresText(v); got != want {
+			t.Errorf("%v: got %s, want %s", v, got, want)
+		}
 	}
 }
 

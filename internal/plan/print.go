@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -16,9 +17,16 @@ func (p *Plan) Print(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "%.0f rows a second, %d classes, %d model versions and %d slices, %s, %d rows a message\n\n",
 		l.Rows, l.Classes, l.Models, l.Keys, labels, l.Batch)
-	fmt.Fprintf(&b, "cores    %.1f busy: rows %.1f, panes of keys %.1f", p.Cores, p.Parts.Rows, p.Parts.Keys)
-	if p.Parts.Disk > 0 {
-		fmt.Fprintf(&b, ", rows that wait on disk %.1f", p.Parts.Disk)
+	fmt.Fprintf(&b, "cores    %s busy: asking for rows %s", coresText(p.Cores), coresText(p.Parts.Inputs))
+	for _, x := range []struct {
+		name  string
+		cores float64
+	}{{"rows", p.Parts.Rows}, {"panes of keys", p.Parts.Keys},
+		{"sampled rows", p.Parts.Sampled}, {"checkpoints", p.Parts.Checkpoints},
+		{"rows that wait on disk", p.Parts.Disk}} {
+		if x.cores > 0 {
+			fmt.Fprintf(&b, ", %s %s", x.name, coresText(x.cores))
+		}
 	}
 	fmt.Fprintf(&b, "\n         provide %d, to catch up with an outage as fast as rows come\n", p.Provision)
 	fmt.Fprintf(&b, "memory   %s resident, %s in each of %d processes; in use %s by shards, %s by model tasks\n",
@@ -36,4 +44,15 @@ func (p *Plan) Print(w io.Writer) error {
 		"(bench/results/plan.md). Measure yours.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// coresText is a number of cores in two digits, so that a small one is not 0.
+func coresText(v float64) string {
+	switch {
+	case v >= 10:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case v < .001:
+		return "below 0.001"
+	}
+	return strconv.FormatFloat(v, 'g', 2, 64)
 }

@@ -19,9 +19,15 @@ func (p *Plan) volumes(c *config.Config) {
 	l := &p.Load
 	rows, pane := l.Rows*daySeconds, c.EventTime.Pane.Seconds()
 	header := 700.0 / float64(l.Batch) // of a message: schema and framing
-	p.add("logits", rows*(predictionBytes+4*float64(l.Classes)+header))
-	if !l.Inline {
-		p.add("labels", rows*(labelBytes+header))
+	logits, labels := rows*(predictionBytes+4*float64(l.Classes)+header), rows*(labelBytes+header)
+	p.add("logits", logits)
+	if l.Inline {
+		labels = 0
+	} else {
+		p.add("labels", labels)
+	}
+	if !c.Topics.Keyed {
+		p.add("both again by id", logits+labels)
 	}
 	cells := func(keys int, pane float64) float64 {
 		reached := 1 + math.Ceil(l.Delay.Seconds()/pane)
@@ -56,16 +62,24 @@ func (p *Plan) snapshots(c *config.Config, pane float64) (n float64) {
 
 func (p *Plan) add(name string, bytes float64) { p.Topics = append(p.Topics, Topic{name, bytes}) }
 
+// joinWait is half as long again as nearly all labels take, unless the present one is about that.
+func joinWait(l *Load, c *config.Config) time.Duration {
+	wait := l.Delay + l.Delay/2
+	if l.Inline || wait == 0 || wait <= c.Join.Wait && 4*wait >= c.Join.Wait {
+		return c.Join.Wait
+	}
+	return max(time.Minute, wait.Round(time.Minute))
+}
+
 // configuration is what to begin with: the keys whose defaults do not fit.
-func (p *Plan) configuration(c *config.Config) string {
+func (p *Plan) configuration(before, c *config.Config) string {
 	var b strings.Builder
 	l := &p.Load
 	fmt.Fprintf(&b, "kafka:\n  partitions: %d\n", p.Partitions)
 	if l.Inline {
 		b.WriteString("topics:\n  labels: \"\" # the label column travels with the logits\n")
-	} else if wait := l.Delay + l.Delay/2; wait > c.Join.Wait || wait > 0 && 4*wait < c.Join.Wait {
-		// Half as long again as nearly all labels take.
-		fmt.Fprintf(&b, "join:\n  wait: %s\n", max(time.Minute, wait.Round(time.Minute)))
+	} else if c.Join.Wait != before.Join.Wait {
+		fmt.Fprintf(&b, "join:\n  wait: %s\n", c.Join.Wait)
 	}
 	if l.Keys > c.Slices.MaxKeys {
 		fmt.Fprintf(&b, "slices:\n  max_keys: %d\n", l.Keys)
