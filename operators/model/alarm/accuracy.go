@@ -30,7 +30,8 @@ func (s *spec) reference(signal string) string {
 	return ""
 }
 
-// mostPutOff bounds, in references, the rows of a version whose accuracy has no reference since labels are withheld.
+// mostPutOff times reference_rows labelled rows of a version are the most that go by without a reference of the
+// accuracy: where a class never has labels, the others' accuracy is one then.
 const mostPutOff = 10
 
 // putOff begins the first reference of the accuracy anew, of a version and its slices, while labels of a class are

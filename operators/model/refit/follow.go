@@ -30,6 +30,8 @@ const (
 	followStep = .002
 	// followMost is the most that a row counts.
 	followMost = 400
+	// orderedRows is the most rows of a pane whose order teaches nothing: all memories are far longer.
+	orderedRows = 10
 )
 
 // following is the correction on top of a calibrator.
@@ -158,7 +160,7 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 	}
 	k := s.version.K
 	rows := in.Rows
-	if !s.stage.env.Maturity.On() && stage.OutcomesDelay(s.sampled()) {
+	if len(rows) > orderedRows && !s.stage.env.Maturity.On() && stage.OutcomesDelay(s.sampled()) {
 		rows = slices.Clone(rows)
 		slices.SortFunc(rows, byLabel)
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// TestWithheld: labels of a class are missed where the scores expect some, none of the rows since then has one, and
-// there are predictions without a label that could have it.
+// TestWithheld: labels of a class are missed where the scores expect some, hardly any row since then has one, and there
+// are predictions without a label that could have it.
 func TestWithheld(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		rows        int
 		p           float64 // of class 1 of two
-		positives   int     // the row that is of class 1; -1 = none
+		positives   int     // of the first rows
 		since       int64
 		predictions int64
 		want        string
