@@ -155,13 +155,20 @@ func replayed(t *testing.T, s settings, binary string) map[string]string {
 	return again.Models
 }
 
-// hashOf is the state hash of a model.
+// hashOf is the state hash of a model. A model task has one when no pane has come for two checkpoints: where idle
+// sources let time go on, that may be after a process has said once that it is drained.
 func (p *process) hashOf(model string) string {
-	var answer struct {
-		Process struct {
-			Models map[string]string `json:"state_hash_by_model"`
-		} `json:"process"`
-	}
-	p.mustGet("/api/v1/status", &answer)
-	return answer.Process.Models[model]
+	p.t.Helper()
+	var hash string
+	p.wait(30*time.Second, "have the state hash of "+model, func() bool {
+		var answer struct {
+			Process struct {
+				Models map[string]string `json:"state_hash_by_model"`
+			} `json:"process"`
+		}
+		p.mustGet("/api/v1/status", &answer)
+		hash = answer.Process.Models[model]
+		return hash != ""
+	})
+	return hash
 }
