@@ -74,17 +74,21 @@ generated: generate
 picture:
 	PLUMBLINE_PICTURE=$(CURDIR)/docs/img/dashboard.png go test -tags integration -count=1 -v -run '^TestPictureOfDemo$$' ./web/
 
-# Without vector paths, and for arm64: golden hashes in the tests say that the bits are the same. Debian: apt-get install
-# qemu-user-static.
+# Without vector paths, and for other processors: golden hashes in the tests say that the bits are the same. Debian:
+# apt-get install qemu-user-static.
 ARM64 := qemu-aarch64-static
+PLAIN := loong64:qemu-loongarch64-static ppc64le:qemu-ppc64le-static riscv64:qemu-riscv64-static s390x:qemu-s390x-static
 
 portable:
 	go test -tags purego ./calib/kernel/... ./calib/acc
 	GOARCH=arm64 go vet -trimpath ./... # as a release is compiled, which finds it in the cache
 	@if command -v $(ARM64) >/dev/null; then \
 		GOARCH=arm64 go test -exec $(ARM64) -run "Bits" ./calib/kernel && \
-		GOARCH=arm64 go test -exec $(ARM64) -short -run "Bits|Portable" ./calib/acc; \
-	else echo "no $(ARM64): bits of arm64 are not compared"; fi
+		GOARCH=arm64 go test -exec $(ARM64) -short -run "Bits|Portable" ./calib/acc && \
+		for a in $(PLAIN); do \
+			GOARCH=$${a%:*} go test -exec $${a#*:} -run "Bits" ./calib/kernel || exit 1; \
+		done; \
+	else echo "no $(ARM64): bits of other processors are not compared"; fi
 
 test:
 	go test ./...

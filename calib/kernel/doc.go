@@ -37,7 +37,7 @@
 //   - The rest is float64: IEEE operations, explicit fused multiply-adds, and the package's own exp and ln. No result
 //     comes from math.Exp or math.Log, which differ between architectures.
 //
-// A golden hash in the tests holds this on amd64 (three paths) and on arm64 (two). It cannot hold where the compiler or
-// the processor departs from IEEE 754: 387 code, and subnormal numbers flushed to zero by a host process. What is left
-// undefined, all but OK of a refused row, may differ.
+// A golden hash in the tests holds this on amd64 (three paths), on arm64 (two) and in plain Go on loong64, ppc64le,
+// riscv64 and s390x. It cannot hold where the compiler or the processor departs from IEEE 754: 387 code, and subnormal
+// numbers flushed to zero by a host process. What is left undefined, all but OK of a refused row, may differ.
 package kernel
