@@ -50,8 +50,13 @@ type rival struct {
 	inboxes map[string]*inbox
 }
 
-// putCell keeps a cell until its label pane is processed: in the version's inboxes, or in those of another K.
-func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) (rows int64, err error) {
+// putCell keeps a cell until its label pane is processed: in the inboxes of its version, which is created if needed, or
+// in those of another K.
+func putCell(t *Task, m *model, pane int64, c *pipeline.Cell, late bool) (rows int64, err error) {
+	v, err := t.versionOf(m, c.Version, c.K)
+	if err != nil {
+		return 0, err
+	}
 	if c.K == v.K {
 		return v.put(pane, c, late, &t.cfg)
 	}
@@ -65,13 +70,11 @@ func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) (rows
 		return 0, nil
 	}
 	if r == nil {
-		shape := t.cfg.Acc
-		shape.K = c.K
-		empty, err := acc.New(shape)
+		shape, err := shapeOf(t.cfg.Acc, c.K)
 		if err != nil {
 			return 0, err
 		}
-		r = &rival{shape: empty.Settings(), inboxes: map[string]*inbox{}}
+		r = &rival{shape: shape, inboxes: map[string]*inbox{}}
 	}
 	if err := sumconfig.Check(of, r.shape); err != nil || !t.cfg.Slices.has(c.Slice) {
 		return 0, err
@@ -82,13 +85,7 @@ func putCell(t *Task, v *version, pane int64, c *pipeline.Cell, late bool) (rows
 			"classes", v.K, "others", c.K)
 	}
 	v.contest.rivals[c.K] = r
-	b := r.inboxes[c.Slice]
-	if b == nil {
-		fresh := newInbox(nil)
-		b = &fresh
-		r.inboxes[c.Slice] = b
-	}
-	return cell.rows(), b.put(pane, c.PredictionPane, cell, cell.late(late))
+	return cell.rows(), inboxIn(r.inboxes, c.Slice).put(pane, c.PredictionPane, cell, cell.late(late))
 }
 
 // countDropped counts the predictions of a cell of another K.
@@ -126,8 +123,8 @@ func dropHeld(t *Task, v *version, k int, r *rival, pane int64) {
 
 // dropRivals counts and drops what is held of other numbers of classes.
 func dropRivals(t *Task, v *version, pane int64) {
-	for _, k := range slices.Sorted(maps.Keys(v.contest.rivals)) {
-		dropHeld(t, v, k, v.contest.rivals[k], pane)
+	for k, r := range sorted(v.contest.rivals) {
+		dropHeld(t, v, k, r, pane)
 	}
 	v.contest.rivals = nil
 }
@@ -169,8 +166,7 @@ func (c *claim) compare(o *claim) int {
 
 // reconcileAll decides, before a label pane is processed, which K the versions have.
 func reconcileAll(t *Task, m *model, pane int64) error {
-	for _, name := range slices.Sorted(maps.Keys(m.versions)) {
-		v := m.versions[name]
+	for name, v := range sorted(m.versions) {
 		if v.contest.settled && len(v.contest.rivals) == 0 {
 			continue
 		}
@@ -188,8 +184,7 @@ func (t *stepper) reconcile(pane int64) error {
 		c.own.add(k.predictions(pane))
 	}
 	best, claimed := v.K, &c.own
-	for _, k := range slices.Sorted(maps.Keys(c.rivals)) {
-		r := c.rivals[k]
+	for k, r := range sorted(c.rivals) {
 		r.add(r.predictions(pane))
 		if better := r.claim.compare(claimed); better < 0 || better == 0 && k < best {
 			best, claimed = k, &r.claim
@@ -288,19 +283,16 @@ func (v *version) firstPending(until int64) int64 {
 func (t *stepper) changeClasses(k int, now int64) error {
 	v := t.version
 	why := fmt.Sprintf("K = %d from now on, not %d: statistics begin anew; %s", k, v.K, errorUnknown)
-	for _, name := range slices.Sorted(maps.Keys(v.keys)) {
-		key := v.keys[name]
+	for _, key := range sorted(v.keys) {
 		key.wake(t.Task)
 		t.end(&key.Key, key.EndAlerts(why), now)
 	}
-	shape := t.cfg.Acc
-	shape.K = k
-	empty, err := acc.New(shape)
+	shape, err := shapeOf(t.cfg.Acc, k)
 	if err != nil {
 		return err
 	}
 	v.keys, v.heavy, v.pendingSlices = map[string]*keyState{}, map[string]*slice.Counts{}, map[string]*inbox{}
-	v.K, v.Shape, v.last, v.idle = k, empty.Settings(), minPane, 0
+	v.K, v.Shape, v.last, v.idle = k, shape, minPane, 0
 	t.models[v.Model].heads.Forget(v.Name)
 	return v.refit.ChangeClasses(why, now)
 }
@@ -345,54 +337,30 @@ func (t *stepper) orderClasses(o *pipeline.Order, pane int64) error {
 		Classes: v.K, By: o.By, Why: o.Why}, now)
 }
 
-// classesState is the checkpoint section of the numbers of classes: how K of each version stands, and its rivals.
-type classesState struct{ t *Task }
-
-// AppendState appends by model and version whether K stands, panes and rows of it, predictions dropped by K, and of
-// each other K panes, rows and cells that are held.
-func (s classesState) AppendState(dst []byte) ([]byte, error) {
-	for _, name := range slices.Sorted(maps.Keys(s.t.models)) {
-		m := s.t.models[name]
-		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
-			dst = m.versions[vn].contest.append(binenc.AppendString(binenc.AppendString(dst, name), vn))
-		}
+// classesSection is the checkpoint section of the numbers of classes: by model and version whether K stands, panes and
+// rows of it, predictions dropped by K, and of each other K panes, rows and cells that are held.
+func classesSection(t *Task) *versionSection {
+	return &versionSection{
+		t:       t,
+		what:    "classes",
+		append:  func(dst []byte, v *version) []byte { return v.contest.append(dst) },
+		restore: func(r *binenc.Reader, v *version) error { return v.contest.restore(r, t.cfg.Acc) },
 	}
-	return dst, nil
-}
-
-// RestoreState implements pipeline.State. The section with the models must have been restored before.
-func (s classesState) RestoreState(src []byte) error {
-	r := binenc.NewReader(src)
-	for r.Err() == nil && r.Len() > 0 {
-		name, vn := r.String(binenc.MaxName), r.String(binenc.MaxName)
-		if r.Err() != nil {
-			break
-		}
-		m := s.t.models[name]
-		if m == nil || m.versions[vn] == nil {
-			return fmt.Errorf("classes of %s version %q, which the checkpoint has not", name, vn)
-		}
-		if err := m.versions[vn].contest.restore(&r, s.t.cfg.Acc); err != nil {
-			return fmt.Errorf("classes of %s version %q: %w", name, vn, err)
-		}
-	}
-	return r.Close()
 }
 
 func (c *contest) append(dst []byte) []byte {
 	dst = append(dst, binenc.Flags(c.settled))
 	dst = binenc.AppendVarint(binenc.AppendVarint(dst, c.own.panes), c.own.rows)
 	dst = binenc.AppendUvarint(dst, uint64(len(c.dropped)))
-	for _, k := range slices.Sorted(maps.Keys(c.dropped)) {
-		dst = binenc.AppendVarint(binenc.AppendUvarint(dst, uint64(k)), c.dropped[k])
+	for k, rows := range sorted(c.dropped) {
+		dst = binenc.AppendVarint(binenc.AppendUvarint(dst, uint64(k)), rows)
 	}
 	dst = binenc.AppendUvarint(dst, uint64(len(c.rivals)))
-	for _, k := range slices.Sorted(maps.Keys(c.rivals)) {
-		r := c.rivals[k]
+	for k, r := range sorted(c.rivals) {
 		dst = binenc.AppendVarint(binenc.AppendVarint(binenc.AppendUvarint(dst, uint64(k)), r.panes), r.rows)
 		dst = binenc.AppendUvarint(dst, uint64(len(r.inboxes)))
-		for _, name := range slices.Sorted(maps.Keys(r.inboxes)) {
-			dst = r.inboxes[name].appendPending(binenc.AppendString(dst, name))
+		for name, cells := range sorted(r.inboxes) {
+			dst = cells.appendPending(binenc.AppendString(dst, name))
 		}
 	}
 	return dst
@@ -408,12 +376,11 @@ func (c *contest) restore(r *binenc.Reader, shape acc.Config) error {
 		c.dropped[k] = r.Varint()
 	}
 	for range r.Count(4, maxRivals+1) {
-		shape.K = int(r.Int("classes", 2, 1<<30))
-		empty, err := acc.New(shape)
+		shape, err := shapeOf(shape, int(r.Int("classes", 2, 1<<30)))
 		if err != nil {
 			return err
 		}
-		x := &rival{claim: claim{r.Varint(), r.Varint()}, shape: empty.Settings(), inboxes: map[string]*inbox{}}
+		x := &rival{claim: claim{r.Varint(), r.Varint()}, shape: shape, inboxes: map[string]*inbox{}}
 		if c.rivals == nil {
 			c.rivals = map[int]*rival{}
 		}

@@ -2,15 +2,12 @@ package model
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/operators/model/slice"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
-	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -70,8 +67,7 @@ func (m *model) forgetIdle(t *Task, pane int64) error {
 	if after == 0 {
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.versions)) {
-		v := m.versions[name]
+	for name, v := range sorted(m.versions) {
 		if v.last == minPane || v.idle < after || !v.settled(pane) {
 			continue
 		}
@@ -102,8 +98,7 @@ func (t *stepper) forget(now int64) error {
 	v := t.version
 	why := fmt.Sprintf("forgotten: no rows for %s, in which other versions of the model had some; %s",
 		time.Duration(t.cfg.ForgetAfter), errorUnknown)
-	for _, name := range slices.Sorted(maps.Keys(v.keys)) {
-		k := v.keys[name]
+	for _, k := range sorted(v.keys) {
 		k.wake(t.Task)
 		t.end(&k.Key, k.EndAlerts(why), now)
 	}
@@ -128,36 +123,8 @@ func (t *stepper) forget(now int64) error {
 	return nil
 }
 
-// idleState is the checkpoint section with the label panes of the versions' last rows.
-type idleState struct{ t *Task }
-
-// AppendState implements pipeline.State. It appends the versions that have had rows, by model and name.
-func (s idleState) AppendState(dst []byte) ([]byte, error) {
-	for _, name := range slices.Sorted(maps.Keys(s.t.models)) {
-		m := s.t.models[name]
-		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
-			if v := m.versions[vn]; v.last != minPane {
-				dst = binenc.AppendVarint(binenc.AppendString(binenc.AppendString(dst, name), vn), v.last)
-				dst = binenc.AppendVarint(dst, v.idle)
-			}
-		}
-	}
-	return dst, nil
-}
-
-// RestoreState implements pipeline.State. The section with the models must have been restored before.
-func (s idleState) RestoreState(src []byte) error {
-	r := binenc.NewReader(src)
-	for r.Err() == nil && r.Len() > 0 {
-		name, vn, last, idle := r.String(binenc.MaxName), r.String(binenc.MaxName), r.Varint(), r.Varint()
-		if r.Err() != nil {
-			break
-		}
-		m := s.t.models[name]
-		if m == nil || m.versions[vn] == nil {
-			return fmt.Errorf("last rows of %s version %q, which the checkpoint has not", name, vn)
-		}
-		m.versions[vn].last, m.versions[vn].idle = last, max(0, idle)
-	}
-	return r.Close()
+// idleSection is the checkpoint section with the label panes of the versions' last rows.
+func idleSection(t *Task) pipeline.Section {
+	return pipeline.Section{Name: "idle", Version: 1,
+		State: t.paneSection("last rows", func(v *version) (pane, passed *int64) { return &v.last, &v.idle })}
 }

@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -21,6 +20,17 @@ type inbox struct {
 
 func newInbox(open *openCells) inbox {
 	return inbox{map[int64]map[int64]*waiting{}, map[int64]int64{}, open}
+}
+
+// inboxIn returns the inbox of a slice, and creates it if needed.
+func inboxIn(inboxes map[string]*inbox, slice string) *inbox {
+	b := inboxes[slice]
+	if b == nil {
+		fresh := newInbox(nil)
+		b = &fresh
+		inboxes[slice] = b
+	}
+	return b
 }
 
 // waiting is a cell: encoded, decoded or both.
@@ -236,8 +246,8 @@ func (b *inbox) put(labelPane, predictionPane int64, c *waiting, late int64) err
 // move moves a label pane's cells to another inbox.
 func (b *inbox) move(labelPane int64, to *inbox) error {
 	late := b.late[labelPane]
-	for _, p := range slices.Sorted(maps.Keys(b.pending[labelPane])) {
-		if err := to.put(labelPane, p, b.pending[labelPane][p], late); err != nil {
+	for p, cell := range sorted(b.pending[labelPane]) {
+		if err := to.put(labelPane, p, cell, late); err != nil {
 			return err
 		}
 		late = 0
@@ -258,13 +268,12 @@ func (b *inbox) predictions(labelPane int64) (n int64) {
 // take removes a label pane and returns it.
 func (b *inbox) take(pane, length int64) (stage.Pane, error) {
 	in := stage.Pane{Index: pane, End: (pane + 1) * length, Late: b.late[pane]}
-	cells := b.pending[pane]
-	for _, p := range slices.Sorted(maps.Keys(cells)) {
-		set, err := cells[p].decoded()
+	for p, cell := range sorted(b.pending[pane]) {
+		set, err := cell.decoded()
 		if err != nil {
 			return in, err
 		}
-		b.open.release(cells[p])
+		b.open.release(cell)
 		in.Cells = append(in.Cells, stage.Cell{PredictionPane: p, Set: set})
 		in.Labelled += set.LabelledRows()
 		if rows := set.TakeSample(); in.Rows == nil {
@@ -281,12 +290,11 @@ func (b *inbox) take(pane, length int64) (stage.Pane, error) {
 
 func (b *inbox) appendPending(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(b.pending)))
-	for _, l := range slices.Sorted(maps.Keys(b.pending)) {
-		cells := b.pending[l]
+	for l, cells := range sorted(b.pending) {
 		dst = binenc.AppendVarint(binenc.AppendVarint(dst, l), b.late[l])
 		dst = binenc.AppendUvarint(dst, uint64(len(cells)))
-		for _, p := range slices.Sorted(maps.Keys(cells)) {
-			dst = binenc.AppendBytes(binenc.AppendVarint(dst, p), cells[p].encoded())
+		for p, cell := range sorted(cells) {
+			dst = binenc.AppendBytes(binenc.AppendVarint(dst, p), cell.encoded())
 		}
 	}
 	return dst

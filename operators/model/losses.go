@@ -2,7 +2,6 @@ package model
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -83,12 +82,7 @@ func (s *losses) take(t *Task, l *record.Loss) error {
 	t.log.Warn("rows were lost with the state of a task", "task", l.Task, "since", l.Since, "until", l.Until, "by",
 		l.By, "why", l.Why)
 	s.all = append(s.all[max(0, len(s.all)+1-maxLosses):], *l)
-	names := make([]string, 0, len(t.models))
-	for name := range t.models {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for name := range sorted(t.models) {
 		if err := tellLoss(t, l, name); err != nil {
 			return err
 		}
@@ -204,8 +198,8 @@ func (p *progress) append(dst []byte) []byte {
 	}
 	dst = append(binenc.AppendVarint(binenc.AppendUvarint(dst, p.seq), p.closed), binenc.Flags(p.idle))
 	dst = binenc.AppendUvarint(dst, uint64(len(p.models)))
-	for _, name := range slices.Sorted(maps.Keys(p.models)) {
-		dst = binenc.AppendVarint(binenc.AppendString(dst, name), p.models[name])
+	for name, closed := range sorted(p.models) {
+		dst = binenc.AppendVarint(binenc.AppendString(dst, name), closed)
 	}
 	return dst
 }

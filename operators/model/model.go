@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -416,21 +415,16 @@ func (t *Task) increment(m *pipeline.PaneMessage) error {
 		if err != nil {
 			return err
 		}
-		if !ok {
-			if err := refuse(t, c); err != nil {
-				return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
-			}
-			continue
+		var rows int64
+		if ok {
+			rows, err = putCell(t, md, pane, c, late)
+		} else {
+			err = refuse(t, c)
 		}
-		v, err := t.versionOf(md, c.Version, c.K)
 		if err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
-		rows, err := putCell(t, v, pane, c, late)
-		if err != nil {
-			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
-		}
-		if late && !m.Late && c.Slice == "" {
+		if ok && late && !m.Late && c.Slice == "" {
 			countLate(t, m, c.Version, rows)
 		}
 	}
@@ -457,13 +451,11 @@ func (t *Task) versionOf(m *model, name string, k int) (*version, error) {
 	if v := m.versions[name]; v != nil {
 		return v, nil
 	}
-	shape := t.cfg.Acc
-	shape.K = k
-	empty, err := acc.New(shape)
+	shape, err := shapeOf(t.cfg.Acc, k)
 	if err != nil {
 		return nil, err
 	}
-	v := &version{Version: stage.Version{Model: m.name, Name: name, K: k, Shape: empty.Settings()},
+	v := &version{Version: stage.Version{Model: m.name, Name: name, K: k, Shape: shape},
 		keys: map[string]*keyState{}, heavy: map[string]*slice.Counts{}, pendingSlices: map[string]*inbox{},
 		last: minPane, served: minPane}
 	v.refit = t.refits.NewState(&v.Version)
@@ -472,10 +464,19 @@ func (t *Task) versionOf(m *model, name string, k int) (*version, error) {
 	return v, nil
 }
 
+// shapeOf is the configuration of statistics with K = k.
+func shapeOf(shape acc.Config, k int) (acc.Config, error) {
+	shape.K = k
+	empty, err := acc.New(shape)
+	if err != nil {
+		return shape, err
+	}
+	return empty.Settings(), nil
+}
+
 // process processes every model's label panes up to the barrier.
 func (t *Task) process() error {
-	for _, name := range slices.Sorted(maps.Keys(t.models)) {
-		m := t.models[name]
+	for name, m := range sorted(t.models) {
 		if m.reached = barrierOf(t, m); t.behind[name] {
 			continue
 		}
@@ -508,32 +509,39 @@ func (t *Task) advance(m *model, barrier int64) error {
 			t.waiting[m.name], t.behind[m.name] = true, true
 			return nil
 		}
-		if err := reconcileAll(t, m, pane); err != nil {
+		if err := stepModel(t, m, pane); err != nil {
 			return err
-		}
-		busy := m.seen(pane, max(1, pauseAtMost/t.cfg.Pane))
-		m.hush(pane, &t.cfg)
-		if err := stepAll(t, m, pane); err != nil {
-			return err
-		}
-		if err := m.heads.Close(pane); err != nil {
-			return fmt.Errorf("model %s label pane %s: %w", m.name, pipeline.Format(pane*t.cfg.Pane), err)
-		}
-		if busy {
-			if err := m.forgetIdle(t, pane); err != nil {
-				return fmt.Errorf("model %s label pane %s: %w", m.name, pipeline.Format(pane*t.cfg.Pane), err)
-			}
 		}
 		m.next = pane + 1
 	}
 	return t.obey(m, m.next)
 }
 
+// stepModel processes a label pane of a model.
+func stepModel(t *Task, m *model, pane int64) error {
+	if err := reconcileAll(t, m, pane); err != nil {
+		return err
+	}
+	busy := m.seen(pane, max(1, pauseAtMost/t.cfg.Pane))
+	m.hush(pane, &t.cfg)
+	if err := stepAll(t, m, pane); err != nil {
+		return err
+	}
+	err := m.heads.Close(pane)
+	if err == nil && busy {
+		err = m.forgetIdle(t, pane)
+	}
+	if err != nil {
+		return fmt.Errorf("model %s label pane %s: %w", m.name, pipeline.Format(pane*t.cfg.Pane), err)
+	}
+	return nil
+}
+
 // stepAll processes a label pane of all versions of a model.
 func stepAll(t *Task, m *model, pane int64) error {
 	defer t.Trace.Enter(tracing.Pane{Model: m.name, Index: pane})()
-	for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
-		if err := (&stepper{t, m.versions[vn]}).step(pane); err != nil {
+	for vn, v := range sorted(m.versions) {
+		if err := (&stepper{t, v}).step(pane); err != nil {
 			at := pipeline.Format(pane * t.cfg.Pane)
 			return fmt.Errorf("model %s version %q label pane %s: %w", m.name, vn, at, err)
 		}
@@ -601,7 +609,7 @@ func (t *Task) Hash() (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		sum := sha256.Sum256(m.appendHeavy(b))
+		sum := sha256.Sum256(sliceSection(t).appendModel(b, m))
 		out[name] = hex.EncodeToString(sum[:])
 	}
 	return out, nil

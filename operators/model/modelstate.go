@@ -2,8 +2,6 @@ package model
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -29,8 +27,8 @@ func (s taskState) AppendState(dst []byte) ([]byte, error) {
 	dst = stage.AppendDictionary(dst)
 	dst = binenc.AppendUvarint(dst, uint64(len(t.models)))
 	var err error
-	for _, name := range slices.Sorted(maps.Keys(t.models)) {
-		if dst, err = t.models[name].append(dst, t.cfg.table, true); err != nil {
+	for name, m := range sorted(t.models) {
+		if dst, err = m.append(dst, t.cfg.table, true); err != nil {
 			return dst, fmt.Errorf("model %s: %w", name, err)
 		}
 	}
@@ -94,8 +92,7 @@ func (m *model) append(dst []byte, table []namedStage, snapshots bool) ([]byte, 
 	dst = m.orders.Append(dst)
 	dst = binenc.AppendUvarint(dst, uint64(len(m.versions)))
 	var err error
-	for _, name := range slices.Sorted(maps.Keys(m.versions)) {
-		v := m.versions[name]
+	for name, v := range sorted(m.versions) {
 		dst = binenc.AppendString(dst, name)
 		dst = sumsOf(v.Shape).Append(dst)
 		if dst, err = v.refit.Append(dst); err != nil {
@@ -106,8 +103,8 @@ func (m *model) append(dst []byte, table []namedStage, snapshots bool) ([]byte, 
 			dst = f.Append(dst)
 		}
 		dst = binenc.AppendUvarint(dst, uint64(len(v.keys)))
-		for _, slice := range slices.Sorted(maps.Keys(v.keys)) {
-			if dst, err = v.keys[slice].append(dst, table, snapshots); err != nil {
+		for slice, k := range sorted(v.keys) {
+			if dst, err = k.append(dst, table, snapshots); err != nil {
 				return dst, fmt.Errorf("version %q slice %q: %w", name, slice, err)
 			}
 		}

@@ -16,10 +16,10 @@ func (t *Task) Sections() []pipeline.Section {
 	return []pipeline.Section{
 		t.counts.CheckpointSection(),
 		modelSection(t),
-		{Name: "slices", Version: 1, State: sliceState{t}},
-		{Name: "idle", Version: 1, State: idleState{t}},
-		{Name: "served", Version: 1, State: servedState{t}, Fresh: servedState{t}.fresh},
-		{Name: "classes", Version: 1, State: classesState{t}},
+		{Name: "slices", Version: 1, State: sliceState{sliceSection(t)}},
+		idleSection(t),
+		servedSection(t),
+		{Name: "classes", Version: 1, State: classesSection(t)},
 		lossesSection(t),
 	}
 }
@@ -54,20 +54,18 @@ func (t *Task) Skip(r pipeline.Record, why string) bool {
 // decoded when the caller asks for it.
 func (t *Task) Remembered() (decided []any, snapshots iter.Seq2[*record.Snapshot, error]) {
 	var encoded []func() [][]byte
-	for _, m := range t.models {
-		for _, v := range m.versions {
-			if c := v.Decision.Record; c != nil {
-				decided = append(decided, c)
+	for _, v := range t.versions() {
+		if c := v.Decision.Record; c != nil {
+			decided = append(decided, c)
+		}
+		for _, k := range v.keys {
+			if k.alerted {
+				k.wake(t)
 			}
-			for _, k := range v.keys {
-				if k.alerted {
-					k.wake(t)
-				}
-				encoded = append(encoded, k.remembered())
-				for _, a := range k.Alerts {
-					if a.Last.Record != nil {
-						decided = append(decided, a.Last.Record)
-					}
+			encoded = append(encoded, k.remembered())
+			for _, a := range k.Alerts {
+				if a.Last.Record != nil {
+					decided = append(decided, a.Last.Record)
 				}
 			}
 		}

@@ -3,7 +3,6 @@ package model
 import (
 	"crypto/sha256"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -24,14 +23,8 @@ func (t *stepper) retire(column, value string, end int64) error {
 	why := fmt.Sprintf("pooled: other values of %s have more rows, and those of %s count in %s from now on; %s", column,
 		name, other.Slice, errorUnknown)
 	t.end(&k.Key, k.EndAlerts(why), end)
-	for _, pane := range slices.Sorted(maps.Keys(k.pending)) {
-		b := t.pendingSlices[name]
-		if b == nil {
-			fresh := newInbox(nil)
-			b = &fresh
-			t.pendingSlices[name] = b
-		}
-		if err := k.move(pane, b); err != nil {
+	for pane := range sorted(k.pending) {
+		if err := k.move(pane, inboxIn(t.pendingSlices, name)); err != nil {
 			return err
 		}
 	}

@@ -1,9 +1,6 @@
 package model
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -69,8 +66,8 @@ func (t *stepper) addSince(k *keyState, rows []*acc.SampleRow, scored stage.Scor
 		k.Since = stage.SinceInForce{Revision: f.Revision}
 	}
 	var calibrated []*acc.Set
-	for _, pane := range slices.Sorted(maps.Keys(scored)) { // full sums refuse the last ones
-		calibrated = append(calibrated, scored[pane])
+	for _, set := range sorted(scored) { // full sums refuse the last ones
+		calibrated = append(calibrated, set)
 	}
 	raw, err := t.env.NewSums(k.K)
 	if err == nil {

@@ -1,13 +1,11 @@
 package model
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 	"time"
 
-	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -81,45 +79,19 @@ func (m *model) pauseEnds(barrier int64, cfg *Config) int64 {
 	return barrier
 }
 
-// servedState is the checkpoint section with the label panes of the versions' last predictions.
-type servedState struct{ t *Task }
-
-// AppendState implements pipeline.State. It appends the versions that have had predictions, by model and name.
-func (s servedState) AppendState(dst []byte) ([]byte, error) {
-	for _, name := range slices.Sorted(maps.Keys(s.t.models)) {
-		m := s.t.models[name]
-		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
-			if v := m.versions[vn]; v.served != minPane {
-				dst = binenc.AppendVarint(binenc.AppendString(binenc.AppendString(dst, name), vn), v.served)
-				dst = binenc.AppendVarint(dst, v.unserved)
+// servedSection is the checkpoint section with the label panes of the versions' last predictions. After a checkpoint
+// of a build that did not tell them apart they are those of the last rows.
+func servedSection(t *Task) pipeline.Section {
+	return pipeline.Section{
+		Name:    "served",
+		Version: 1,
+		State: t.paneSection("last predictions", func(v *version) (pane, passed *int64) {
+			return &v.served, &v.unserved
+		}),
+		Fresh: func() {
+			for _, v := range t.versions() {
+				v.served = v.last
 			}
-		}
-	}
-	return dst, nil
-}
-
-// RestoreState implements pipeline.State. The section with the models must have been restored before.
-func (s servedState) RestoreState(src []byte) error {
-	r := binenc.NewReader(src)
-	for r.Err() == nil && r.Len() > 0 {
-		name, vn, served, unserved := r.String(binenc.MaxName), r.String(binenc.MaxName), r.Varint(), r.Varint()
-		if r.Err() != nil {
-			break
-		}
-		m := s.t.models[name]
-		if m == nil || m.versions[vn] == nil {
-			return fmt.Errorf("last predictions of %s version %q, which the checkpoint has not", name, vn)
-		}
-		m.versions[vn].served, m.versions[vn].unserved = served, max(0, unserved)
-	}
-	return r.Close()
-}
-
-// fresh takes the last rows for predictions, after a checkpoint of a build that did not tell them apart.
-func (s servedState) fresh() {
-	for _, m := range s.t.models {
-		for _, v := range m.versions {
-			v.served = v.last
-		}
+		},
 	}
 }

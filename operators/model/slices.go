@@ -46,13 +46,7 @@ func (v *version) inboxOf(slice string, cfg *Config) *inbox {
 	if _, _, ok := splitSlice(slice); !ok || cfg.Slices.MaxKeys == 0 {
 		return &v.key(slice, cfg).inbox
 	}
-	b := v.pendingSlices[slice]
-	if b == nil {
-		fresh := newInbox(nil)
-		b = &fresh
-		v.pendingSlices[slice] = b
-	}
-	return b
+	return inboxIn(v.pendingSlices, slice)
 }
 
 // heavyOf returns the counts of a column, and creates them if needed.
@@ -73,13 +67,13 @@ func (t *stepper) route(pane int64) error {
 		return nil
 	}
 	values, inboxes := map[string][]string{}, t.inboxes() // by column
-	for _, name := range slices.Sorted(maps.Keys(inboxes)) {
+	for name := range sorted(inboxes) {
 		if column, value, ok := splitSlice(name); ok {
 			values[column] = append(values[column], value)
 		}
 	}
-	for _, column := range slices.Sorted(maps.Keys(values)) {
-		if err := t.routeColumn(column, values[column], inboxes, pane); err != nil {
+	for column, of := range sorted(values) {
+		if err := t.routeColumn(column, of, inboxes, pane); err != nil {
 			return fmt.Errorf("slices of %s: %w", column, err)
 		}
 	}

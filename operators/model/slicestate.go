@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/plumbline/plumbline/operators/model/slice"
 
@@ -11,7 +10,20 @@ import (
 )
 
 // sliceState is the checkpoint section that says which slice values have statistics of their own.
-type sliceState struct{ t *Task }
+type sliceState struct{ *versionSection }
+
+// sliceSection has the counts of the versions' slice columns and the cells of values without statistics.
+func sliceSection(t *Task) *versionSection {
+	return &versionSection{
+		t:      t,
+		what:   "slices",
+		has:    func(v *version) bool { return len(v.heavy)+len(v.pendingSlices) > 0 },
+		append: appendHeavy,
+		restore: func(r *binenc.Reader, v *version) error {
+			return v.restoreHeavy(r, &t.cfg)
+		},
+	}
+}
 
 // matchHeavy makes the kept values equal to the values that have statistics.
 func (v *version) matchHeavy() {
@@ -29,58 +41,27 @@ func (v *version) matchHeavy() {
 	}
 }
 
-// AppendState implements pipeline.State. It appends the versions that have slices, by model and name.
-func (s sliceState) AppendState(dst []byte) ([]byte, error) {
-	for _, model := range slices.Sorted(maps.Keys(s.t.models)) {
-		dst = s.t.models[model].appendHeavy(dst)
+// RestoreState implements pipeline.State.
+func (s sliceState) RestoreState(src []byte) error {
+	err := s.versionSection.RestoreState(src)
+	if s.t.cfg.Slices.MaxKeys > 0 {
+		for _, v := range s.t.versions() {
+			v.matchHeavy()
+		}
 	}
-	return dst, nil
+	return err
 }
 
-// appendHeavy appends the counts of a model's slice columns and the cells of values without statistics.
-func (m *model) appendHeavy(dst []byte) []byte {
-	for _, version := range slices.Sorted(maps.Keys(m.versions)) {
-		v := m.versions[version]
-		if len(v.heavy) == 0 && len(v.pendingSlices) == 0 {
-			continue
-		}
-		dst = binenc.AppendString(binenc.AppendString(dst, m.name), version)
-		dst = binenc.AppendUvarint(dst, uint64(len(v.heavy)))
-		for _, column := range slices.Sorted(maps.Keys(v.heavy)) {
-			dst = v.heavy[column].Append(binenc.AppendString(dst, column))
-		}
-		dst = binenc.AppendUvarint(dst, uint64(len(v.pendingSlices)))
-		for _, slice := range slices.Sorted(maps.Keys(v.pendingSlices)) {
-			dst = v.pendingSlices[slice].appendPending(binenc.AppendString(dst, slice))
-		}
+func appendHeavy(dst []byte, v *version) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(v.heavy)))
+	for column, counts := range sorted(v.heavy) {
+		dst = counts.Append(binenc.AppendString(dst, column))
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(v.pendingSlices)))
+	for slice, cells := range sorted(v.pendingSlices) {
+		dst = cells.appendPending(binenc.AppendString(dst, slice))
 	}
 	return dst
-}
-
-// RestoreState implements pipeline.State. The section with the models must have been restored before.
-func (s sliceState) RestoreState(src []byte) error {
-	r := binenc.NewReader(src)
-	for r.Err() == nil && r.Len() > 0 {
-		model, version := r.String(binenc.MaxName), r.String(binenc.MaxName)
-		if r.Err() != nil {
-			break
-		}
-		m := s.t.models[model]
-		if m == nil || m.versions[version] == nil {
-			return fmt.Errorf("slices of %s version %q, which the checkpoint has not", model, version)
-		}
-		if err := m.versions[version].restoreHeavy(&r, &s.t.cfg); err != nil {
-			return fmt.Errorf("slices of %s version %q: %w", model, version, err)
-		}
-	}
-	if s.t.cfg.Slices.MaxKeys > 0 {
-		for _, m := range s.t.models {
-			for _, v := range m.versions {
-				v.matchHeavy()
-			}
-		}
-	}
-	return r.Close()
 }
 
 func (v *version) restoreHeavy(r *binenc.Reader, cfg *Config) error {

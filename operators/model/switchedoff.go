@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,30 +14,25 @@ import (
 // label pane as the time, so that a second restart from the same checkpoint publishes the same.
 func (s taskState) endSwitchedOff() {
 	t := s.t
-	for _, name := range slices.Sorted(maps.Keys(t.models)) {
-		m := t.models[name]
-		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
-			v := m.versions[vn]
-			gone := 0
-			for _, slice := range slices.Sorted(maps.Keys(v.keys)) {
-				k := v.keys[slice]
-				if !t.cfg.Slices.has(slice) {
-					why := fmt.Sprintf("switched off: slices.columns has not the column of %s any more; %s", slice,
-						errorUnknown)
-					k.Ended = append(k.Ended, k.EndAlerts(why)...)
-					delete(v.keys, slice)
-					gone++
-				}
-				alert.SortByRule(k.Ended)
-				t.end(&k.Key, k.Ended, m.next*t.cfg.Pane)
-				k.Ended = nil
+	for m, v := range t.versions() {
+		gone := 0
+		for slice, k := range sorted(v.keys) {
+			if !t.cfg.Slices.has(slice) {
+				why := fmt.Sprintf("switched off: slices.columns has not the column of %s any more; %s", slice,
+					errorUnknown)
+				k.Ended = append(k.Ended, k.EndAlerts(why)...)
+				delete(v.keys, slice)
+				gone++
 			}
-			if gone > 0 {
-				t.counts.AddReason(CountEndedSlices, EndedColumn, int64(gone))
-				t.log.Warn("slice columns: slices.columns has changed since the checkpoint: slices of removed columns "+
-					"end, those of new columns begin without rows",
-					"model", v.Model, "version", v.Name, "ended", gone, "slices.columns", t.cfg.Slices.Columns)
-			}
+			alert.SortByRule(k.Ended)
+			t.end(&k.Key, k.Ended, m.next*t.cfg.Pane)
+			k.Ended = nil
+		}
+		if gone > 0 {
+			t.counts.AddReason(CountEndedSlices, EndedColumn, int64(gone))
+			t.log.Warn("slice columns: slices.columns has changed since the checkpoint: slices of removed columns "+
+				"end, those of new columns begin without rows",
+				"model", v.Model, "version", v.Name, "ended", gone, "slices.columns", t.cfg.Slices.Columns)
 		}
 	}
 }

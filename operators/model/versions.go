@@ -1,8 +1,8 @@
 package model
 
 import (
+	"cmp"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -36,8 +36,7 @@ func admits(t *Task, m *model, name string) (bool, error) {
 				continue
 			}
 			live++
-			if v.last != minPane && (oldest == nil || v.last < oldest.last || v.last == oldest.last &&
-				(v.Model < oldest.Model || v.Model == oldest.Model && v.Name < oldest.Name)) {
+			if v.last != minPane && (oldest == nil || v.olderThan(oldest)) {
 				oldest = v
 			}
 		}
@@ -50,6 +49,11 @@ func admits(t *Task, m *model, name string) (bool, error) {
 		return false, nil
 	}
 	return true, makeRoom(t, oldest, m)
+}
+
+// olderThan orders versions by their last rows, then by name.
+func (v *version) olderThan(o *version) bool {
+	return cmp.Or(cmp.Compare(v.last, o.last), cmp.Compare(v.Model, o.Model), cmp.Compare(v.Name, o.Name)) < 0
 }
 
 // makeRoom forgets a version for one of model to. If nothing was ever published about it, it leaves nothing behind.
@@ -84,25 +88,21 @@ func refuse(t *Task, c *pipeline.Cell) error {
 
 // versionsStatus lists the versions by name.
 func versionsStatus(t *Task) (out []record.VersionStatus) {
-	for _, name := range slices.Sorted(maps.Keys(t.models)) {
-		m := t.models[name]
-		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
-			v := m.versions[vn]
-			if m.heads.Shadowing(vn) {
-				continue
-			}
-			st := record.VersionStatus{Model: name, Version: vn, Classes: v.K, Settled: v.contest.settled}
-			if len(v.contest.rivals)+len(v.contest.dropped) > 0 {
-				st.Others = maps.Clone(v.contest.dropped)
-				if st.Others == nil {
-					st.Others = map[int]int64{}
-				}
-			}
-			for k, r := range v.contest.rivals {
-				st.Others[k] += r.rows
-			}
-			out = append(out, st)
+	for m, v := range t.versions() {
+		if m.heads.Shadowing(v.Name) {
+			continue
 		}
+		st := record.VersionStatus{Model: m.name, Version: v.Name, Classes: v.K, Settled: v.contest.settled}
+		if len(v.contest.rivals)+len(v.contest.dropped) > 0 {
+			st.Others = maps.Clone(v.contest.dropped)
+			if st.Others == nil {
+				st.Others = map[int]int64{}
+			}
+		}
+		for k, r := range v.contest.rivals {
+			st.Others[k] += r.rows
+		}
+		out = append(out, st)
 	}
 	return out
 }

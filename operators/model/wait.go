@@ -77,7 +77,7 @@ func (t *Task) Resume() error {
 
 // resumeFits lets models go on whose fits have ended.
 func resumeFits(t *Task) error {
-	for _, name := range slices.Sorted(maps.Keys(t.waiting)) {
+	for name := range sorted(t.waiting) {
 		m := t.models[name]
 		if t.behind[name] || t.awaits(m, m.nextBusy(m.reached, &t.cfg)) {
 			continue
