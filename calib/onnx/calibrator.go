@@ -50,89 +50,60 @@ func Calibrator(c calibrator.Calibrator) ([]byte, error) {
 // builder has the graphs of calibrators on top of Graph.
 type builder struct{ *Graph }
 
-// params are the parameters of every method, as docs/format.md has them.
-type params struct {
-	Temperature        float64         `json:"temperature"`
-	Weights            []float64       `json:"weights"`
-	Temperatures       []float64       `json:"temperatures"`
-	W, B               json.RawMessage // a list, but one number in beta
-	A, M               float64
-	Top, Hidden        int
-	W1, B1, W2, B2, W3 []float64
-	B3                 float64
-	Knots, Slopes      []float64
-	Slope, Intercept   float64
-	X, V               []float64
-	Edges, Values      []float64
-	Confidences        []float64
-	Threshold          float64
-	Base               json.RawMessage
-	weights, biases    []float64
-	biasOfBeta         float64
+// graph adds the graph of a method with encoded parameters on the logits z, and returns its probabilities.
+type graph func(b builder, z Value, params json.RawMessage) (Value, error)
+
+// graphs has the graph of every method with parameters, which are those of docs/format.md. A new method is a line here.
+func graphs() map[string]graph {
+	return map[string]graph{
+		"ensemble_temperature":      of(builder.ensemble),
+		"class_temperature":         of(builder.classTemperature),
+		"vector":                    of(builder.vector),
+		"matrix":                    of(builder.matrix),
+		"dirichlet":                 of(builder.dirichlet),
+		"parameterised_temperature": of(builder.parameterised),
+		"intra_order_preserving":    of(builder.intraOrder),
+		"metacal":                   builder.metaCal,
+		"class_weights":             builder.classWeights,
+		"platt":                     ofTop(builder.platt),
+		"beta":                      ofTop(builder.beta),
+		"isotonic":                  ofTop(builder.isotonic),
+		"spline":                    ofTop(builder.spline),
+		"histogram":                 ofTop(builder.binValue),
+		"scaling_binning":           ofTop(builder.scalingBinning),
+	}
 }
 
-func decode(encoded []byte) (method string, p params, err error) {
-	var head struct {
-		Method      string
-		Temperature float64
-		Params      params
-	}
-	if err := json.Unmarshal(encoded, &head); err != nil {
-		return "", params{}, err
-	}
-	p = head.Params
-	if head.Method == "temperature" {
-		p.Temperature = head.Temperature
-	}
-	if p.W != nil {
-		if err := json.Unmarshal(p.W, &p.weights); err != nil {
-			return "", params{}, fmt.Errorf("w: %w", err)
+// of is the graph of a method with parameters P.
+func of[P any](add func(b builder, z Value, p P) Value) graph {
+	return func(b builder, z Value, params json.RawMessage) (Value, error) {
+		var p P
+		if err := json.Unmarshal(params, &p); err != nil {
+			return "", err
 		}
+		return add(b, z, p), nil
 	}
-	if p.B != nil {
-		into := any(&p.biases)
-		if head.Method == "beta" {
-			into = &p.biasOfBeta
-		}
-		if err := json.Unmarshal(p.B, into); err != nil {
-			return "", params{}, fmt.Errorf("b: %w", err)
-		}
-	}
-	return head.Method, p, nil
 }
 
 // calibrate adds the graph of an encoded calibrator on the logits z and returns its probabilities.
 func (b builder) calibrate(encoded []byte, z Value) (Value, error) {
-	method, p, err := decode(encoded)
-	if err != nil {
+	var c struct {
+		Method      string
+		Temperature float64
+		Params      json.RawMessage
+	}
+	if err := json.Unmarshal(encoded, &c); err != nil {
 		return "", err
 	}
-	switch method {
+	switch c.Method {
 	case "identity":
 		return b.softmax(z), nil
 	case "temperature":
-		return b.softmax(b.Op("Div", z, b.Scalar(p.Temperature))), nil
-	case "ensemble_temperature":
-		return b.ensemble(z, p), nil
-	case "class_temperature":
-		return b.softmax(b.Op("Div", z, b.list(p.Temperatures))), nil
-	case "vector":
-		return b.softmax(b.Op("Add", b.Op("Mul", z, b.list(p.weights)), b.list(p.biases))), nil
-	case "matrix":
-		return b.softmax(b.affine(z, p.weights, p.biases)), nil
-	case "dirichlet":
-		return b.softmax(b.affine(b.OpWith("LogSoftmax", lastAxis, z), p.weights, p.biases)), nil
-	case "parameterised_temperature":
-		return b.parameterised(z, p), nil
-	case "intra_order_preserving":
-		return b.intraOrder(z, p), nil
-	case "metacal":
-		return b.metaCal(z, p)
-	case "class_weights":
-		return b.classWeights(z, p)
+		return b.softmax(b.Op("Div", z, b.Scalar(c.Temperature))), nil
 	}
-	if of := b.topMap(method, p); of != nil {
-		return b.topLabel(z, of), nil
+	add, ok := graphs()[c.Method]
+	if !ok {
+		return "", fmt.Errorf("method %q has no graph", c.Method)
 	}
-	return "", fmt.Errorf("method %q has no graph", method)
+	return add(b, z, c.Params)
 }

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"encoding/json"
 	"math"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -40,16 +41,45 @@ func (b builder) affine(x Value, w, bias []float64) Value {
 	return b.Op("Add", b.Op("MatMul", x, b.Float64s(t, in, out)), b.list(bias))
 }
 
+type ensemble struct {
+	Temperature float64
+	Weights     []float64
+}
+
 // ensemble is w₁ softmax(z/T) + w₂ softmax(z) + w₃/K.
-func (b builder) ensemble(z Value, p params) Value {
+func (b builder) ensemble(z Value, p ensemble) Value {
 	tempered := b.Op("Mul", b.Scalar(p.Weights[0]), b.softmax(b.Op("Div", z, b.Scalar(p.Temperature))))
 	plain := b.Op("Mul", b.Scalar(p.Weights[1]), b.softmax(z))
 	uniform := b.Op("Div", b.Scalar(p.Weights[2]), b.Cast(b.classes(z), Float64))
 	return b.Op("Add", b.Op("Add", tempered, plain), uniform)
 }
 
+func (b builder) classTemperature(z Value, p struct{ Temperatures []float64 }) Value {
+	return b.softmax(b.Op("Div", z, b.list(p.Temperatures)))
+}
+
+// linear are the weights W and biases B of a map of the logits: K and K for vector, else K×K and K.
+type linear struct{ W, B []float64 }
+
+func (b builder) vector(z Value, p linear) Value {
+	return b.softmax(b.Op("Add", b.Op("Mul", z, b.list(p.W)), b.list(p.B)))
+}
+
+func (b builder) matrix(z Value, p linear) Value { return b.softmax(b.affine(z, p.W, p.B)) }
+
+func (b builder) dirichlet(z Value, p linear) Value {
+	return b.matrix(b.OpWith("LogSoftmax", lastAxis, z), p)
+}
+
 // classWeights is q w / Σ q w, q the probabilities of the base.
-func (b builder) classWeights(z Value, p params) (Value, error) {
+func (b builder) classWeights(z Value, params json.RawMessage) (Value, error) {
+	var p struct {
+		Weights []float64
+		Base    json.RawMessage
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return "", err
+	}
 	base, err := b.calibrate(p.Base, z)
 	if err != nil {
 		return "", err
@@ -61,8 +91,14 @@ func (b builder) classWeights(z Value, p params) (Value, error) {
 // leastDifference is where a logit far below the largest one is cut off as an input of the network.
 const leastDifference = -100
 
+type network struct {
+	Top                int
+	W1, B1, W2, B2, W3 []float64
+	B3                 float64
+}
+
 // parameterised is softmax(z/T) with T of the s largest logits by two layers.
-func (b builder) parameterised(z Value, p params) Value {
+func (b builder) parameterised(z Value, p network) Value {
 	var h Value
 	if p.Top > 1 {
 		largest, _ := b.Op2("TopK", lastAxis, z, b.Ints(int64(p.Top)))
@@ -83,7 +119,7 @@ func (b builder) parameterised(z Value, p params) Value {
 
 // intraOrder is softmax(-drop(max z - z)), drop the integral of the slopes, linear between knots and constant after
 // the last.
-func (b builder) intraOrder(z Value, p params) Value {
+func (b builder) intraOrder(z Value, p struct{ Knots, Slopes []float64 }) Value {
 	n := len(p.Knots)
 	at, width, next := make([]float64, n), make([]float64, n), make([]float64, n)
 	slopeNext := append(append([]float64(nil), p.Slopes[1:]...), p.Slopes[n-1])

@@ -1,11 +1,21 @@
 package onnx
 
-import "math"
+import (
+	"encoding/json"
+	"math"
+)
 
 var negativeInfinity = math.Inf(-1)
 
 // metaCal is the base calibrator where the entropy of the row is at most the threshold, and 1/K elsewhere.
-func (b builder) metaCal(z Value, p params) (Value, error) {
+func (b builder) metaCal(z Value, params json.RawMessage) (Value, error) {
+	var p struct {
+		Threshold float64
+		Base      json.RawMessage
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return "", err
+	}
 	base, err := b.calibrate(p.Base, z)
 	if err != nil {
 		return "", err

@@ -7,42 +7,48 @@ func (b builder) isTop(z Value) Value {
 	return b.Op("Equal", top, b.Op("Range", b.Int(0), b.classes(z), b.Int(1)))
 }
 
-// topLabel is p_ŷ = c' = of(c) and (1 - c') softmax over the other classes.
-func (b builder) topLabel(z Value, of func(c Value) Value) Value {
-	top := b.isTop(z)
-	mapped := of(b.rowMax(b.softmax(z)))
-	others := b.softmax(b.Op("Where", top, b.Scalar(negativeInfinity), z))
-	rest := b.Op("Mul", b.Op("Sub", b.Scalar(1), mapped), others)
-	return b.Op("Where", top, mapped, rest)
+// ofTop is the graph of a method that maps the top confidence, N×1 to N×1: p_ŷ = c' = add(c) and (1 - c') softmax over
+// the other classes.
+func ofTop[P any](add func(b builder, c Value, p P) Value) graph {
+	return of(func(b builder, z Value, p P) Value {
+		top := b.isTop(z)
+		mapped := add(b, b.rowMax(b.softmax(z)), p)
+		others := b.softmax(b.Op("Where", top, b.Scalar(negativeInfinity), z))
+		rest := b.Op("Mul", b.Op("Sub", b.Scalar(1), mapped), others)
+		return b.Op("Where", top, mapped, rest)
+	})
 }
 
-// topMap is the map of the top confidence of a method, N×1 to N×1, or nil where it has none.
-func (b builder) topMap(method string, p params) func(c Value) Value {
-	switch method {
-	case "platt":
-		return func(c Value) Value { return b.platt(c, p) }
-	case "beta":
-		return func(c Value) Value {
-			a := b.Op("Mul", b.Scalar(p.A), b.logC(c))
-			m := b.Op("Mul", b.Scalar(p.biasOfBeta), b.logC(b.Op("Sub", b.Scalar(1), c)))
-			return b.Op("Sigmoid", b.Op("Add", b.Op("Sub", a, m), b.Scalar(p.M)))
-		}
-	case "isotonic":
-		return func(c Value) Value { return b.interpolate(c, p.X, p.V) }
-	case "spline":
-		return func(c Value) Value { return b.interpolate(c, p.Confidences, p.Values) }
-	case "histogram":
-		return func(c Value) Value { return b.binValue(c, p) }
-	case "scaling_binning":
-		return func(c Value) Value { return b.binValue(b.platt(c, p), p) }
-	}
-	return nil
-}
+type platt struct{ Slope, Intercept float64 }
 
 // platt is σ(slope · ln(c/(1-c)) + intercept).
-func (b builder) platt(c Value, p params) Value {
+func (b builder) platt(c Value, p platt) Value {
 	odds := b.Op("Sub", b.logC(c), b.logC(b.Op("Sub", b.Scalar(1), c)))
 	return b.Op("Sigmoid", b.Op("Add", b.Op("Mul", b.Scalar(p.Slope), odds), b.Scalar(p.Intercept)))
+}
+
+// beta is σ(a ln c - b ln(1-c) + m).
+func (b builder) beta(c Value, p struct{ A, B, M float64 }) Value {
+	a := b.Op("Mul", b.Scalar(p.A), b.logC(c))
+	m := b.Op("Mul", b.Scalar(p.B), b.logC(b.Op("Sub", b.Scalar(1), c)))
+	return b.Op("Sigmoid", b.Op("Add", b.Op("Sub", a, m), b.Scalar(p.M)))
+}
+
+func (b builder) isotonic(c Value, p struct{ X, V []float64 }) Value {
+	return b.interpolate(c, p.X, p.V)
+}
+
+func (b builder) spline(c Value, p struct{ Confidences, Values []float64 }) Value {
+	return b.interpolate(c, p.Confidences, p.Values)
+}
+
+type bins struct{ Edges, Values []float64 }
+
+func (b builder) scalingBinning(c Value, p struct {
+	platt
+	bins
+}) Value {
+	return b.binValue(b.platt(c, p.platt), p.bins)
 }
 
 // logC is ln c with c kept at 2⁻⁵³ at least.
@@ -69,7 +75,7 @@ func (b builder) interpolate(c Value, x, v []float64) Value {
 }
 
 // binValue is the value of the bin (edge j, edge j+1] of c.
-func (b builder) binValue(c Value, p params) Value {
+func (b builder) binValue(c Value, p bins) Value {
 	j := b.Op("Sub", b.below(c, p.Edges), b.Int(1))
 	j = b.Op("Min", b.Op("Max", j, b.Int(0)), b.Int(int64(len(p.Values)-1)))
 	return b.Op("Add", b.Op("Gather", b.list(p.Values), j), b.Op("Mul", c, b.Scalar(0))) // a NaN stays one
