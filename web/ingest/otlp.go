@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -198,48 +199,11 @@ func (h *Handler) newTelemetryReader(rows string) *reader {
 func (h *Handler) rows(x *export, spans bool) (predictions, labels [][]byte, err error) {
 	size := 0
 	err = x.each(spans, h.columnsOf, func(resource attributes, t *telemetry) error {
-		find := func(names ...string) *anyValue {
-			for _, name := range names {
-				if v := t.Attributes.get(name); v != nil {
-					return v
-				}
-			}
-			for _, name := range names {
-				if v := resource.get(name); v != nil {
-					return v
-				}
-			}
-			return nil
-		}
-		scored := slices.ContainsFunc(scoreColumns, func(column string) bool {
-			return t.Attributes.get("plumbline."+column) != nil
-		})
-		label := find(attributeNames["label"]...)
-		if !scored && !label.class() {
-			return nil
-		}
-		var line []byte // fields with a comma before each
-		if at := t.time(); at > 0 {
-			line = strconv.AppendUint([]byte(`,"ts":`), uint64(at), 10)
-		}
-		for column, names := range attributeNames {
-			v := find(names...)
-			if v != nil && (column != "label" || v.class()) {
-				line = v.appendJSON(append(appendText(append(line, ','), column), ':'))
-			}
-		}
-		if find(attributeNames["id"]...) == nil && t.SpanID != "" {
-			line = appendText(append(line, `,"id":`...), t.TraceID+"-"+t.SpanID)
-		}
-		for _, name := range h.Slices {
-			if v := find(name); v != nil && attributeNames[name] == nil && scored {
-				line = v.appendJSON(append(appendText(append(line, ','), name), ':'))
-			}
-		}
-		line[0] = '{' // it has the score or the label at least
-		if line = append(line, '}'); scored {
+		line, scored := h.line(t, resource)
+		switch {
+		case scored:
 			predictions = append(predictions, line)
-		} else {
+		case line != nil:
 			labels = append(labels, line)
 		}
 		if size += len(line); size > telemetrySize*h.MaxBody {
@@ -248,6 +212,36 @@ func (h *Handler) rows(x *export, spans bool) (predictions, labels [][]byte, err
 		return nil
 	})
 	return predictions, labels, err
+}
+
+// line is the row of a record, of a prediction where it has scores and else of a label; nil where it has neither.
+func (h *Handler) line(t *telemetry, resource attributes) (line []byte, scored bool) {
+	find := func(names ...string) *anyValue { return cmp.Or(t.Attributes.first(names), resource.first(names)) }
+	scored = slices.ContainsFunc(scoreColumns, func(column string) bool {
+		return t.Attributes.get("plumbline."+column) != nil
+	})
+	if !scored && !find(attributeNames["label"]...).class() {
+		return nil, false
+	}
+	begin := func(field string) []byte { return append(appendText(append(line, ','), field), ':') }
+	if at := t.time(); at > 0 {
+		line = strconv.AppendUint(begin("ts"), uint64(at), 10)
+	}
+	for column, names := range attributeNames {
+		if v := find(names...); v != nil && (column != "label" || v.class()) {
+			line = v.appendJSON(begin(column))
+		}
+	}
+	if find(attributeNames["id"]...) == nil && t.SpanID != "" {
+		line = appendText(begin("id"), t.TraceID+"-"+t.SpanID)
+	}
+	for _, name := range h.Slices {
+		if v := find(name); v != nil && attributeNames[name] == nil && scored {
+			line = v.appendJSON(begin(name))
+		}
+	}
+	line[0] = '{' // in place of a comma: it has the score or the label at least
+	return append(line, '}'), scored
 }
 
 // columnsOf are the attributes of a resource that may become columns.

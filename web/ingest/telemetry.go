@@ -63,6 +63,16 @@ func (as attributes) get(key string) *anyValue {
 	return nil
 }
 
+// first is the value of the first of the names that is there; nil = none.
+func (as attributes) first(names []string) *anyValue {
+	for _, name := range names {
+		if v := as.get(name); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
 // each calls take for each record, with what columns says of the attributes of its resource.
 func (x *export) each(spans bool, columns func(attributes) (attributes, error),
 	take func(columns attributes, t *telemetry) error) error {
