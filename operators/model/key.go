@@ -39,7 +39,9 @@ type keyState struct {
 	inbox
 	stage.Key
 	atRest
-	states []stage.KeyState // in the order of the table of stages; nil if a stage keeps nothing for the key
+	served   int64            // label pane of the last predictions of a slice with alerts; minPane = none
+	unserved int64            // label panes that passed since then while others of the version had predictions
+	states   []stage.KeyState // in the order of the table of stages; nil if a stage keeps nothing for the key
 }
 
 // key returns the key of a slice, and creates it if needed.
@@ -50,7 +52,8 @@ func (v *version) key(slice string, cfg *Config) *keyState {
 		if slice != "" {
 			open = nil
 		}
-		k = &keyState{Key: stage.Key{Version: &v.Version, Slice: slice, K: v.K}, inbox: newInbox(open)}
+		k = &keyState{Key: stage.Key{Version: &v.Version, Slice: slice, K: v.K}, inbox: newInbox(open),
+			served: minPane}
 		k.begin(v, cfg)
 		v.keys[slice] = k
 	}

@@ -19,6 +19,7 @@ func (t *Task) Sections() []pipeline.Section {
 		{Name: "slices", Version: 1, State: sliceState{sliceSection(t)}},
 		idleSection(t),
 		servedSection(t),
+		servedSlicesSection(t),
 		{Name: "classes", Version: 1, State: classesSection(t)},
 		lossesSection(t),
 	}

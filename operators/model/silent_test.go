@@ -124,6 +124,66 @@ func TestReplacedVersion(t *testing.T) {
 	}
 }
 
+// TestGoneSlice: when a slice has had no predictions for two days in which others of its version had some, its alerts
+// are inhibited, and say since when it has none. When its predictions are back, they no longer are. A pause of all rows
+// counts as one day at most.
+func TestGoneSlice(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	s := alarmSetup(testAlarm())
+	s.slices, s.model.SilentAfter = []string{"region"}, 100*second
+	pane := s.model.Pane
+	both := phase(341, nil, 0, 1500)
+	ended := (both[len(both)-1].TS/pane + 1) * pane
+	alone := func(n int, step int64) []batchtest.Row {
+		return batchtest.Rows(342, batchtest.Options{N: n, Start: ended, Step: step, MaxLag: 5 * second, Sharpness: 2.5,
+			Regions: 1})
+	}
+	why := record.NoPredictions + record.At(ended).String()
+	for _, c := range []struct {
+		name  string
+		alone []batchtest.Row // of region r0
+		want  string
+	}{
+		{"two days", alone(60, 3000*second), why}, // 50 hours
+		{"a day", alone(30, 3000*second), ""},
+		{"a pause of three days", alone(2, 72*3600*second), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rows := phase(343, slices.Concat(both, c.alone), 600, 600)
+			for i := range rows {
+				rows[i].ID = fmt.Sprint(rows[i].TS, "/", i)
+			}
+			w := everyWay(t, s, rows)
+			// silence is what the alerts of a region are inhibited by, if it is silence.
+			silence := func(region string, until int64) (by string) {
+				alerts := slices.DeleteFunc(w.latest("m", "v1", until), func(a record.Alert) bool {
+					return a.Slice != "region="+region
+				})
+				if len(alerts) == 0 {
+					t.Errorf("no alert of region %s is left at %s", region, record.At(until))
+				}
+				for _, a := range alerts {
+					if strings.HasPrefix(a.InhibitedBy, record.NoPredictions) {
+						by = a.InhibitedBy
+					}
+				}
+				return by
+			}
+			end := c.alone[len(c.alone)-1].TS/pane*pane + 3*pane
+			if by := silence("r1", end); by != c.want {
+				t.Errorf("region r1 is inhibited by %q, want %q", by, c.want)
+			}
+			if by := silence("r0", end); by != "" {
+				t.Errorf("region r0 is inhibited by %q", by)
+			}
+			if by := silence("r1", end+1200*second); by != "" {
+				t.Errorf("region r1 is inhibited by %q when its predictions are back", by)
+			}
+		})
+	}
+}
+
 // TestPausedModel: the alerts of a model without rows stay for two days of event time, in which other models have some,
 // and no longer. Versions that pause together and come back one after the other keep theirs.
 func TestPausedModel(t *testing.T) {

@@ -183,7 +183,7 @@ func (s *Stage) publish(k *stage.Key, own *candidate, whole group, end int64) er
 // inhibitor returns the key of the alert, or the name of the calibrator, that inhibits a pending or firing alert; "" if
 // nothing does.
 func (s *Stage) inhibitor(c candidate, own *candidate, whole group, end int64) string {
-	if by := cmp.Or(c.key.Version.Silent, answeredBy(c.key, c.Alert)); by != "" {
+	if by := cmp.Or(c.key.Version.Silent, c.key.Silent, answeredBy(c.key, c.Alert)); by != "" {
 		c.HoldFrom = 0
 		return by
 	}

@@ -17,6 +17,7 @@ import (
 type Key struct {
 	Version   *Version
 	Slice     string // "" = all rows of the version
+	Silent    string // as Version.Silent, of a slice
 	K         int
 	Labelled  int64 // labelled rows so far
 	LateRows  int64
