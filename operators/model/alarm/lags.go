@@ -71,20 +71,28 @@ func oneClassFirst(k *stage.Key, since int64) string {
 }
 
 // warn adds to the message of an alert that fires on a whole version what stage.SoonerWhenWrong says, and until that
-// has rows to compare what oneClassFirst, stage.Withheld or unrelated does. Where none says anything now, what the
+// has rows to compare what oneClassFirst, stage.Withheld, unrelated or repeated does. Where none says anything now, what the
 // message before said remains, with its time: it still tells why the alert fired.
 func (t *Stage) warn(k *stage.Key, a *record.Alert, before string) {
-	if t.cfg.Matured != 0 || k.Slice != "" || a.State != stage.Firing {
+	if k.Slice != "" || a.State != stage.Firing {
 		return
 	}
 	_, said, warned := strings.Cut(before, warning)
-	text := stage.SoonerWhenWrong(k)
+	text, since := "", a.Since.UnixNano()
+	if t.cfg.Matured == 0 {
+		text = stage.SoonerWhenWrong(k)
+	}
 	if text == "" && !strings.Contains(said, stage.SoonerText) {
-		if text = oneClassFirst(k, a.Since.UnixNano()); text == "" {
-			text, _ = stage.Withheld(k, a.Since.UnixNano()) // an error is of a row that no test takes
+		if t.cfg.Matured == 0 {
+			if text = oneClassFirst(k, since); text == "" {
+				text, _ = stage.Withheld(k, since) // an error is of a row that no test takes
+			}
 		}
 		if text == "" {
-			text = unrelated(k, a.Since.UnixNano())
+			text = unrelated(k, since)
+		}
+		if text == "" {
+			text = repeated(k, since)
 		}
 	}
 	switch {
