@@ -71,8 +71,8 @@ func oneClassFirst(k *stage.Key, since int64) string {
 }
 
 // warn adds to the message of an alert that fires on a whole version what stage.SoonerWhenWrong says, and until that
-// has rows to compare what oneClassFirst, stage.Withheld, unrelated or repeated does. Where none says anything now, what the
-// message before said remains, with its time: it still tells why the alert fired.
+// has rows to compare what oneClassFirst, stage.Withheld, unrelated or repeated does. Where none says anything now,
+// what the message before said remains, with its time: it still tells why the alert fired.
 func (t *Stage) warn(k *stage.Key, a *record.Alert, before string) {
 	if k.Slice != "" || a.State != stage.Firing {
 		return
