@@ -49,6 +49,9 @@ type column struct {
 	ends    []int32 // of vectors
 }
 
+// whole reports whether a value of the column is a list.
+func (c *column) whole() bool { return c.kind == vector && c.part < 0 }
+
 // bounds limit what a record may contain.
 type bounds struct {
 	left    int // bytes of columns
@@ -155,19 +158,7 @@ func (c *column) addText(s []byte) error {
 	}
 	switch c.kind {
 	case text, ident:
-		if len(s) == 0 {
-			return c.addNull()
-		}
-		if c.kind == ident {
-			if c.numbers == 1 {
-				return c.fail(c.n, "%.40q is text, and the ids before it are numbers; \"7\" and 7 are different ids", s)
-			}
-			c.numbers = 2
-			c.ints = append(c.ints, 0)
-		}
-		c.words.Data = append(c.words.Data, s...)
-		c.words.Ends = append(c.words.Ends, int32(len(c.words.Data)))
-		return c.added()
+		return c.addName(s)
 	case instant:
 		for _, layout := range timeLayouts {
 			if t, err := time.Parse(layout, string(s)); err == nil {
@@ -179,28 +170,50 @@ func (c *column) addText(s []byte) error {
 		}
 		return c.fail(c.n, "%.40q must be a time as in RFC 3339, such as 2024-03-01T12:00:00Z", s)
 	case class:
-		if i := slices.Index(c.classes, string(s)); i >= 0 {
-			return c.addInstant(int64(i))
-		}
-		if c.classes != nil {
-			return c.fail(c.n, "%.40q must be one of classes: %.80s", s, strings.Join(c.classes, ", "))
-		}
-		if truth := strings.ToLower(string(s)); truth == "true" || truth == "false" {
-			return c.addBool(truth == "true")
-		}
-		if isNumber(s) {
-			return c.addNumber(s)
-		}
-		return c.fail(c.n, "%.40q is text; name the classes in their order with the key classes", s)
+		return c.addClass(s)
 	}
-	if isNumber(s) && (c.kind == number || c.part >= 0) {
+	if isNumber(s) && !c.whole() {
 		return c.addNumber(s)
 	}
 	return c.fail(c.n, "%.40q is text, must be %s", s, c.wants())
 }
 
+// addName adds a text or an id; an empty one is none.
+func (c *column) addName(s []byte) error {
+	if len(s) == 0 {
+		return c.addNull()
+	}
+	if c.kind == ident {
+		if c.numbers == 1 {
+			return c.fail(c.n, "%.40q is text, and the ids before it are numbers; \"7\" and 7 are different ids", s)
+		}
+		c.numbers = 2
+		c.ints = append(c.ints, 0)
+	}
+	c.words.Data = append(c.words.Data, s...)
+	c.words.Ends = append(c.words.Ends, int32(len(c.words.Data)))
+	return c.added()
+}
+
+// addClass adds a class by its name, or by its number as text.
+func (c *column) addClass(s []byte) error {
+	if i := slices.Index(c.classes, string(s)); i >= 0 {
+		return c.addInstant(int64(i))
+	}
+	if c.classes != nil {
+		return c.fail(c.n, "%.40q must be one of classes: %.80s", s, strings.Join(c.classes, ", "))
+	}
+	if truth := strings.ToLower(string(s)); truth == "true" || truth == "false" {
+		return c.addBool(truth == "true")
+	}
+	if isNumber(s) {
+		return c.addNumber(s)
+	}
+	return c.fail(c.n, "%.40q is text; name the classes in their order with the key classes", s)
+}
+
 func (c *column) wants() string {
-	if c.kind == vector && c.part < 0 {
+	if c.whole() {
 		return "a list of numbers"
 	}
 	return "a number"
@@ -303,7 +316,7 @@ func (c *column) addInstant(ns int64) error {
 
 // addFloat adds one number.
 func (c *column) addFloat(f float32) error {
-	if c.kind == vector && c.part < 0 {
+	if c.whole() {
 		return c.fail(c.n, "%g must be a list of numbers", f)
 	}
 	if c.kind == class || c.kind == ident {

@@ -3,6 +3,7 @@ package inputs
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/plumbline/plumbline/arrowio/half"
@@ -20,40 +21,18 @@ type tensor struct {
 
 func (t *tensor) size() int { return max(len(t.floats), len(t.others)) }
 
-// set adds the rows of a tensor to the columns of a node, whose items they are. The first dimension is that of rows,
-// but of a vector alone.
+// set adds the rows of a tensor to the columns of a node, whose items they are.
 func (t *tensor) set(c *collector, n *node) error {
-	rows, size := 1, 1
-	for i, d := range t.shape {
-		if d < 0 || d > 1<<30 || size*max(d, 1) > 1<<30 {
-			return t.fail(c, "a shape of %v", t.shape)
-		}
-		if size *= d; i == 0 {
-			rows = d
-		}
-	}
-	if len(t.floats) > 0 && len(t.others) > 0 {
-		return t.fail(c, "values of two types")
-	}
-	if size != t.size() {
-		return t.fail(c, "%d values in a shape of %v", t.size(), t.shape)
-	}
-	vectors := false
-	for _, col := range n.each.columns {
-		vectors = vectors || col.kind == vector && col.part < 0
-	}
-	if len(t.shape) == 0 || vectors && len(t.shape) == 1 {
-		rows = 1
-	}
-	if rows > c.bounds.rows {
-		return wire.Errorf(wire.TooManyRows, "tensor %.40q: %d rows, at most %d", t.name, rows, c.bounds.rows)
+	rows, err := t.rows(c, n)
+	if err != nil {
+		return err
 	}
 	if err := c.beginList(n); err != nil {
 		return err
 	}
 	defer c.endList()
+	each := t.size() / max(1, rows)
 	for i := range rows {
-		each := size / rows
 		for _, col := range n.each.columns {
 			if err := c.set(col); err != nil {
 				return err
@@ -69,13 +48,40 @@ func (t *tensor) set(c *collector, n *node) error {
 	return nil
 }
 
+// rows is how many rows the shape says, which must fit the values. The first dimension is that of rows, but of a vector
+// alone.
+func (t *tensor) rows(c *collector, n *node) (int, error) {
+	rows, size := 1, 1
+	for i, d := range t.shape {
+		if d < 0 || d > 1<<30 || size*max(d, 1) > 1<<30 {
+			return 0, t.fail(c, "a shape of %v", t.shape)
+		}
+		if size *= d; i == 0 {
+			rows = d
+		}
+	}
+	if len(t.floats) > 0 && len(t.others) > 0 {
+		return 0, t.fail(c, "values of two types")
+	}
+	if size != t.size() {
+		return 0, t.fail(c, "%d values in a shape of %v", t.size(), t.shape)
+	}
+	if len(t.shape) == 1 && slices.ContainsFunc(n.each.columns, (*column).whole) {
+		rows = 1
+	}
+	if rows > c.bounds.rows {
+		return 0, wire.Errorf(wire.TooManyRows, "tensor %.40q: %d rows, at most %d", t.name, rows, c.bounds.rows)
+	}
+	return rows, nil
+}
+
 func (t *tensor) fail(c *collector, format string, args ...any) error {
 	return wire.Errorf(wire.Shape, "row %d, tensor %.40q: "+format, append([]any{c.n, t.name}, args...)...)
 }
 
 // row adds the values of one row.
 func (t *tensor) row(col *column, from, to int) error {
-	if col.kind == vector && col.part < 0 {
+	if col.whole() {
 		for i := from; i < to; i++ {
 			f, err := t.float(col, i)
 			if err != nil {
@@ -188,57 +194,59 @@ type tensorJSON struct {
 // readTensor reads the object at the scanner.
 func readTensor(s *scanner) (t tensorJSON, err error) {
 	t.binary = -1
-	err = s.object(func(name []byte) error {
-		key := string(name)
-		c := s.peek()
-		from := s.i
-		switch {
-		case key == "name" && c == '"', key == "datatype" && c == '"':
-			text, err := s.text()
-			if key == "name" {
-				t.name = string(text)
-			} else {
-				t.datatype = string(text)
-			}
-			return err
-		case key == "shape" && c == '[':
-			return s.array(func(int) error {
-				s.peek()
-				raw, err := s.number()
-				if err != nil {
-					return err
-				}
-				d, err := strconv.Atoi(string(raw))
-				if err != nil || len(t.shape) == maxDimensions {
-					return wire.Errorf(wire.Shape, "byte %d: a shape of whole numbers, eight at most", s.i)
-				}
-				t.shape = append(t.shape, d)
-				return nil
-			})
-		case key == "data" || key == "values":
-			err := s.skip()
-			t.data, t.at = s.b[from:s.i], from
-			return err
-		case key == "parameters" && c == '{':
-			return s.object(func(name []byte) error {
-				if string(name) != "binary_data_size" || s.peek() == '"' {
-					return s.skip()
-				}
-				from := s.i
-				if err := s.skip(); err != nil {
-					return err
-				}
-				n, err := strconv.Atoi(string(s.b[from:s.i]))
-				if err != nil || n < 0 {
-					return wire.Errorf(wire.Shape, "byte %d: binary_data_size must be a whole number", from)
-				}
-				t.binary = n
-				return nil
-			})
-		}
-		return s.skip()
-	})
+	err = s.object(func(name []byte) error { return t.field(s, string(name)) })
 	return t, err
+}
+
+func (t *tensorJSON) field(s *scanner, name string) error {
+	switch c := s.peek(); {
+	case name == "name" && c == '"':
+		text, err := s.text()
+		t.name = string(text)
+		return err
+	case name == "datatype" && c == '"':
+		text, err := s.text()
+		t.datatype = string(text)
+		return err
+	case name == "shape" && c == '[':
+		return s.array(func(int) error { return t.dimension(s) })
+	case name == "data" || name == "values":
+		t.at = s.i
+		err := s.skip()
+		t.data = s.b[t.at:s.i]
+		return err
+	case name == "parameters" && c == '{':
+		return s.object(func(name []byte) error { return t.parameter(s, string(name)) })
+	}
+	return s.skip()
+}
+
+func (t *tensorJSON) dimension(s *scanner) error {
+	s.peek()
+	raw, err := s.number()
+	if err != nil {
+		return err
+	}
+	d, err := strconv.Atoi(string(raw))
+	if err != nil || len(t.shape) == maxDimensions {
+		return wire.Errorf(wire.Shape, "byte %d: a shape of whole numbers, eight at most", s.i)
+	}
+	t.shape = append(t.shape, d)
+	return nil
+}
+
+func (t *tensorJSON) parameter(s *scanner, name string) error {
+	of := s.peek()
+	from := s.i
+	if err := s.skip(); err != nil || name != "binary_data_size" || of == '"' {
+		return err
+	}
+	n, err := strconv.Atoi(string(s.b[from:s.i]))
+	if err != nil || n < 0 {
+		return wire.Errorf(wire.Shape, "byte %d: binary_data_size must be a whole number", from)
+	}
+	t.binary = n
+	return nil
 }
 
 // flat reads the values, in lists of any depth.

@@ -83,47 +83,17 @@ const (
 	maxDimensions = 8 // of a shape
 )
 
-// message reads ModelInferResponse: model_name = 1, model_version = 2, id = 3, outputs = 5, raw_output_contents = 6.
+// message reads ModelInferResponse.
 func (d *v2Decoder) message(b []byte, c *collector) error {
-	var tensors []*tensor
-	var raw [][]byte
-	texts := map[string][]byte{}
-	err := fields(b, func(number protowire.Number, v []byte, _ uint64) error {
-		if len(tensors) > maxOutputs || len(raw) > maxOutputs {
-			return wire.Errorf(wire.TooLarge, "more than %d outputs", maxOutputs)
-		}
-		switch number {
-		case 1:
-			texts["model_name"] = v
-		case 2:
-			texts["model_version"] = v
-		case 3:
-			texts["id"] = v
-		case 5:
-			t, err := tensorOf(v)
-			tensors = append(tensors, t)
-			return err
-		case 6:
-			raw = append(raw, v)
-		}
-		return nil
-	})
+	r, err := responseOf(b)
 	if err != nil {
 		return err
-	}
-	if len(raw) > 0 && len(raw) != len(tensors) {
-		return wire.Errorf(wire.Shape, "%d raw contents for %d outputs", len(raw), len(tensors))
-	}
-	for i := range raw {
-		if err := tensors[i].raw(raw[i]); err != nil {
-			return err
-		}
 	}
 	if err := c.begin(); err != nil {
 		return err
 	}
 	for i, name := range c.root.names {
-		text, there := texts[name]
+		text, there := r.texts[name]
 		for _, col := range c.root.kids[i].columns {
 			if there {
 				if err := col.addText(text); err != nil {
@@ -133,7 +103,7 @@ func (d *v2Decoder) message(b []byte, c *collector) error {
 		}
 	}
 	if outputs := c.root.kid("outputs"); outputs != nil {
-		for _, t := range tensors {
+		for _, t := range r.outputs {
 			if n := outputs.kid(t.name); n != nil && n.each != nil {
 				if err := t.set(c, n); err != nil {
 					return err
@@ -142,6 +112,45 @@ func (d *v2Decoder) message(b []byte, c *collector) error {
 		}
 	}
 	return c.end()
+}
+
+// response is what of a ModelInferResponse may become columns.
+type response struct {
+	texts   map[string][]byte
+	outputs []*tensor
+}
+
+// responseOf reads model_name = 1, model_version = 2, id = 3, outputs = 5, raw_output_contents = 6.
+func responseOf(b []byte) (r response, err error) {
+	var raw [][]byte
+	r.texts = map[string][]byte{}
+	err = fields(b, func(number protowire.Number, v []byte, _ uint64) (err error) {
+		if len(r.outputs) > maxOutputs || len(raw) > maxOutputs {
+			return wire.Errorf(wire.TooLarge, "more than %d outputs", maxOutputs)
+		}
+		switch number {
+		case 1:
+			r.texts["model_name"] = v
+		case 2:
+			r.texts["model_version"] = v
+		case 3:
+			r.texts["id"] = v
+		case 5:
+			var t *tensor
+			t, err = tensorOf(v)
+			r.outputs = append(r.outputs, t)
+		case 6:
+			raw = append(raw, v)
+		}
+		return err
+	})
+	if err == nil && len(raw) > 0 && len(raw) != len(r.outputs) {
+		err = wire.Errorf(wire.Shape, "%d raw contents for %d outputs", len(raw), len(r.outputs))
+	}
+	for i := 0; i < len(raw) && err == nil; i++ {
+		err = r.outputs[i].raw(raw[i])
+	}
+	return r, err
 }
 
 // tensorOf reads InferOutputTensor: name = 1, datatype = 2, shape = 3, contents = 5.
