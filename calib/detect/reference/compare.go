@@ -15,7 +15,7 @@ var ErrInput = errors.New("invalid window")
 // Window has the sums of the labelled rows of a window.
 type Window struct {
 	Bins  []metric.Bin // M equal-width bins, of acc.Grid.Bins
-	Cells []metric.Bin // acc.Grid.Groups; may be empty: then DebiasedL2 and SmECE are NaN
+	Cells []metric.Bin // acc.Grid.Groups; may be empty: then SmECE is not known
 	NLL   Moments
 }
 
@@ -45,7 +45,7 @@ func (w *Window) PerWeight() float64 {
 	return n / weight
 }
 
-// Options are the settings of Compare; zero values mean the defaults of metric.Options.
+// Options are the settings of SmECE; zero values mean the defaults of metric.Options.
 type Options struct {
 	Resamples int
 	Seed      uint64
@@ -59,18 +59,15 @@ type Change struct{ Reference, Now, Difference, Lo, Hi float64 }
 // bins: the smallest of them is one p-value for "the curves are the same".
 type BinChange struct {
 	Change
-	RowsReference, RowsNow int64
-	P, PHolm               float64
+	P, PHolm float64
 }
 
 // Changes are the differences between two windows.
 type Changes struct {
-	Curve      []BinChange // by bin; NaN, and p-values of 1, where a window has fewer than two rows there
-	Accuracy   Change      // Newcombe's interval
-	NLL        Change      // normal interval
-	ECE        Change      // DebiasedECE of the equal-width bins
-	DebiasedL2 Change      // equal-mass bins
-	SmECE      Change
+	Curve    []BinChange // by bin; NaN, and p-values of 1, where a window has fewer than two rows there
+	Accuracy Change      // Newcombe's interval
+	NLL      Change      // normal interval
+	ECE      Change      // DebiasedECE of the equal-width bins
 }
 
 // Compare returns the differences between cur and ref, windows that share no rows. Intervals of differences are by
@@ -78,10 +75,10 @@ type Changes struct {
 //
 //	Lo = (x - y) - sqrt((x - l_x)² + (u_y - y)²),   Hi = (x - y) + sqrt((u_x - x)² + (y - l_y)²)
 //
-// with Wilson's for accuracy (Newcombe's hybrid) and resampling for what is read from cells.
+// with Wilson's for accuracy (Newcombe's hybrid).
 // ErrInput where a window has no rows or the numbers of bins differ.
 // References: Zou, Donner, Statistics in Medicine 27, 2008; Newcombe, Statistics in Medicine 17, 1998, method 10.
-func Compare(ref, cur Window, opt Options) (Changes, error) {
+func Compare(ref, cur Window) (Changes, error) {
 	if len(ref.Bins) != len(cur.Bins) || len(ref.Bins) == 0 {
 		return Changes{}, fmt.Errorf("windows of %d and %d bins, allowed 1 or more, the same: %w", len(ref.Bins),
 			len(cur.Bins), ErrInput)
@@ -90,21 +87,9 @@ func Compare(ref, cur Window, opt Options) (Changes, error) {
 		return Changes{}, fmt.Errorf("windows of weight %v and %v, allowed above 0: %w", metric.Total(ref.Bins),
 			metric.Total(cur.Bins), ErrInput)
 	}
-	if opt.Resamples == 0 {
-		opt.Resamples = 1000
-	}
-	c := Changes{Curve: curve(ref.Bins, cur.Bins), Accuracy: accuracy(ref, cur), NLL: nll(ref, cur)}
-	c.ECE = mover(debiased(ref.Bins), debiased(cur.Bins))
-	var err error
-	if c.DebiasedL2, err = ofCells("debiased_l2", ref, cur, opt); err != nil {
-		return Changes{}, err
-	}
-	c.SmECE, err = ofCells("smece", ref, cur, opt)
-	return c, err
+	return Changes{Curve: curve(ref.Bins, cur.Bins), Accuracy: accuracy(ref, cur), NLL: nll(ref, cur),
+		ECE: mover(debiased(ref.Bins), debiased(cur.Bins))}, nil
 }
-
-// massBins is M of the equal-mass bins of DebiasedL2, the default of package metric.
-const massBins = 15
 
 // estimate is a value with its 95 % interval.
 type estimate struct{ value, lo, hi float64 }
@@ -146,9 +131,9 @@ func nll(ref, cur Window) Change {
 	return Change{m0, m1, m1 - m0, m1 - m0 - half, m1 - m0 + half}
 }
 
-// debiased returns DebiasedECE with the interval ± 1.96 sqrt(Σ_b d_b²), d_b half of how much it changes between g_b -
-// s_b and g_b + s_b, and at least (n_b/n)·s_b, what the plain ECE does.
-func debiased(bins []metric.Bin) estimate {
+// DebiasedInterval returns DebiasedECE and half of its 95 % interval, 1.96 sqrt(Σ_b d_b²), d_b half of how much it
+// changes between g_b - s_b and g_b + s_b, and at least (n_b/n)·s_b, what the plain ECE does.
+func DebiasedInterval(bins []metric.Bin) (ece, half float64) {
 	total := metric.Total(bins)
 	moved := slices.Clone(bins)
 	var variance float64
@@ -165,7 +150,11 @@ func debiased(bins []metric.Bin) estimate {
 		moved[j] = b
 		variance += d * d
 	}
-	ece, half := DebiasedECE(bins), z95*math.Sqrt(variance)
+	return DebiasedECE(bins), z95 * math.Sqrt(variance)
+}
+
+func debiased(bins []metric.Bin) estimate {
+	ece, half := DebiasedInterval(bins)
 	return estimate{ece, ece - half, ece + half}
 }
 
@@ -204,28 +193,27 @@ func folded(d, s float64) float64 {
 	return s*math.Sqrt(2/math.Pi)*math.Exp(-x*x/2) + d*math.Erf(x/math.Sqrt2)
 }
 
-func ofCells(key string, ref, cur Window, opt Options) (Change, error) {
+// SmECE returns the difference of the smooth ECE between cur and ref by MOVER, as Compare has it, from intervals by
+// resampling.
+func SmECE(ref, cur Window, opt Options) (Change, error) {
 	if len(ref.Cells) == 0 || len(cur.Cells) == 0 {
 		return unknown(), nil
 	}
+	if opt.Resamples == 0 {
+		opt.Resamples = 1000
+	}
 	of := func(cells []metric.Bin) (estimate, error) {
-		iv, err := metric.UncertaintyCells(cells, key, metric.Options{Resamples: opt.Resamples, Seed: opt.Seed})
-		if err != nil {
-			return estimate{}, err
-		}
-		value := metric.DebiasedL2(metric.EqualMassCells(cells, massBins))
-		if key == "smece" {
-			value = metric.SmECECells(cells)
-		}
-		return estimate{value, min(iv.Lo, value), max(iv.Hi, value)}, nil
+		iv, err := metric.UncertaintyCells(cells, "smece", metric.Options{Resamples: opt.Resamples, Seed: opt.Seed})
+		value := metric.SmECECells(cells)
+		return estimate{value, min(iv.Lo, value), max(iv.Hi, value)}, err
 	}
 	r, err := of(ref.Cells)
 	if err != nil {
-		return Change{}, fmt.Errorf("%s of the reference: %w", key, err)
+		return Change{}, fmt.Errorf("smece of the reference: %w", err)
 	}
 	c, err := of(cur.Cells)
 	if err != nil {
-		return Change{}, fmt.Errorf("%s of the window: %w", key, err)
+		return Change{}, fmt.Errorf("smece of the window: %w", err)
 	}
 	return mover(r, c), nil
 }

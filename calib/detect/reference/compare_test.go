@@ -39,7 +39,16 @@ func draw(t testing.TB, rng *rand.Rand, n int, bias float64) Window {
 
 func compare(t testing.TB, ref, cur Window) Changes {
 	t.Helper()
-	c, err := Compare(ref, cur, Options{Resamples: 60, Seed: 1})
+	c, err := Compare(ref, cur)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func smECE(t testing.TB, ref, cur Window) Change {
+	t.Helper()
+	c, err := SmECE(ref, cur, Options{Resamples: 60, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,33 +97,32 @@ func TestCoverage(t *testing.T) {
 // TestCellsCover: the same for what is read from cells, which takes longer to resample. One of 20 intervals misses on
 // average.
 func TestCellsCover(t *testing.T) {
-	const trials = 12
+	const trials = 24
 	rng := rand.New(rand.NewPCG(6, 1))
 	miss := 0
 	for range trials {
-		c := compare(t, draw(t, rng, 1500, -.08), draw(t, rng, 500, -.08))
-		for name, x := range map[string]Change{"debiased_l2": c.DebiasedL2, "smece": c.SmECE} {
-			if !(x.Lo <= x.Difference && x.Difference <= x.Hi) {
-				t.Fatalf("%s: %+v", name, x)
-			}
-			if x.Significant() {
-				miss++
-			}
+		x := smECE(t, draw(t, rng, 1500, -.08), draw(t, rng, 500, -.08))
+		if !(x.Lo <= x.Difference && x.Difference <= x.Hi) {
+			t.Fatalf("%+v", x)
+		}
+		if x.Significant() {
+			miss++
 		}
 	}
 	if miss > 5 { // 24 intervals: 6 of them or more have a chance of 1 in 1,000
-		t.Errorf("%d of %d intervals miss, want about 5 %%", miss, 2*trials)
+		t.Errorf("%d of %d intervals miss, want about 5 %%", miss, trials)
 	}
 }
 
 // TestChangeIsSeen: accuracy 10 points lower at the same confidences.
 func TestChangeIsSeen(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
-	c := compare(t, draw(t, rng, 5000, 0), draw(t, rng, 3000, -.1))
+	ref, cur := draw(t, rng, 5000, 0), draw(t, rng, 3000, -.1)
+	c := compare(t, ref, cur)
 	for name, x := range map[string]struct {
 		Change
 		want float64
-	}{"accuracy": {c.Accuracy, -.1}, "ece": {c.ECE, .1}, "smece": {c.SmECE, .095}, "debiased_l2": {c.DebiasedL2, .1}} {
+	}{"accuracy": {c.Accuracy, -.1}, "ece": {c.ECE, .1}, "smece": {smECE(t, ref, cur), .095}} {
 		if !x.Significant() || math.Abs(x.Difference-x.want) > .03 {
 			t.Errorf("%s: %+v, want a significant change of %v", name, x.Change, x.want)
 		}
@@ -160,15 +168,12 @@ func TestRefused(t *testing.T) {
 	w := draw(t, rng, 100, 0)
 	for name, c := range map[string][2]Window{"no bins": {{}, {}}, "other bins": {w, {Bins: w.Bins[:10]}},
 		"no rows": {w, {Bins: make([]metric.Bin, 15)}}} {
-		if _, err := Compare(c[0], c[1], Options{}); !errors.Is(err, ErrInput) {
+		if _, err := Compare(c[0], c[1]); !errors.Is(err, ErrInput) {
 			t.Errorf("%s: error %v, want ErrInput", name, err)
 		}
 	}
-	c, err := Compare(Window{Bins: w.Bins}, Window{Bins: w.Bins}, Options{Resamples: 50})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, x := range map[string]Change{"nll": c.NLL, "smece": c.SmECE, "debiased_l2": c.DebiasedL2} {
+	w = Window{Bins: w.Bins}
+	for name, x := range map[string]Change{"nll": compare(t, w, w).NLL, "smece": smECE(t, w, w)} {
 		if !math.IsNaN(x.Difference) || x.Significant() {
 			t.Errorf("%s of what is not known: %+v", name, x)
 		}

@@ -14,7 +14,7 @@ import (
 func curve(ref, cur []metric.Bin) []BinChange {
 	out := make([]BinChange, len(ref))
 	for j := range ref {
-		b := BinChange{Change: unknown(), RowsReference: ref[j].N, RowsNow: cur[j].N, P: 1}
+		b := BinChange{Change: unknown(), P: 1}
 		if ref[j].EffectiveN() >= 2 && cur[j].EffectiveN() >= 2 {
 			g0, v0 := gap(ref[j])
 			g1, v1 := gap(cur[j])

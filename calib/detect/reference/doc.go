@@ -4,6 +4,6 @@
 // use it. It must not know rules or windows of a stream.
 //
 //	before := reference.Window{Bins: b0, Cells: g0.Groups(), NLL: n0}
-//	d, err := reference.Compare(before, reference.Window{…}, reference.Options{Seed: seed})
+//	d, err := reference.Compare(before, reference.Window{…})
 //	if d.Accuracy.Hi < -.02 { … }  // worse by more than two points
 package reference

@@ -11,7 +11,7 @@ func ExampleCompare() {
 	bins := func(right float64) reference.Window { // 1,000 rows at confidence .9
 		return reference.Window{Bins: []metric.Bin{{}, {N: 1000, W: 1000, SumC: 900, SumA: right}}}
 	}
-	d, err := reference.Compare(bins(895), bins(850), reference.Options{})
+	d, err := reference.Compare(bins(895), bins(850))
 	if err != nil {
 		panic(err)
 	}

@@ -31,8 +31,8 @@ func (r comparison) Evaluate(pane int64) (j Evaluation, ok bool, err error) {
 	if !ok || cur.rows < max(s.MinRows, 1) {
 		return j, false, nil
 	}
-	now := s.referenceWindow(cur.sums, m)
-	c, err := reference.Compare(s.referenceWindow(ref.sums, m), now, opt)
+	before, now := s.referenceWindow(ref.sums, m), s.referenceWindow(cur.sums, m)
+	c, err := reference.Compare(before, now)
 	if err != nil {
 		return j, false, err
 	}
@@ -43,7 +43,9 @@ func (r comparison) Evaluate(pane int64) (j Evaluation, ok bool, err error) {
 	case ECE:
 		d = c.ECE
 	case SmECE:
-		d = c.SmECE
+		if d, err = reference.SmECE(before, now, opt); err != nil {
+			return j, false, err
+		}
 	case NLL:
 		d = c.NLL
 	case Accuracy:

@@ -44,7 +44,7 @@ func TestReferenceEqualsRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, err := reference.Compare(reference.Window{Bins: sumOf(before)},
-			reference.Window{Bins: sumOf(panes[n-c:])}, reference.Options{Resamples: 20})
+			reference.Window{Bins: sumOf(panes[n-c:])})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package rule
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/plumbline/plumbline/calib/detect/reference"
 	"github.com/plumbline/plumbline/calib/metric"
@@ -116,7 +115,7 @@ func (s *Config) measured(w reference.Window, opt reference.Options) (value, lo,
 		value = metric.SmECECells(w.Cells)
 		return value, min(iv.Lo, value), max(iv.Hi, value), err
 	}
-	value, half := debiasedECE(w.Bins)
+	value, half := reference.DebiasedInterval(w.Bins)
 	return value, value - half, value + half, nil
 }
 
@@ -139,27 +138,4 @@ func cellMoments(cells []metric.Bin) (m reference.Moments) {
 	}
 	f := n / m.W // scale to rows, whatever the scale of their weights
 	return reference.Moments{W: n, Sum: f * m.Sum, Square: f * m.Square}
-}
-
-// debiasedECE returns reference.DebiasedECE and 1.96 times its standard deviation, computed as in package reference:
-// sqrt(Σ_b d_b²). d_b is half the change of the value when the accuracy of bin b moves from one standard error s_b
-// below to one above, and at least (n_b/n)·s_b.
-func debiasedECE(bins []metric.Bin) (ece, half float64) {
-	total, moved := metric.Total(bins), slices.Clone(bins)
-	var variance float64
-	for i, b := range bins {
-		if !(b.W > 0) {
-			continue
-		}
-		n := b.EffectiveN()
-		p := (b.Acc()*n + 1) / (n + 2)
-		se := math.Sqrt(p * (1 - p) / n)
-		moved[i].SumA = b.SumA + se*b.W
-		up := reference.DebiasedECE(moved)
-		moved[i].SumA = b.SumA - se*b.W
-		d := max(math.Abs(up-reference.DebiasedECE(moved))/2, b.W/total*se)
-		moved[i] = b
-		variance += d * d
-	}
-	return reference.DebiasedECE(bins), z95two * math.Sqrt(variance)
 }

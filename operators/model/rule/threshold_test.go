@@ -78,7 +78,7 @@ func TestThresholdIntervalEqualsReference(t *testing.T) {
 	}
 	nll := reference.Moments{W: 900, Sum: 700, Square: 1400}
 	want, err := reference.Compare(reference.Window{Bins: exact, NLL: reference.Moments{W: 1e14}},
-		reference.Window{Bins: bins, NLL: nll}, reference.Options{Resamples: 20})
+		reference.Window{Bins: bins, NLL: nll})
 	if err != nil {
 		t.Fatal(err)
 	}
