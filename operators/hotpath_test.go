@@ -37,7 +37,7 @@ func newHotShard(tb testing.TB, k, rows int) *hotShard {
 		Stages: operators.Chain(operators.Config{
 			Validate: &validate.Config{NeedID: true},
 			Join:     &join.Options{Config: join.Config{Wait: time.Hour, MaxRows: 1 << 20}, Slices: columns},
-			Stats:    &stats.Options{Acc: acc.Config{SampleRows: 64}, Pane: hotPane, Slices: columns, MaxKeys: 100},
+			Stats:    &stats.Options{Acc: acc.Config{SampleRows: 64}, Pane: hotPane, MaxKeys: 100},
 		}, host)})
 	h := &hotShard{Shard: s}
 	rng := rand.New(rand.NewPCG(1, uint64(k)))

@@ -15,10 +15,10 @@ type ClassWise struct {
 	w    float64
 	bins []Bin // k×m
 
-	// Of the block path: its rows of weight 1, up to where a probability is in the first bin for certain, and for
-	// clearBin how far p·m must be from integers, and up to where.
-	unit              classUnit
-	edge, slack, last float64
+	// Of the block path: its rows of weight 1, up to where a probability p is in the first bin for certain, and how far
+	// p·m must be from integers for any bin to be certain.
+	unit        classUnit
+	edge, slack float64
 }
 
 // NewClassWise returns an empty one for k classes and m bins. It panics if either is below 1.
@@ -31,7 +31,6 @@ func NewClassWise(k, m int) *ClassWise {
 	if m == 1 {
 		c.slack = 1 // nothing is sure: all belongs to the first bin
 	}
-	c.last = float64(m) - 2*c.slack
 	return c
 }
 

@@ -180,7 +180,6 @@ func (rt *Engine) stages(shard int) operators.Config {
 		Stats: &stats.Options{
 			Acc:     c.Stats.Accumulators(c.Sample, c.Kafka.MessageMax),
 			Pane:    pane,
-			Slices:  c.Slices.Columns,
 			Turns:   c.SliceTurns(),
 			MaxKeys: c.Slices.MaxKeys,
 			Classes: classesOf(c),

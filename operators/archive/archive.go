@@ -105,7 +105,7 @@ func New(cfg Options, h pipeline.Host) *Operator {
 		values: map[string]string{},
 		outbox: h.Outbox,
 	}
-	a.work = scratch{dir: cfg.Dir, name: cfg.Name, log: h.Log}
+	a.work = scratch{dir: cfg.Dir, name: cfg.Name}
 	a.queue.init(&a.cfg, h)
 	a.setCounts(0, 0, 0)
 	return a

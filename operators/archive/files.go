@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,7 +33,6 @@ const (
 type scratch struct {
 	dir, name string
 	work      *workdir.Dir // nil until the first is written
-	log       *slog.Logger
 }
 
 func (w *scratch) path(name string) (string, error) {

@@ -49,7 +49,7 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 	join := s.join
 	join.Slices, join.Name = s.slices, fmt.Sprintf("shard-%d", id)
 	stages := []pipeline.Stage{validate.New(validate.Config{NeedID: s.inputs == 2}, h).Stage(), New(join, h).Stage(),
-		stats.New(stats.Options{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys}, h).Stage()}
+		stats.New(stats.Options{Acc: s.model.Acc, Pane: s.model.Pane, MaxKeys: s.maxKeys}, h).Stage()}
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane,
 		Watermark: pipeline.NewWatermark(s.inputs, s.lateness),
 		Decoder:   arrowio.NewDecoder(arrowio.Options{Slices: s.slices}), Stages: stages, Host: h})

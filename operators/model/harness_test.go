@@ -61,7 +61,7 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 	waiting := s.join
 	waiting.Slices, waiting.Name = s.slices, fmt.Sprintf("shard-%d", id)
 	c := operators.Config{Validate: &validate.Config{NeedID: s.inputs == 2}, Join: &waiting,
-		Stats: &stats.Options{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys,
+		Stats: &stats.Options{Acc: s.model.Acc, Pane: s.model.Pane, MaxKeys: s.maxKeys,
 			Turns: s.model.Turns, Classes: s.classes, CellBytes: s.cells}}
 	if s.apply != nil {
 		c.Apply = &apply.Options{Published: s.apply}

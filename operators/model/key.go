@@ -218,7 +218,7 @@ func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
 // close closes a label pane of a version, stage by stage, and then settles its alerts.
 func (t *stepper) close(names []string, pane int64) error {
 	v := t.version
-	c := &stage.Closing{Version: &v.Version, Index: pane, End: (pane + 1) * t.cfg.Pane}
+	c := &stage.Closing{Index: pane, End: (pane + 1) * t.cfg.Pane}
 	keys := make([]*stage.Key, len(names))
 	for i, name := range names {
 		k := v.keys[name]

@@ -81,7 +81,7 @@ func newLoaded(l load) *loaded {
 	cfg := loadConfig(l)
 	x := &loaded{load: l, rand: rand.New(rand.NewPCG(1, 2)), task: NewTask(cfg, 0, pipeline.NewCounts(), quiet)}
 	x.outbox = pipeline.NewOutbox(0, 1, cfg.Pane, 1)
-	x.stats = stats.New(stats.Options{Acc: cfg.Acc, Pane: cfg.Pane, Slices: cfg.Slices.Columns, MaxKeys: l.keys + 1,
+	x.stats = stats.New(stats.Options{Acc: cfg.Acc, Pane: cfg.Pane, MaxKeys: l.keys + 1,
 		Classes: stats.ClassesModel}, pipeline.Host{Outbox: x.outbox, Counts: pipeline.NewCounts()})
 	for i := range l.keys {
 		x.values = append(x.values, fmt.Sprint("c", i))

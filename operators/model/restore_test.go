@@ -20,7 +20,7 @@ func restoredStats(tb testing.TB, keys, rows int) (*stats.Operator, stats.Option
 	tb.Helper()
 	const k, batch = 100, 500
 	cfg := stats.Options{Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024,
-		SampleBytes: 262144, SampleSeed: 7}, Pane: 10 * second, Slices: []string{"cohort"}, MaxKeys: keys + 1}
+		SampleBytes: 262144, SampleSeed: 7}, Pane: 10 * second, MaxKeys: keys + 1}
 	outbox := pipeline.NewOutbox(0, 1, cfg.Pane, 1)
 	s := stats.New(cfg, pipeline.Host{Outbox: outbox, Counts: pipeline.NewCounts()})
 	r := rand.New(rand.NewPCG(1, 2))

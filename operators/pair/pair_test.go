@@ -122,7 +122,7 @@ func newWorld(t testing.TB, in []worldtest.Lanes, seed uint64, cfg Config, toler
 			join.New(join.Options{Config: join.Config{Wait: 120 * time.Second, MaxRows: 1 << 20}, Slices: columns},
 				h).Stage(),
 			apply.New(apply.Options{Config: apply.Config{Columns: "probs"}, Published: &apply.Published{}}, h).Stage(),
-			stats.New(stats.Options{Acc: worldtest.Accumulators(), Pane: 10 * second, Slices: columns, MaxKeys: 100},
+			stats.New(stats.Options{Acc: worldtest.Accumulators(), Pane: 10 * second, MaxKeys: 100},
 				h).Stage()}
 		return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: 2, PaneLength: 10 * second, Watermark: w,
 			Decoder: arrowio.NewDecoder(arrowio.Options{Slices: columns}), Stages: stages, Host: h})

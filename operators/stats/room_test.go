@@ -15,7 +15,7 @@ import (
 // roomy is an operator with a bound on its cells, and its outbox.
 func roomy(most int) (*Operator, *pipeline.Outbox) {
 	outbox := pipeline.NewOutbox(0, 1, 10, 1)
-	return New(Options{Acc: acc.Config{SampleRows: 8}, Pane: 10, Slices: []string{"region"}, MaxKeys: 10,
+	return New(Options{Acc: acc.Config{SampleRows: 8}, Pane: 10, MaxKeys: 10,
 		CellBytes: most}, pipeline.Host{Outbox: outbox, Counts: pipeline.NewCounts()}), outbox
 }
 

@@ -14,7 +14,6 @@ import (
 type Options struct {
 	Acc     acc.Config    // K is set by model
 	Pane    int64         // pane length, ns
-	Slices  []string      // slice columns
 	Turns   slicing.Turns // of slices
 	MaxKeys int           // values of a slice column that model tasks keep; 0 = all
 	Classes string        // whose rows are counted by predicted class: ClassesNone or "", ClassesModel, ClassesSlices

@@ -33,7 +33,7 @@ var sums = acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 
 
 func rigOf(t *testing.T, sums acc.Config) *rig {
 	r := &rig{t: t, outbox: pipeline.NewOutbox(0, 1, pane, 1), counts: pipeline.NewCounts()}
-	r.op = stats.New(stats.Options{Pane: pane, Slices: []string{"region"}, MaxKeys: 10,
+	r.op = stats.New(stats.Options{Pane: pane, MaxKeys: 10,
 		Acc: sums}, pipeline.Host{Outbox: r.outbox, Counts: r.counts})
 	return r
 }

@@ -43,15 +43,15 @@ type Archive struct {
 
 // Stats is what an Archive has done, and what was there when it looked last.
 type Stats struct {
-	Written, WrittenBytes   int64 // files
-	Repeated, Replaced      int64 // files that were there, with the same rows and with others
-	Failed                  int64 // attempts
-	Deleted, DeletedBytes   int64 // files beyond MaxBytes or MaxAge
-	Files, Bytes, Rows      int64 // in the directory
-	Unreadable              int64 // files in it that are no archive files
-	Oldest, Newest          int64 // label times
-	LastFailure             string
-	FailingSince, LastWrite time.Time
+	Written, WrittenBytes int64 // files
+	Repeated, Replaced    int64 // files that were there, with the same rows and with others
+	Failed                int64 // attempts
+	Deleted, DeletedBytes int64 // files beyond MaxBytes or MaxAge
+	Files, Bytes, Rows    int64 // in the directory
+	Unreadable            int64 // files in it that are no archive files
+	Oldest, Newest        int64 // label times
+	LastFailure           string
+	FailingSince          time.Time
 }
 
 // New returns the archive in a directory, which is made when the first file comes.
@@ -79,7 +79,7 @@ func (a *Archive) Publish(ctx context.Context, f *archivefile.File) error {
 			a.stats.FailingSince = time.Now()
 		}
 	default:
-		a.stats.FailingSince, a.stats.LastWrite = time.Time{}, time.Now()
+		a.stats.FailingSince = time.Time{}
 	}
 	due := time.Since(a.swept) >= sweepShare*a.sweeping
 	a.mu.Unlock()

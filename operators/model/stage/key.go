@@ -174,7 +174,7 @@ type Correction struct {
 
 // Window describes a window when its snapshot is taken.
 type Window struct {
-	Rows       bool     // true: the latest rows; false: a span of prediction time
-	Start, End int64    // event time
-	Raw        *acc.Set // statistics of the signal raw
+	Rows  bool     // true: the latest rows; false: a span of prediction time
+	Start int64    // event time
+	Raw   *acc.Set // statistics of the signal raw
 }

@@ -31,7 +31,6 @@ type KeyState interface {
 
 // Closing is a label pane of a version that ends.
 type Closing struct {
-	Version    *Version
 	Index, End int64    // index of the pane, and its end in event time
 	Keys       []Closed // slices in the order of their names, then the whole version
 }

@@ -107,7 +107,7 @@ func (t *Stage) snapshot(st *State, w *window, view view, in *stage.Pane) (*reco
 	if s.Served, err = t.served(raw, seed); err != nil {
 		return nil, err
 	}
-	shown := &stage.Window{Rows: w.spec.Kind == "rows", Start: view.start, End: view.end, Raw: raw}
+	shown := &stage.Window{Rows: w.spec.Kind == "rows", Start: view.start, Raw: raw}
 	for _, show := range k.Shows {
 		if err := show(s, shown); err != nil {
 			return nil, err
