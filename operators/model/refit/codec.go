@@ -58,19 +58,9 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 	if s.tops.powered() {
 		dst = s.tops.appendPowers(dst)
 	}
-	there := s.top != nil
-	dst = append(s.topAccount.append(dst), binenc.Flags(there, there, there && s.top.powers != nil)) // restoreTop
-	if there {
-		var err error
-		if dst, err = s.top.append(dst); err == nil {
-			dst, err = s.top.appendClasses(dst)
-		}
-		if err == nil && s.top.powers != nil {
-			dst, err = s.top.appendPower(dst)
-		}
-		if err != nil {
-			return dst, err
-		}
+	dst, err := appendTop(s, s.topAccount.append(dst))
+	if err != nil {
+		return dst, err
 	}
 	dst = append(dst, binenc.Flags(s.online != nil || s.packedOnline != nil))
 	if s.packedOnline != nil {
@@ -118,18 +108,15 @@ func (s *State) Restore(in *binenc.Reader) error {
 		s.quick = newQuick()
 		s.quick.restore(in)
 	}
-	if err := s.tops.restore(in); err != nil {
+	err := s.tops.restore(in)
+	if err == nil && flags&4 != 0 {
+		err = s.tops.restoreApart(in)
+	}
+	if err == nil && flags&8 != 0 {
+		err = s.tops.restorePowers(in)
+	}
+	if err != nil {
 		return err
-	}
-	if flags&4 != 0 {
-		if err := s.tops.restoreApart(in); err != nil {
-			return err
-		}
-	}
-	if flags&8 != 0 {
-		if err := s.tops.restorePowers(in); err != nil {
-			return err
-		}
 	}
 	s.topAccount.restore(in)
 	if err := restoreTop(s, in); err != nil {
@@ -145,6 +132,23 @@ func (s *State) Restore(in *binenc.Reader) error {
 		return err
 	}
 	return s.check(s.version.K)
+}
+
+// appendTop appends what is followed.
+func appendTop(s *State, dst []byte) ([]byte, error) {
+	there := s.top != nil
+	dst = append(dst, binenc.Flags(there, there, there && s.top.powers != nil))
+	if !there {
+		return dst, nil
+	}
+	dst, err := s.top.append(dst)
+	if err == nil {
+		dst, err = s.top.appendClasses(dst)
+	}
+	if err == nil && s.top.powers != nil {
+		dst, err = s.top.appendPower(dst)
+	}
+	return dst, err
 }
 
 // restoreTop reads what is followed. States of before classes could go apart end without these, and those of before

@@ -217,15 +217,8 @@ func learnTop(s *State, rows []topRow) error {
 		return nil
 	}
 	for i := range rows {
-		if r := rows[i]; r.by == newest {
-			if t.powers != nil {
-				r.conf = t.powers.update(r.q, r.y, r.w)
-			}
-			apart, err := t.apart.take(&r, t.speeds, s.version.K)
-			if err == nil && !apart {
-				err = t.speeds.update(r.conf, r.hit, r.w)
-			}
-			if err != nil {
+		if rows[i].by == newest {
+			if err := t.learn(rows[i], s.version.K); err != nil {
 				return err
 			}
 		}
@@ -235,23 +228,41 @@ func learnTop(s *State, rows []topRow) error {
 	t.moved, t.rows = 0, 0
 	p, served := make([]float64, s.version.K), make([]float64, s.version.K)
 	for i := range rows {
-		if r := &rows[i]; r.by == newest {
-			copy(p, r.q)
-			copy(served, r.q)
-			now.Apply(p)
-			t.served.Apply(served)
-			change := 0.0
-			for k := range p {
-				change += math.Abs(p[k]-served[k]) / 2
-			}
-			if now.Has(r.class) || t.served.Has(r.class) { // few rows would never move the mean
-				change *= fewRows
-			}
-			t.moved += change
-			t.rows++
+		r := &rows[i]
+		if r.by != newest {
+			continue
 		}
+		copy(p, r.q)
+		copy(served, r.q)
+		now.Apply(p)
+		t.served.Apply(served)
+		change := totalVariation(p, served)
+		if now.Has(r.class) || t.served.Has(r.class) { // few rows would never move the mean
+			change *= fewRows
+		}
+		t.moved += change
+		t.rows++
 	}
 	return nil
+}
+
+// learn learns from the outcome of a row: powers first, then the correction of its class or the one of all.
+func (f *following) learn(r topRow, k int) error {
+	if f.powers != nil {
+		r.conf = f.powers.update(r.q, r.y, r.w)
+	}
+	apart, err := f.apart.take(&r, f.speeds, k)
+	if err != nil || apart {
+		return err
+	}
+	return f.speeds.update(r.conf, r.hit, r.w)
+}
+
+func totalVariation(p, q []float64) (d float64) {
+	for k := range p {
+		d += math.Abs(p[k]-q[k]) / 2
+	}
+	return d
 }
 
 // serveTop publishes what has been learnt, once it is something else than what is served. With a new revision there is

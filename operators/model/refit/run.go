@@ -220,13 +220,12 @@ func (r *run) validate(p *publisher, rows []acc.SampleRow) error {
 				continue
 			}
 			gain, unit := old.NLL-now.NLL, r.unit(w)
-			if err := c.add(now, w, gain, unit); err != nil {
-				return err
+			err = c.add(now, w, gain, unit)
+			if err == nil && r.phase == phaseCanary && n == r.chosen {
+				err = r.worse.Add(-unit * gain)
 			}
-			if r.phase == phaseCanary && n == r.chosen {
-				if err := r.worse.Add(-unit * gain); err != nil {
-					return err
-				}
+			if err != nil {
+				return err
 			}
 		}
 	}

@@ -152,26 +152,36 @@ func (s *State) Step(in *stage.Pane) error {
 	return serveTop(s, in)
 }
 
-// recalibrate is what may change the calibrator in force.
+// recalibrate is what may change the calibrator in force: one step at most does.
 func recalibrate(s *State, in *stage.Pane) error {
 	if err := watchRare(s, in); err != nil {
 		return err
 	}
-	if returned, err := stepAccount(s, in); err != nil || returned {
-		return err
-	}
-	if rolled, err := s.stepMonitor(in); err != nil || rolled {
-		if err == nil && s.run.busy() { // its canary would be served on, whatever takes force for all
-			err = s.end("the calibrator that it was to replace was rolled back", in.End)
+	for _, step := range []func(*State, *stage.Pane) (changed bool, err error){stepAccount, stepRollback, stepQuick} {
+		if changed, err := step(s, in); err != nil || changed {
+			return err
 		}
-		if err == nil && s.quick != nil && s.stage.cfg.answersFirst() {
-			err = s.quick.learn(s.sampled(), len(in.Rows)) // the next pane is forecast by what has shown the change
-		}
-		return err
 	}
-	if answered, err := stepQuick(s, in); err != nil || answered {
-		return err
+	return stepRefit(s, in)
+}
+
+// stepRollback is stepMonitor, with what a rollback means for the current run and the first answer.
+func stepRollback(s *State, in *stage.Pane) (rolled bool, err error) {
+	rolled, err = s.stepMonitor(in)
+	if err != nil || !rolled {
+		return rolled, err
 	}
+	if s.run.busy() { // its canary would be served on, whatever takes force for all
+		err = s.end("the calibrator that it was to replace was rolled back", in.End)
+	}
+	if err == nil && s.quick != nil && s.stage.cfg.answersFirst() {
+		err = s.quick.learn(s.sampled(), len(in.Rows)) // the next pane is forecast by what has shown the change
+	}
+	return true, err
+}
+
+// stepRefit continues the current run, and begins one where an alarm or the period asks for it.
+func stepRefit(s *State, in *stage.Pane) error {
 	if s.run != nil {
 		if err := s.stepRun(in); err != nil {
 			return err
