@@ -238,16 +238,7 @@ func SplitFences(shards []*Shard, in Input, topic string, before []Fence, keyed 
 		if !known[p] {
 			continue
 		}
-		f := Fence{Input: in, Topic: topic, Partition: p, From: math.MaxInt64, Filters: []Filter{{Keyed: keyed}}}
-		now := &f.Filters[0]
-		for _, s := range shards {
-			mark := Mark{Offset: -1}
-			if m := s.Watermark.sources[sourceKey{in, topic, p}]; m != nil {
-				mark = Mark{m.offset, m.part}
-			}
-			now.Taken = append(now.Taken, mark)
-			f.From = min(f.From, mark.Offset)
-		}
+		f := fenceBehind(shards, sourceKey{in, topic, p}, keyed)
 		if old := FenceOf(before, in, topic, int(p)); old != nil { // rows from before it were taken, by whomever
 			f.From = max(f.From, old.From)
 			for _, filter := range old.Filters {
@@ -259,6 +250,20 @@ func SplitFences(shards []*Shard, in Input, topic string, before []Fence, keyed 
 		out = append(out, f)
 	}
 	return out
+}
+
+// fenceBehind returns the fence behind what all shards have taken of a partition.
+func fenceBehind(shards []*Shard, k sourceKey, keyed bool) Fence {
+	taken, from := make([]Mark, len(shards)), int64(math.MaxInt64)
+	for i, s := range shards {
+		taken[i] = Mark{Offset: -1}
+		if m := s.Watermark.sources[k]; m != nil {
+			taken[i] = Mark{m.offset, m.part}
+		}
+		from = min(from, taken[i].Offset)
+	}
+	return Fence{Input: k.in, Topic: k.topic, Partition: k.partition, From: from,
+		Filters: []Filter{{Keyed: keyed, Taken: taken}}}
 }
 
 // FenceOf returns the fence of a partition; nil = there is none.

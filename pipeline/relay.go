@@ -94,10 +94,7 @@ func (y *Relay) Run(ctx context.Context) error {
 		}
 		var werr error
 		if next >= 0 || len(ms) > 0 {
-			cut, start := y.Trace.Checkpoint(), time.Now()
-			werr = y.Sink.Write(ctx, ms)
-			cut.Wrote(start, werr, func(string) bool { return true })
-			if werr == nil {
+			if werr = y.write(ctx, ms); werr == nil {
 				done = max(done, next)
 			}
 		}
@@ -116,6 +113,13 @@ func (y *Relay) Run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", y.Name, err)
 		}
 	}
+}
+
+func (y *Relay) write(ctx context.Context, ms []Message) error {
+	cut, start := y.Trace.Checkpoint(), time.Now()
+	err := y.Sink.Write(ctx, ms)
+	cut.Wrote(start, err, func(string) bool { return true })
+	return err
 }
 
 // gather takes a record, waiting for it until a deadline, and further ones that are available. next is the offset

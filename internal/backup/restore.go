@@ -22,28 +22,9 @@ import (
 // the copy. readable returns an error where a checkpoint of a stage, shards or models, is of no use to this build; of
 // each task it needs to read one.
 func Restore(path string, p Place, readable func(stage string, data []byte) error) (*Manifest, error) {
-	useless := map[string]error{} // by task
-	m, err := readFile(path, func(f File, content io.Reader) error {
-		task, file := gopath.Split(f.Name)
-		stage := gopath.Base(gopath.Dir(gopath.Clean(task)))
-		err, seen := useless[task]
-		if !strings.HasPrefix(file, "checkpoint-") || stage != "shards" && stage != "models" || seen && err == nil {
-			return nil
-		}
-		data, err := io.ReadAll(content)
-		if err == nil {
-			useless[task] = readable(stage, data)
-		}
-		return err
-	})
+	m, err := check(path, readable)
 	if err != nil {
 		return nil, err
-	}
-	for _, task := range slices.Sorted(maps.Keys(useless)) {
-		if err := useless[task]; err != nil {
-			return nil, fmt.Errorf("%s: %s: %w. Restore it with the build that wrote it, %s", path, task, err,
-				m.Program)
-		}
 	}
 	if m.Group != p.Group {
 		return nil, fmt.Errorf("%s: is of group %q, the configuration's is %q", path, m.Group, p.Group)
@@ -76,6 +57,34 @@ func Restore(path string, p Place, readable func(stage string, data []byte) erro
 		}
 		return save(to, content)
 	})
+}
+
+// check reads a copy to its end, and a checkpoint of each task.
+func check(path string, readable func(stage string, data []byte) error) (*Manifest, error) {
+	useless := map[string]error{} // by task
+	m, err := readFile(path, func(f File, content io.Reader) error {
+		task, file := gopath.Split(f.Name)
+		stage := gopath.Base(gopath.Dir(gopath.Clean(task)))
+		err, seen := useless[task]
+		if !strings.HasPrefix(file, "checkpoint-") || stage != "shards" && stage != "models" || seen && err == nil {
+			return nil
+		}
+		data, err := io.ReadAll(content)
+		if err == nil {
+			useless[task] = readable(stage, data)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, task := range slices.Sorted(maps.Keys(useless)) {
+		if err := useless[task]; err != nil {
+			return nil, fmt.Errorf("%s: %s: %w. Restore it with the build that wrote it, %s", path, task, err,
+				m.Program)
+		}
+	}
+	return m, nil
 }
 
 // putHistory writes the history's database, unless there is one: it fills itself from its topic.

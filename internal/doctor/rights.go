@@ -26,27 +26,11 @@ func (d *doctor) permissions(ctx context.Context) {
 	var later []string
 	known := false
 	for _, u := range d.uses {
-		t, there := d.topics[u.name]
-		hidden := d.hidden[u.name]
-		known = known || hidden || there && t.Known
-		l := lack{names: []string{u.name}}
-		if u.key == "" { // their names end in how many shards there are
-			l.prefix = d.Config.Group + "."
-			if d.noCreate[u.name] {
-				l.operations = append(l.operations, create)
-			}
-		}
-		if hidden || there && t.Known {
-			if u.read && !t.Read {
-				l.operations = append(l.operations, "Read")
-			}
-			if u.write && !t.Write {
-				l.operations = append(l.operations, "Write")
-			}
-		} else if !there && u.key == "" && !d.noCreate[u.name] {
+		l, told := d.lackOf(u)
+		known, lacks = known || told, add(lacks, l)
+		if _, there := d.topics[u.name]; !told && !there && u.key == "" && !d.noCreate[u.name] {
 			later = append(later, u.name)
 		}
-		lacks = add(lacks, l)
 	}
 	for _, l := range lacks {
 		mend := d.grant("topic", l)
@@ -71,6 +55,28 @@ func (d *doctor) permissions(ctx context.Context) {
 	default:
 		d.say("permissions", OK, "", "%s may read and write what it must", d.user())
 	}
+}
+
+// lackOf is what this user may not do with a topic, and whether the brokers have told.
+func (d *doctor) lackOf(u use) (l lack, told bool) {
+	l.names = []string{u.name}
+	if u.key == "" { // their names end in how many shards there are
+		l.prefix = d.Config.Group + "."
+		if d.noCreate[u.name] {
+			l.operations = append(l.operations, create)
+		}
+	}
+	t := d.topics[u.name]
+	if told = d.hidden[u.name] || t.Known; !told {
+		return l, false
+	}
+	if u.read && !t.Read {
+		l.operations = append(l.operations, "Read")
+	}
+	if u.write && !t.Write {
+		l.operations = append(l.operations, "Write")
+	}
+	return l, true
 }
 
 // add adds a lack to those of the same operations.

@@ -170,16 +170,7 @@ func (r *AutoReport) current(in Input) (*scored, error) {
 // choose finds the baseline, tests the others against it and what is best against the head that serves, and fills the
 // report. The average, where there is one, is the baseline.
 func (r *AutoReport) choose(candidates []Named, tried []*scored, mean, now *scored) *scored {
-	var base *scored
-	challengers := 0
-	for i, s := range tried {
-		s.against(now)
-		if i > 0 && !candidates[i].Baseline {
-			challengers++
-		} else if s.sound() && (base == nil || s.NLL < base.NLL) {
-			base = s
-		}
-	}
+	base, challengers := baseline(candidates, tried, now)
 	if mean != nil {
 		if mean.against(now); mean.sound() {
 			base = mean
@@ -211,6 +202,20 @@ func (r *AutoReport) choose(candidates []Named, tried []*scored, mean, now *scor
 	}
 	r.Chosen, r.Temperature = best.Name, best.Temperature
 	return best
+}
+
+// baseline compares what was tried with the head that serves. It returns the best of those that no test guards, the
+// first and what is marked as a baseline, nil if none may be taken, and how many others there are.
+func baseline(candidates []Named, tried []*scored, now *scored) (base *scored, challengers int) {
+	for i, s := range tried {
+		s.against(now)
+		if i > 0 && !candidates[i].Baseline {
+			challengers++
+		} else if s.sound() && (base == nil || s.NLL < base.NLL) {
+			base = s
+		}
+	}
+	return base, challengers
 }
 
 // against compares a head with the one that serves, where there is one.

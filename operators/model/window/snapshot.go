@@ -36,15 +36,7 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 			if latest = []byte{}; t.env.Unseen {
 				continue
 			}
-			s, err := t.snapshot(st, w, view, in)
-			if err == nil {
-				s.InForce, err = inForce()
-			}
-			if err != nil {
-				return err
-			}
-			key := k.Version.Model + "/" + k.Version.Name + "/" + k.Slice
-			m, err := pipeline.NewMessage(pipeline.StreamSnapshots, key, in.End, s)
+			m, err := t.message(st, w, view, in, inForce)
 			if err != nil {
 				return err
 			}
@@ -57,6 +49,20 @@ func (t *Stage) snapshots(st *State, in *stage.Pane) error {
 		}
 	}
 	return nil
+}
+
+// message is the snapshot of a view as it is published.
+func (t *Stage) message(st *State, w *window, view view, in *stage.Pane,
+	inForce func() (*record.InForce, error)) (m pipeline.Message, err error) {
+	s, err := t.snapshot(st, w, view, in)
+	if err == nil {
+		s.InForce, err = inForce()
+	}
+	if err != nil {
+		return m, err
+	}
+	key := s.Model + "/" + s.Version + "/" + s.Slice
+	return pipeline.NewMessage(pipeline.StreamSnapshots, key, in.End, s)
 }
 
 // append appends which snapshot a view at an event time is, for the ledger: the window, and how many rows it has. Its
