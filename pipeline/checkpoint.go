@@ -386,17 +386,20 @@ func readOffsets(body []byte) ([]int64, error) {
 	return next, (*offsets)(&next).RestoreState(body)
 }
 
-// EditEpoch returns an edit of a shard's epoch.
-func EditEpoch(change func(*Epoch)) Edit {
+// EditState returns an edit of a state; one that the checkpoint has not is the zero value.
+func EditState[S any, P interface {
+	*S
+	State
+}](change func(P)) Edit {
 	return func(body []byte) ([]byte, error) {
-		l := &Epoch{}
+		s := P(new(S))
 		if body != nil {
-			if err := l.RestoreState(body); err != nil {
+			if err := s.RestoreState(body); err != nil {
 				return nil, err
 			}
 		}
-		change(l)
-		return l.AppendState(nil)
+		change(s)
+		return s.AppendState(nil)
 	}
 }
 

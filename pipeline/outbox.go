@@ -405,7 +405,7 @@ func NumberedBy(checkpoint []byte) (Numbered, error) {
 // lost: from here on it numbers its messages anew. Messages that wait to be written keep their epoch and number.
 func Branching() map[string]Edit {
 	return map[string]Edit{
-		"life": EditEpoch(func(l *Epoch) { l.ID = NewEpoch()&^1 | l.ID&1 }),
+		"life": EditState(func(l *Epoch) { l.ID = NewEpoch()&^1 | l.ID&1 }),
 		"outbox": func(body []byte) ([]byte, error) {
 			o := Outbox{}
 			if body == nil {

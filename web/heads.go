@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -67,13 +66,5 @@ func (a *api) headOrder(w http.ResponseWriter, r *http.Request) {
 	}
 	a.Log.Info("head order", "action", o.Action, "id", o.ID, "by", o.By, "why", o.Why, "from", r.RemoteAddr)
 	answer, err := a.Heads.HeadOrder(r.Context(), o)
-	switch {
-	case errors.Is(err, ErrOrder):
-		reply.Error(w, http.StatusConflict, err.Error())
-	case err != nil:
-		a.Log.Error("head order", "err", err)
-		reply.Error(w, http.StatusInternalServerError, err.Error())
-	default:
-		a.reply(w, answer)
-	}
+	a.ordered(w, "head order", answer, err)
 }

@@ -86,11 +86,16 @@ func (a *api) order(w http.ResponseWriter, r *http.Request) {
 	a.Log.Info("order", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision,
 		"classes", o.Classes, "by", o.By, "why", o.Why, "from", r.RemoteAddr)
 	answer, err := a.Orders.Order(r.Context(), o)
+	a.ordered(w, "order", answer, err)
+}
+
+// ordered answers an order with what came of it.
+func (a *api) ordered(w http.ResponseWriter, what string, answer any, err error) {
 	switch {
 	case errors.Is(err, ErrOrder):
 		reply.Error(w, http.StatusConflict, err.Error())
 	case err != nil:
-		a.Log.Error("order", "err", err)
+		a.Log.Error(what, "err", err)
 		reply.Error(w, http.StatusInternalServerError, err.Error())
 	default:
 		a.reply(w, answer)

@@ -52,14 +52,7 @@ func (c *ClassWise) predictWP(key uint32, w int64) int64 {
 }
 
 // UnmarshalBinary replaces configuration and contents by the encoded ones; after an error they are as they were.
-func (c *ClassWise) UnmarshalBinary(data []byte) error {
-	var n ClassWise
-	if err := n.decode(data, new(Decoder)); err != nil {
-		return err
-	}
-	*c = n
-	return nil
-}
+func (c *ClassWise) UnmarshalBinary(data []byte) error { return replace(c, data) }
 
 func (c *ClassWise) decode(data []byte, d *Decoder) error {
 	r := binenc.NewReader(data)

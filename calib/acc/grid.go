@@ -133,14 +133,7 @@ func predictWC(cell int, w int64) int64 {
 }
 
 // UnmarshalBinary replaces the contents by the encoded ones; after an error they are as they were.
-func (g *Grid) UnmarshalBinary(data []byte) error {
-	var n Grid
-	if err := n.decode(data, new(Decoder)); err != nil {
-		return err
-	}
-	*g = n
-	return nil
-}
+func (g *Grid) UnmarshalBinary(data []byte) error { return replace(g, data) }
 
 // decode decodes into a new grid.
 func (g *Grid) decode(data []byte, d *Decoder) error {

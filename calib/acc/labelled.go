@@ -67,14 +67,7 @@ func (s *Seen) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // UnmarshalBinary replaces the contents by the encoded ones; after an error they are as they were.
-func (s *Seen) UnmarshalBinary(data []byte) error {
-	var n Seen
-	if err := n.decode(data, new(Decoder)); err != nil {
-		return err
-	}
-	*s = n
-	return nil
-}
+func (s *Seen) UnmarshalBinary(data []byte) error { return replace(s, data) }
 
 // decode decodes into a new one.
 func (s *Seen) decode(data []byte, d *Decoder) error {
@@ -312,6 +305,19 @@ func appendParts(b []byte, parts ...part) ([]byte, error) {
 		}
 	}
 	return b, nil
+}
+
+// replace decodes data into a new accumulator, so that to is as it was after an error.
+func replace[T any, P interface {
+	*T
+	decode(data []byte, d *Decoder) error
+}](to P, data []byte) error {
+	var n T
+	if err := P(&n).decode(data, new(Decoder)); err != nil {
+		return err
+	}
+	*to = n
+	return nil
 }
 
 // readPart reads one part.

@@ -229,14 +229,7 @@ func (l *Lag) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // UnmarshalBinary replaces the contents by the encoded ones; after an error they are as they were.
-func (l *Lag) UnmarshalBinary(data []byte) error {
-	var n Lag
-	if err := n.decode(data, nil); err != nil {
-		return err
-	}
-	*l = n
-	return nil
-}
+func (l *Lag) UnmarshalBinary(data []byte) error { return replace(l, data) }
 
 // decode decodes into a new one.
 func (l *Lag) decode(data []byte, _ *Decoder) error {

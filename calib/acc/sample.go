@@ -284,14 +284,7 @@ func (s *Sample) AppendBinary(b []byte) ([]byte, error) {
 const minSampledBytes = 16 + 1 + 1 + 4 + 1
 
 // UnmarshalBinary replaces configuration and contents by the encoded ones; after an error they are as they were.
-func (s *Sample) UnmarshalBinary(data []byte) error {
-	var n Sample
-	if err := n.decode(data, new(Decoder)); err != nil {
-		return err
-	}
-	*s = n
-	return nil
-}
+func (s *Sample) UnmarshalBinary(data []byte) error { return replace(s, data) }
 
 // decode decodes into a new one.
 func (s *Sample) decode(data []byte, d *Decoder) error {

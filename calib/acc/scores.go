@@ -143,14 +143,7 @@ func (s *Scores) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // UnmarshalBinary replaces the contents by the encoded ones; after an error they are as they were.
-func (s *Scores) UnmarshalBinary(data []byte) error {
-	var n Scores
-	if err := n.decode(data, nil); err != nil {
-		return err
-	}
-	*s = n
-	return nil
-}
+func (s *Scores) UnmarshalBinary(data []byte) error { return replace(s, data) }
 
 // decode decodes into new ones.
 func (s *Scores) decode(data []byte, _ *Decoder) error {

@@ -258,14 +258,7 @@ func (b *SoftBins) AppendBinary(dst []byte) ([]byte, error) {
 }
 
 // UnmarshalBinary replaces configuration and contents by the encoded ones; after an error they are as they were.
-func (b *SoftBins) UnmarshalBinary(data []byte) error {
-	var n SoftBins
-	if err := n.decode(data, new(Decoder)); err != nil {
-		return err
-	}
-	*b = n
-	return nil
-}
+func (b *SoftBins) UnmarshalBinary(data []byte) error { return replace(b, data) }
 
 func (b *SoftBins) decode(data []byte, d *Decoder) error {
 	r := binenc.NewReader(data)

@@ -6,9 +6,21 @@ import (
 	"strings"
 )
 
-// FromEnv returns the secret in the environment variable called name. The error names the configuration key, never the
+// Secret returns the secret of the configuration keys key_env, which names an environment variable, and key_file; ""
+// where neither is set.
+func Secret(key, env, file string) (string, error) {
+	switch {
+	case env != "":
+		return fromEnv(key+"_env", env)
+	case file != "":
+		return FromFile(key+"_file", file)
+	}
+	return "", nil
+}
+
+// fromEnv returns the secret in the environment variable called name. The error names the configuration key, never the
 // secret.
-func FromEnv(key, name string) (string, error) {
+func fromEnv(key, name string) (string, error) {
 	v, ok := os.LookupEnv(name)
 	if !ok || v == "" {
 		return "", fmt.Errorf("%s: %s: the environment variable is not set", key, name)

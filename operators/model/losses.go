@@ -248,26 +248,13 @@ func Moved(next int64, l *record.Loss) map[string]pipeline.Edit {
 			}
 			return append(binenc.AppendVarint(nil, next), body[r.Offset():]...), nil
 		},
-		"losses": editLosses(func(s *losses) { s.all = append(s.all, *l) }),
-	}
-}
-
-func editLosses(change func(*losses)) pipeline.Edit {
-	return func(body []byte) ([]byte, error) {
-		s := &losses{}
-		if body != nil {
-			if err := s.RestoreState(body); err != nil {
-				return nil, err
-			}
-		}
-		change(s)
-		return s.AppendState(nil)
+		"losses": pipeline.EditState(func(s *losses) { s.all = append(s.all, *l) }),
 	}
 }
 
 // Undoing are the changes of a checkpoint with which no message beyond these ends counts.
 func Undoing(ends []End) map[string]pipeline.Edit {
-	return map[string]pipeline.Edit{"losses": editLosses(func(s *losses) {
+	return map[string]pipeline.Edit{"losses": pipeline.EditState(func(s *losses) {
 		s.ends = append(s.ends, ends...)
 		s.ends = s.ends[max(0, len(s.ends)-maxEnds):]
 	})}

@@ -109,10 +109,8 @@ func (s SASL) Password() (string, error) {
 	switch {
 	case s.Username == "":
 		return "", nil
-	case s.PasswordEnv != "":
-		return setting.FromEnv("kafka.sasl.password_env", s.PasswordEnv)
-	case s.PasswordFile != "":
-		return setting.FromFile("kafka.sasl.password_file", s.PasswordFile)
+	case s.PasswordEnv+s.PasswordFile == "":
+		return "", fmt.Errorf("kafka.sasl: no password for user %q: set password_env or password_file", s.Username)
 	}
-	return "", fmt.Errorf("kafka.sasl: no password for user %q: set password_env or password_file", s.Username)
+	return setting.Secret("kafka.sasl.password", s.PasswordEnv, s.PasswordFile)
 }

@@ -100,17 +100,6 @@ func (c WebhookConfig) address() (string, error) {
 	return u, err
 }
 
-// secret is the key that signs, "" where there is none.
-func (c WebhookConfig) secret() (string, error) {
-	switch {
-	case c.SecretEnv != "":
-		return setting.FromEnv("notify.webhooks[].secret_env", c.SecretEnv)
-	case c.SecretFile != "":
-		return setting.FromFile("notify.webhooks[].secret_file", c.SecretFile)
-	}
-	return "", nil
-}
-
 // ReadWebhooks reads the addresses and secrets of the webhooks.
 func (c Config) ReadWebhooks() ([]Webhook, error) {
 	var out []Webhook
@@ -120,7 +109,7 @@ func (c Config) ReadWebhooks() ([]Webhook, error) {
 		if hook.URL, err = w.address(); err != nil {
 			return nil, err
 		}
-		secret, err := w.secret()
+		secret, err := setting.Secret("notify.webhooks[].secret", w.SecretEnv, w.SecretFile)
 		if err != nil {
 			return nil, err
 		}

@@ -57,15 +57,7 @@ func (c Config) Check(r *setting.Report) {
 
 // dsn is the address of PostgreSQL. It is "" where neither key is set: the driver then takes PGHOST and the like. The
 // error names the key, never the address.
-func (c Config) dsn() (string, error) {
-	switch {
-	case c.DSNEnv != "":
-		return setting.FromEnv("history.dsn_env", c.DSNEnv)
-	case c.DSNFile != "":
-		return setting.FromFile("history.dsn_file", c.DSNFile)
-	}
-	return "", nil
-}
+func (c Config) dsn() (string, error) { return setting.Secret("history.dsn", c.DSNEnv, c.DSNFile) }
 
 // Options are a configuration with the address that it names.
 type Options struct {

@@ -459,6 +459,6 @@ func (c *Change) edits() map[string]pipeline.Edit {
 	}
 	return map[string]pipeline.Edit{
 		"offsets": pipeline.MoveOffsets(func(next []int64) { copy(next, c.offsets()) }),
-		"life":    pipeline.EditEpoch(func(l *pipeline.Epoch) { l.Move(c.Loss) }),
+		"life":    pipeline.EditState(func(l *pipeline.Epoch) { l.Move(c.Loss) }),
 	}
 }

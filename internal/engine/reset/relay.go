@@ -131,7 +131,7 @@ func (r *Reset) tellRelays(ctx context.Context, relays []*Change) error {
 		}
 		to := slot{r.Store, c.key(r.Config.Group), c.newest + 1}
 		return to.amended(ctx, *c.stored, map[string]pipeline.Edit{
-			"life": pipeline.EditEpoch(func(l *pipeline.Epoch) { l.Add(loss) })})
+			"life": pipeline.EditState(func(l *pipeline.Epoch) { l.Add(loss) })})
 	}
 	return fmt.Errorf("%w: no shard has a checkpoint in which the loss can be noted: use --task all", ErrOrder)
 }

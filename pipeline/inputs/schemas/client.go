@@ -14,6 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/sr"
 
+	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/pipeline/inputs"
 )
 
@@ -60,7 +61,7 @@ func New(c Config) (*Client, error) {
 	options := []sr.ClientOpt{sr.URLs(c.URL), sr.UserAgent("plumbline"),
 		sr.HTTPClient(&http.Client{Transport: bounded{transport}, Timeout: patience})}
 	if c.Username != "" {
-		password, err := c.password()
+		password, err := setting.Secret("schema_registry.password", c.PasswordEnv, c.PasswordFile)
 		if err != nil {
 			return nil, err
 		}

@@ -39,11 +39,3 @@ func (c Config) Check(r *setting.Report) {
 		r.Fail("username", setting.Quote(c.Username), "needs a password: set one of @password_env and @password_file")
 	}
 }
-
-// password reads the password from where the configuration says.
-func (c *Config) password() (string, error) {
-	if c.PasswordEnv != "" {
-		return setting.FromEnv("schema_registry.password_env", c.PasswordEnv)
-	}
-	return setting.FromFile("schema_registry.password_file", c.PasswordFile)
-}
