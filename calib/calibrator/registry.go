@@ -39,7 +39,9 @@ type entry[T kernel.Float] struct {
 	fit fitFunc[T]
 }
 
-// registry lists every method, in the order of Methods.
+// registry lists every method, in the order of Methods. A new method is a file of this package, a line here and one of
+// parametrics, a line of the graphs of package onnx, a map in _maps.py of clients/python and in examples/calibrate, its
+// parameters in docs/format.md and its formula in docs/math.md.
 func registry[T kernel.Float]() []entry[T] {
 	return []entry[T]{
 		{FitMethod{Name: "identity", Title: "identity", KeepsArgmax: true, KeepsRanking: true, MinRows: 1,

@@ -8,7 +8,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Formats of a webhook's body.
+// Formats of a webhook's body. A new one is a constant here, a case of Options.body, and a value of the key format with
+// a line in docs/http.md.
 const (
 	formatStandard = "standard" // Standard Webhooks
 	formatSlack    = "slack"    // an incoming webhook of Slack, Mattermost or Rocket.Chat

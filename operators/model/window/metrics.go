@@ -40,8 +40,8 @@ func (v *intervals) of(bins []metric.Bin, resamples int, seed uint64) metric.Int
 	return m.is
 }
 
-// metrics computes the metrics of a set's labelled rows. A new statistic needs a field of record.Metrics, set here, and
-// a row on the page.
+// metrics computes the metrics of a set's labelled rows. A new statistic is a field of record.Metrics, set here, a tile
+// on the page (web/assets/js/tiles.js), a gauge of collectMetrics in sinks/metrics, and a line of docs/metrics.md.
 func (t *Stage) metrics(set *acc.Set, seed uint64) (record.Metrics, error) {
 	l := set.Labelled
 	m := record.Metrics{N: set.LabelledRows()}
