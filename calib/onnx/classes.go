@@ -41,13 +41,13 @@ func (b builder) affine(x Value, w, bias []float64) Value {
 	return b.Op("Add", b.Op("MatMul", x, b.Float64s(t, in, out)), b.list(bias))
 }
 
-type ensemble struct {
+type mixture struct {
 	Temperature float64
 	Weights     []float64
 }
 
 // ensemble is w₁ softmax(z/T) + w₂ softmax(z) + w₃/K.
-func (b builder) ensemble(z Value, p ensemble) Value {
+func (b builder) ensemble(z Value, p mixture) Value {
 	tempered := b.Op("Mul", b.Scalar(p.Weights[0]), b.softmax(b.Op("Div", z, b.Scalar(p.Temperature))))
 	plain := b.Op("Mul", b.Scalar(p.Weights[1]), b.softmax(z))
 	uniform := b.Op("Div", b.Scalar(p.Weights[2]), b.Cast(b.classes(z), Float64))

@@ -19,10 +19,11 @@ func ofTop[P any](add func(b builder, c Value, p P) Value) graph {
 	})
 }
 
-type platt struct{ Slope, Intercept float64 }
+// logOdds are the parameters of a line in log-odds.
+type logOdds struct{ Slope, Intercept float64 }
 
 // platt is σ(slope · ln(c/(1-c)) + intercept).
-func (b builder) platt(c Value, p platt) Value {
+func (b builder) platt(c Value, p logOdds) Value {
 	odds := b.Op("Sub", b.logC(c), b.logC(b.Op("Sub", b.Scalar(1), c)))
 	return b.Op("Sigmoid", b.Op("Add", b.Op("Mul", b.Scalar(p.Slope), odds), b.Scalar(p.Intercept)))
 }
@@ -45,10 +46,10 @@ func (b builder) spline(c Value, p struct{ Confidences, Values []float64 }) Valu
 type bins struct{ Edges, Values []float64 }
 
 func (b builder) scalingBinning(c Value, p struct {
-	platt
+	logOdds
 	bins
 }) Value {
-	return b.binValue(b.platt(c, p.platt), p.bins)
+	return b.binValue(b.platt(c, p.logOdds), p.bins)
 }
 
 // logC is ln c with c kept at 2⁻⁵³ at least.

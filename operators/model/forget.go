@@ -126,5 +126,5 @@ func (t *stepper) forget(now int64) error {
 // idleSection is the checkpoint section with the label panes of the versions' last rows.
 func idleSection(t *Task) pipeline.Section {
 	return pipeline.Section{Name: "idle", Version: 1,
-		State: t.paneSection("last rows", func(v *version) (pane, passed *int64) { return &v.last, &v.idle })}
+		State: paneSection(t, "last rows", func(v *version) (pane, passed *int64) { return &v.last, &v.idle })}
 }

@@ -55,7 +55,7 @@ func (t *Task) Skip(r pipeline.Record, why string) bool {
 // decoded when the caller asks for it.
 func (t *Task) Remembered() (decided []any, snapshots iter.Seq2[*record.Snapshot, error]) {
 	var encoded []func() [][]byte
-	for _, v := range t.versions() {
+	for _, v := range versionsOf(t) {
 		if c := v.Decision.Record; c != nil {
 			decided = append(decided, c)
 		}

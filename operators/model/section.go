@@ -22,8 +22,8 @@ func sorted[K cmp.Ordered, V any](of map[K]V) iter.Seq2[K, V] {
 	}
 }
 
-// versions walks the versions of all models, by model and name.
-func (t *Task) versions() iter.Seq2[*model, *version] {
+// versionsOf walks the versions of all models, by model and name.
+func versionsOf(t *Task) iter.Seq2[*model, *version] {
 	return func(yield func(*model, *version) bool) {
 		for _, m := range sorted(t.models) {
 			for _, v := range sorted(m.versions) {
@@ -82,7 +82,7 @@ func (s *versionSection) RestoreState(src []byte) error {
 }
 
 // paneSection is a section with a label pane of each version, minPane if none, and how many panes have passed since.
-func (t *Task) paneSection(what string, of func(*version) (pane, passed *int64)) *versionSection {
+func paneSection(t *Task, what string, of func(*version) (pane, passed *int64)) *versionSection {
 	return &versionSection{
 		t:    t,
 		what: what,

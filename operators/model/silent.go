@@ -116,11 +116,11 @@ func servedSection(t *Task) pipeline.Section {
 	return pipeline.Section{
 		Name:    "served",
 		Version: 1,
-		State: t.paneSection("last predictions", func(v *version) (pane, passed *int64) {
+		State: paneSection(t, "last predictions", func(v *version) (pane, passed *int64) {
 			return &v.served, &v.unserved
 		}),
 		Fresh: func() {
-			for _, v := range t.versions() {
+			for _, v := range versionsOf(t) {
 				v.served = v.last
 			}
 		},

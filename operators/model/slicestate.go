@@ -45,7 +45,7 @@ func (v *version) matchHeavy() {
 func (s sliceState) RestoreState(src []byte) error {
 	err := s.versionSection.RestoreState(src)
 	if s.t.cfg.Slices.MaxKeys > 0 {
-		for _, v := range s.t.versions() {
+		for _, v := range versionsOf(s.t) {
 			v.matchHeavy()
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // label pane as the time, so that a second restart from the same checkpoint publishes the same.
 func (s taskState) endSwitchedOff() {
 	t := s.t
-	for m, v := range t.versions() {
+	for m, v := range versionsOf(t) {
 		gone := 0
 		for slice, k := range sorted(v.keys) {
 			if !t.cfg.Slices.has(slice) {

@@ -88,7 +88,7 @@ func refuse(t *Task, c *pipeline.Cell) error {
 
 // versionsStatus lists the versions by name.
 func versionsStatus(t *Task) (out []record.VersionStatus) {
-	for m, v := range t.versions() {
+	for m, v := range versionsOf(t) {
 		if m.heads.Shadowing(v.Name) {
 			continue
 		}

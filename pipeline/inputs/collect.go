@@ -134,7 +134,7 @@ func (c *collector) begin() error {
 				err = o.addInt(ns)
 			}
 		case o.kind == number || o.kind == class && o.classes == nil, o.kind == instant && allDigits(v):
-			err = o.addWritten(v)
+			err = addWritten(o.column, v)
 		default:
 			err = o.addText(v)
 		}

@@ -49,8 +49,8 @@ type column struct {
 	ends    []int32 // of vectors
 }
 
-// whole reports whether a value of the column is a list.
-func (c *column) whole() bool { return c.kind == vector && c.part < 0 }
+// whole reports whether a value of a column is a list.
+func whole(c *column) bool { return c.kind == vector && c.part < 0 }
 
 // bounds limit what a record may contain.
 type bounds struct {
@@ -170,9 +170,9 @@ func (c *column) addText(s []byte) error {
 		}
 		return c.fail(c.n, "%.40q must be a time as in RFC 3339, such as 2024-03-01T12:00:00Z", s)
 	case class:
-		return c.addClass(s)
+		return addClass(c, s)
 	}
-	if isNumber(s) && !c.whole() {
+	if isNumber(s) && !whole(c) {
 		return c.addNumber(s)
 	}
 	return c.fail(c.n, "%.40q is text, must be %s", s, c.wants())
@@ -196,7 +196,7 @@ func (c *column) addName(s []byte) error {
 }
 
 // addClass adds a class by its name, or by its number as text.
-func (c *column) addClass(s []byte) error {
+func addClass(c *column, s []byte) error {
 	if i := slices.Index(c.classes, string(s)); i >= 0 {
 		return c.addInstant(int64(i))
 	}
@@ -213,7 +213,7 @@ func (c *column) addClass(s []byte) error {
 }
 
 func (c *column) wants() string {
-	if c.whole() {
+	if whole(c) {
 		return "a list of numbers"
 	}
 	return "a number"
@@ -316,7 +316,7 @@ func (c *column) addInstant(ns int64) error {
 
 // addFloat adds one number.
 func (c *column) addFloat(f float32) error {
-	if c.whole() {
+	if whole(c) {
 		return c.fail(c.n, "%g must be a list of numbers", f)
 	}
 	if c.kind == class || c.kind == ident {
@@ -514,7 +514,7 @@ func (c *column) dropLast() {
 }
 
 // addWritten adds a number that is written as text.
-func (c *column) addWritten(s []byte) error {
+func addWritten(c *column, s []byte) error {
 	if !isNumber(s) {
 		return c.fail(c.n, "%.40q must be a number", s)
 	}
