@@ -66,7 +66,7 @@ func repeated(k *stage.Key, since int64) string {
 		neighbours-differ <= surprising*math.Sqrt(neighbours) {
 		return ""
 	}
-	return fmt.Sprintf("%.0f %% of the latest %d labelled predictions repeat the scores of another one, with its label: "+
-		"if requests are repeated under new ids, they count as evidence each time. Send each once, or give each of "+
-		"g repeats the weight 1/g", 100*float64(same)/float64(len(rows)), len(rows))
+	return fmt.Sprintf("%.0f %% of the latest %d labelled predictions repeat the scores of another one, with its "+
+		"label: if requests are repeated under new ids, they count as evidence each time. Send each once, or give "+
+		"each of g repeats the weight 1/g", 100*float64(same)/float64(len(rows)), len(rows))
 }
