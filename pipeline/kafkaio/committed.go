@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
@@ -36,6 +37,15 @@ type partitionAnswer struct {
 	high   int64  // offset after the last record
 	stable int64  // the last stable offset; negative = the broker does not know it
 	open   []byte // that Room gave last
+	slowed throttled
+}
+
+// throttled is how long a quota of the brokers wants a reader to wait, where their answer says nothing else (KIP-219).
+type throttled time.Duration
+
+func (throttled) Error() string {
+	return "a quota of the brokers lets this client read no faster: consumer_byte_rate or request_percentage of its " +
+		"user or client id"
 }
 
 // ApiKey implements protocol.Message.
@@ -93,6 +103,8 @@ func fetchCommitted(ctx context.Context, c *kafka.Client, s span, into *memory) 
 		return nil, fmt.Errorf("fetch from %s partition %d: answer of type %T", s.topic, s.partition, m)
 	case res.code != 0:
 		return nil, kafka.Error(res.code)
+	case res.slowed > 0:
+		return nil, res.slowed
 	}
 	return res, nil
 }
@@ -182,14 +194,18 @@ func (a *answer) int64() int64 { return int64(binary.BigEndian.Uint64(a.bytes(8)
 // partition reads the answer for one topic and partition, in the versions 0 to 11 of the protocol.
 func (a *answer) partition(r *rawFetch) *partitionAnswer {
 	f, version := &partitionAnswer{stable: -1}, r.version
+	var pause int32 // that a quota wants, in milliseconds
 	if version >= 1 {
-		a.int32() // throttled for
+		pause = a.int32()
 	}
 	if version >= 7 {
 		f.code = a.int16()
 		a.int32() // session
 	}
-	if a.int32() != 1 {
+	if topics := a.int32(); topics == 0 && pause > 0 && a.err == nil {
+		f.slowed = throttled(time.Duration(pause) * time.Millisecond)
+		return f
+	} else if topics != 1 {
 		return a.without(f)
 	}
 	a.bytes(int64(a.int16())) // topic

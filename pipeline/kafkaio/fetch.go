@@ -11,6 +11,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -92,6 +93,11 @@ func (f *fetcher) run(ctx context.Context) {
 					f.topic, f.partition, f.next, err)
 				return
 			}
+			var slow throttled
+			if errors.As(err, &slow) {
+				f.slowed(ctx, slow)
+				continue
+			}
 			if f.doubt != nil {
 				f.doubt()
 			}
@@ -103,6 +109,24 @@ func (f *fetcher) run(ctx context.Context) {
 		pause.Reset()
 		asked = time.Time{}
 	}
+}
+
+// longestSlowed bounds a wait for a quota.
+const longestSlowed = time.Minute
+
+// slowed waits as long as a quota of the brokers wants. Meanwhile the log's end is not known: a reader that is slowed
+// down must not pass for caught up. It is asked for, but brokers read nothing from a connection that they slow down.
+func (f *fetcher) slowed(ctx context.Context, by throttled) {
+	f.log.Warn("fetch, slowed down", "topic", f.topic, "partition", f.partition, "offset", f.next, "for",
+		time.Duration(by), faultlog.Err(by))
+	f.end.Store(-1)
+	pause, cancel := context.WithTimeout(ctx, min(time.Duration(by), longestSlowed))
+	defer cancel()
+	if _, end, err := Bounds(pause, f.client, f.topic, f.partition); err == nil {
+		f.end.Store(end)
+		f.news.tell()
+	}
+	<-pause.Done()
 }
 
 // answered notes the arrival of an answer to a request that was first sent at asked.
