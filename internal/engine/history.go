@@ -102,20 +102,19 @@ func (r *KafkaRun) followPast(ctx context.Context, g *errgroup.Group) error {
 	}
 	fill, ctx := errgroup.WithContext(ctx)
 	for _, t := range r.pastTopics() {
-		n, err := kafkaio.Partitions(ctx, r.Client, t.name)
-		if err != nil {
+		if _, err := kafkaio.Partitions(ctx, r.Client, t.name); err != nil {
 			return kafkaclient.Explain(ctx, r.Config.Kafka, err)
 		}
-		for p := range n {
-			open := func(next int64) registry.Source {
-				return kafkaio.NewLog(r.tailSpec(), t.name, p, kafkaio.Range{Next: next})
-			}
-			fill.Go(func() error {
+		fill.Go(func() error {
+			return kafkaio.EachPartition(ctx, r.tailSpec(), t.name, func(ctx context.Context, p int) error {
+				open := func(next int64) registry.Source {
+					return kafkaio.NewLog(r.tailSpec(), t.name, p, kafkaio.Range{Next: next})
+				}
 				r.Past.Fill.Follow(ctx, registry.Place{Cluster: meta.ClusterID, Topic: t.name, Partition: p}, open,
 					t.decode)
 				return nil
 			})
-		}
+		})
 	}
 	fill.Go(func() error { r.Past.Fill.Prune(ctx); return nil })
 	g.Go(func() error { return errors.Join(fill.Wait(), r.Past.Store.Close()) })

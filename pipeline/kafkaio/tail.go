@@ -1,16 +1,20 @@
 package kafkaio
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -18,6 +22,7 @@ import (
 type TailSpec struct {
 	Client   *kafka.Client
 	MaxBytes int
+	Every    time.Duration // between questions whether a topic has changed; 0: some seconds
 	Log      *slog.Logger
 }
 
@@ -28,8 +33,9 @@ type Tailed struct {
 }
 
 // Tail reads topics from their start and for ever, in g. It uses no consumer group, because every process needs all of
-// their records. If Take returns an error, it is logged with the record's place, and the next record follows. caughtUp
-// is called once, when all topics have been read to their end.
+// their records. If Take returns an error, it is logged with the record's place, and the next record follows. Topics
+// may change (see EachPartition), and what retention has removed is passed over. caughtUp is called once, when all
+// topics have been read to their end.
 func Tail(ctx context.Context, g *errgroup.Group, spec TailSpec, topics []Tailed, caughtUp func()) error {
 	var left atomic.Int32
 	left.Store(1)
@@ -47,16 +53,79 @@ func Tail(ctx context.Context, g *errgroup.Group, spec TailSpec, topics []Tailed
 			return err
 		}
 		left.Add(int32(n)) //nolint:gosec // a topic's partitions
-		for p := range n {
-			log := NewLog(spec, t.Topic, p, Range{})
-			g.Go(func() error {
-				defer log.Close()
-				return log.tail(ctx, t.Take, reached)
+		first := make([]sync.Once, n)
+		g.Go(func() error {
+			return EachPartition(ctx, spec, t.Topic, func(ctx context.Context, p int) error {
+				return spec.tail(ctx, t, p, func() {
+					if p < n {
+						first[p].Do(reached)
+					}
+				})
 			})
-		}
+		})
 	}
 	reached()
 	return nil
+}
+
+// tail reads a partition from its start, and again from there where its log has lost the next record.
+func (spec TailSpec) tail(ctx context.Context, t Tailed, p int, reached func()) error {
+	for pause := retries(); ; pause.Wait(ctx) {
+		log := NewLog(spec, t.Topic, p, Range{})
+		err := log.tail(ctx, t.Take, reached)
+		_ = log.Close()
+		if !errors.Is(err, kafka.OffsetOutOfRange) {
+			return err
+		}
+		spec.Log.Warn("the log does not have the next record any more (retention, or the topic was made anew): "+
+			"going on at its start", "topic", t.Topic, "partition", p, faultlog.Err(err))
+	}
+}
+
+// EachPartition calls do for each partition of a topic, until ctx is done or one returns an error. Partitions may be
+// added. When the topic was deleted and made again, the context of all ends, and do is called anew for what there is.
+func EachPartition(ctx context.Context, spec TailSpec, topic string, do func(ctx context.Context, p int) error) error {
+	for ctx.Err() == nil {
+		made, cancel := context.WithCancel(ctx)
+		g, each := errgroup.WithContext(made)
+		g.Go(func() error {
+			defer cancel()
+			return spec.watch(each, topic, func(p int) { g.Go(func() error { return do(each, p) }) })
+		})
+		if err := g.Wait(); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch tells of each partition of a topic once. It returns when the topic was made again.
+func (spec TailSpec) watch(ctx context.Context, topic string, add func(p int)) error {
+	tick := time.NewTicker(cmp.Or(spec.Every, watchInterval))
+	defer tick.Stop()
+	var was TopicID
+	for has := 0; ; {
+		ids, err := KnownTopicIDs(ctx, spec.Client, topic)
+		if err == nil && was == (TopicID{}) {
+			was = ids[0]
+		}
+		if err == nil && ids[0] != was && ids[0] != (TopicID{}) {
+			spec.Log.Warn("a topic was made again: it is read from its start", "topic", topic)
+			return nil
+		}
+		n, err := Partitions(ctx, spec.Client, topic)
+		if err != nil {
+			spec.Log.Debug("partitions of a topic", "topic", topic, "err", err)
+		}
+		for ; has < n; has++ {
+			add(has)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
 }
 
 // ReadTopic hands over the records that a topic has now, one partition after the other.

@@ -121,3 +121,57 @@ func TestLog(t *testing.T) {
 		t.Errorf("the topic has %v, %v", all, err)
 	}
 }
+
+// TestTailOfTopicsThatChange: a process that follows a topic reads the partitions that are added to it, and all of a
+// topic that was deleted and made again, be it longer than it was or empty.
+func TestTailOfTopicsThatChange(t *testing.T) {
+	t.Parallel()
+	brokers := kafkatest.Start(t)
+	kafkatest.CreateTopics(t, brokers, 1, "a")
+	kafkatest.Write(t, brokers, record("a", 0, "0"))
+	ctx, cancel := context.WithCancel(t.Context())
+	g, ctx := errgroup.WithContext(ctx)
+	spec := tailSpec(t, brokers, io.Discard)
+	spec.Every = 10 * time.Millisecond
+	spec.Client.Transport.(*kafka.Transport).MetadataTTL = 10 * time.Millisecond
+	taken := make(chan string, 10)
+	take := func(r *pipeline.Record) error { taken <- string(r.Value); return nil }
+	if err := kafkaio.Tail(ctx, g, spec, []kafkaio.Tailed{{Topic: "a", Take: take}}, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	next := func(want string) {
+		t.Helper()
+		select {
+		case got := <-taken:
+			if got != want {
+				t.Errorf("taken: %s, want %s", got, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s is not taken", want)
+		}
+	}
+	next("0")
+	admin := &kafka.Client{Addr: kafka.TCP(brokers...)}
+	if _, err := admin.CreatePartitions(ctx, &kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{
+		{Name: "a", Count: 2}}}); err != nil {
+		t.Fatal(err)
+	}
+	kafkatest.Write(t, brokers, record("a", 1, "1"))
+	next("1")
+	for _, values := range [][]string{{"2", "3", "4"}, {}, {"5"}} {
+		if _, err := admin.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{"a"}}); err != nil {
+			t.Fatal(err)
+		}
+		kafkatest.CreateTopics(t, brokers, 1, "a")
+		for _, v := range values {
+			kafkatest.Write(t, brokers, record("a", 0, v))
+		}
+		for _, v := range values {
+			next(v)
+		}
+	}
+	cancel()
+	if err := g.Wait(); err != nil || len(taken) != 0 {
+		t.Errorf("ended with %v, %d more taken", err, len(taken))
+	}
+}
