@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
@@ -451,7 +452,7 @@ func (l *loop) save(s *copied) (err error) {
 		return fmt.Errorf("%s: write panes: %w", name, err)
 	}
 	if err := l.src.Commit(l.ctx, s.next); err != nil {
-		l.Log.Warn("commit offsets (only lag tools use them)", "task", name, "err", err)
+		l.Log.Warn("commit offsets (only lag tools use them)", "task", name, faultlog.Err(err))
 	}
 	s.show()
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/internal/faultlog"
 )
 
 // adder is a task that sums record values: Before has every value as it came, After the running sum, fenced off.
@@ -248,6 +249,24 @@ func TestRunOrder(t *testing.T) {
 	}
 	if !slices.Equal(r.sink.panes, []int64{1, 3, 6, 10}) || r.source.committed != 4 {
 		t.Errorf("panes %v, committed %d", r.sink.panes, r.source.committed)
+	}
+}
+
+// unheard is a source whose offsets cannot be committed.
+type unheard struct{ *listSource }
+
+func (unheard) Commit(context.Context, map[Input]int64) error { return errTest }
+
+// TestOffsetsThatCannotBeCommitted: they end nothing, and do not fill the log.
+func TestOffsetsThatCannotBeCommitted(t *testing.T) {
+	r := newRig(1, 2, 3, 4)
+	var log strings.Builder
+	r.runner.Log = slog.New(faultlog.New(slog.NewTextHandler(&log, nil)))
+	if err := r.runFrom(context.Background(), unheard{r.source}); err != nil {
+		t.Fatal(err)
+	}
+	if saves := len(r.store.saved); saves != 2 || strings.Count(log.String(), "commit offsets") != 1 {
+		t.Errorf("%d checkpoints, want 2 and one line:\n%s", saves, log.String())
 	}
 }
 

@@ -57,8 +57,8 @@ func TestStateFormats(t *testing.T) {
 		}
 		now, err := pipeline.EncodeCheckpoint(sections)
 		if err != nil || !bytes.Equal(now.Data, was) {
-			t.Errorf("%s: a state of %d bytes is one of %d now (%v): its section needs another version; docs/format.md "+
-				"has them, -update writes the states anew", name, len(was), len(now.Data), err)
+			t.Errorf("%s: a state of %d bytes is one of %d now (%v): its section needs another version; docs/format.md"+
+				" has them, -update writes the states anew", name, len(was), len(now.Data), err)
 		}
 	}
 }

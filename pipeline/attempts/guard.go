@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -94,7 +95,7 @@ func (t *Tasks) guard(id ID) *Guard {
 	}
 	if err := g.open(); err != nil {
 		t.cfg.Log.Warn("no file to note in which record a task is at: a record of which the process dies is not known "+
-			"at the next start", "task", id.Task, "partition", id.Partition, "err", err)
+			"at the next start", "task", id.Task, "partition", id.Partition, faultlog.Err(err))
 	}
 	return g
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -213,8 +215,8 @@ func (g *Group) commitOffsets(ctx context.Context, gen *kafka.Generation, partit
 		return err
 	}
 	var errs []error
-	for topic, ps := range res.Topics {
-		for _, p := range ps {
+	for _, topic := range slices.Sorted(maps.Keys(res.Topics)) {
+		for _, p := range res.Topics[topic] {
 			if p.Error != nil {
 				errs = append(errs, fmt.Errorf("%s partition %d: %w", topic, p.Partition, p.Error))
 			}

@@ -85,7 +85,7 @@ func TestQuota(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		if lag := s.Lags()[pipeline.Logits]; lag.Offsets != 2 || s.CaughtUp() || s.Refused() {
-			t.Errorf("slowed down: lag %+v, caught up %t, refused %t; want 2 offsets behind", lag, s.CaughtUp(), s.Refused())
+			t.Errorf("lag %+v, caught up %t, refused %t; want 2 offsets behind", lag, s.CaughtUp(), s.Refused())
 		}
 		take()
 		take()

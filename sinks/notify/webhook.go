@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/backoff"
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -164,7 +165,8 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) (taken bool, err err
 			return false, nil
 		}
 		d.failed.Add(1)
-		c.Log.Warn("webhook failed, trying again", "webhook", host(w.URL), "id", id, "in", pause, "err", err)
+		c.Log.Warn("webhook failed, trying again", "webhook", host(w.URL), "id", id, "in", pause,
+			faultlog.Err(err))
 		if backoff.Sleep(ctx, pause); ctx.Err() != nil {
 			return false, ctx.Err()
 		}

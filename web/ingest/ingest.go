@@ -17,6 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/wire"
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline/inputs"
 	"github.com/plumbline/plumbline/pipeline/tracing"
 	"github.com/plumbline/plumbline/web/budget"
@@ -224,7 +225,7 @@ func (h *Handler) put(ctx context.Context, w http.ResponseWriter, kind arrowio.K
 	if err == nil {
 		return nil
 	}
-	h.Log.Warn("rows over HTTP were not written", "err", err)
+	h.Log.Warn("rows over HTTP were not written", faultlog.Err(err))
 	w.Header().Set("Retry-After", "5")
 	return errors.New("not all rows could be written yet: send them again; an id that was written counts once")
 }
