@@ -10,7 +10,7 @@ async function request(method, path, params) {
   const query = new URLSearchParams(params).toString();
   let res;
   try {
-    res = await fetch("/api/v1/" + path + (query ? "?" + query : ""), { method, cache: "no-store" });
+    res = await fetch("api/v1/" + path + (query ? "?" + query : ""), { method, cache: "no-store" });
   } catch {
     throw new Error("the server does not answer");
   }
@@ -43,7 +43,7 @@ export class Stream {
     this.params = params;
     this.last = after;
     const query = new URLSearchParams({ ...params, ...(after ? { after } : {}) });
-    const source = new EventSource("/api/v1/events?" + query);
+    const source = new EventSource("api/v1/events?" + query);
     this.source = source;
     source.onopen = () => this.on.state("live");
     source.onerror = () => {

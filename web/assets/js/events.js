@@ -112,10 +112,10 @@ export function drawLog(root, list, sel, onlySlice, ref, at) {
 // What of an entry the keyboard reaches.
 const reached = (li) => [...li.querySelectorAll("a, summary")];
 
-// The alert's own link; only a path of this page is one.
+// The alert's own link; only a path of this page is one. It is relative: a proxy may serve the page below another path.
 function link(e) {
   const to = e.alert && e.alert.diagram;
-  return to && to.startsWith("/?") ? el("a.diagram", { href: to }, "diagram then") : null;
+  return to && to.startsWith("/?") ? el("a.diagram", { href: to.slice(1) }, "diagram then") : null;
 }
 
 const STATES = { firing: "over its limit", pending: "over its limit (not for long)", resolved: "within bounds again" };
@@ -123,7 +123,7 @@ const STATES = { firing: "over its limit", pending: "over its limit (not for lon
 // The slice's name, as the link to its numbers.
 function chip(slice, sel) {
   if (!slice) return null;
-  return el("a.chip", { href: "/?" + new URLSearchParams({ ...sel, slice }) }, sliceName(slice));
+  return el("a.chip", { href: "?" + new URLSearchParams({ ...sel, slice }) }, sliceName(slice));
 }
 
 // One cause may show in hundreds of slices: a line for each rule and state, with the worst of its slices.

@@ -90,7 +90,7 @@ export function readURL() {
 }
 
 /** address of a selection; at: the moment shown, "" for the newest. */
-export const address = (sel, at) => "/?" + new URLSearchParams(at ? { ...sel, at } : sel);
+export const address = (sel, at) => "?" + new URLSearchParams(at ? { ...sel, at } : sel);
 
 export function writeURL(sel, at) {
   history.replaceState(null, "", address(sel, at));
