@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,6 +70,30 @@ func drainedAt(t *testing.T, rt *engine.Engine, until int64) *engine.ProcessStat
 		st := rt.Status()
 		return st, st.Drained && (until == 0 || st.Watermark == pipeline.Format(until))
 	})
+}
+
+// TestKeyedIsDecidedOnce: where the shards of a group read the topics themselves, the log says that a configuration which
+// lets producers send rows anywhere has no effect.
+func TestKeyedIsDecidedOnce(t *testing.T) {
+	t.Parallel()
+	brokers := kafkatest.Start(t)
+	_, cfg := repartitionConfig(t, brokers, 1, true)
+	var log syncBuffer
+	for _, keyed := range []bool{true, false} {
+		cfg.Topics.Keyed = keyed
+		rt := engine.New(cfg, slog.New(slog.NewTextHandler(&log, nil)))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- rt.Run(ctx, engine.Stages{Shards: true, Models: true}) }()
+		eventually.True(t, "ready", func() bool { return rt.Ready() == nil })
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Contains(log.String(), "topics.keyed is false and has no effect"); said == keyed {
+			t.Errorf("keyed %t, said %t: %s", keyed, said, log.String())
+		}
+	}
 }
 
 // TestRepartition runs the same rows keyed and anywhere, these with a restart between that reads everything again, and

@@ -30,8 +30,16 @@ func (r *KafkaRun) openBook(ctx context.Context, first int) error {
 // whose shards have read the producers' topics cannot change to it by configuration.
 func beginSplit(ctx context.Context, r *KafkaRun, began bool) error {
 	plan, _ := r.book.Now()
-	if plan.Split || !r.Config.Splits() || began && len(r.Config.Inputs) == 0 {
-		return nil // a group that began by id goes on so
+	r.troubles.Keyed.Store(!plan.Split)
+	if plan.Split || !r.Config.Splits() {
+		return nil
+	}
+	if began && len(r.Config.Inputs) == 0 { // a group that began by id goes on so
+		r.Log.Warn("topics.keyed is false and has no effect: the shards of this group read the topics themselves since "+
+			"it began, so producers must send each row to the partition of its id. Set it to true; or let plumbline "+
+			"split the topics by more partitions: plumbline scale --config FILE --partitions N --by NAME --why REASON",
+			"group", r.Config.Group, "partitions", plan.Of)
+		return nil
 	}
 	if began {
 		return fmt.Errorf("inputs: the shards of group %s read %s themselves since it began, so no other topic can be "+

@@ -29,7 +29,7 @@ func TestTroubles(t *testing.T) {
 		"JSON into a topic of Arrow": {"group: G", "refused", "not_arrow at ", "Inputs in docs/schema.md",
 			"not_arrow"},
 		"batches by their first id": {"topics: {keyed: true}", "apart", "of the last 1000 labels ",
-			"topics.keyed is true", "ids are in both topics"},
+			"every row must go to the partition of its id", "ids are in both topics"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/plumbline/plumbline/internal/printable"
@@ -43,7 +44,7 @@ const (
 // Watch collects the issues of a process.
 type Watch struct {
 	Log   *slog.Logger
-	Keyed bool // producers have to send rows by their ids
+	Keyed atomic.Bool // producers have to send rows by their ids
 	// Blind reports whether some input cannot be read now: that rows do not meet is due to that then. nil: never.
 	Blind func() bool
 
@@ -175,8 +176,8 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	t.Text = fmt.Sprintf("of the last %d labels %d have met their prediction; %d wait, or waited in vain", labels,
 		max(met, 0), unmet)
 	t.Mend = `compare the ids of both ("7" and 7 differ), or run plumbline doctor`
-	if w.Keyed {
-		t.Mend += "; topics.keyed is true: every row must go to the partition of its id"
+	if w.Keyed.Load() {
+		t.Mend += "; shards read the topics themselves: every row must go to the partition of its id"
 	}
 	if now.at.Sub(t.logged) >= every {
 		w.Log.Warn("labels meet no predictions", "labels", labels, "met", met, "unmet", unmet, "mend", t.Mend)

@@ -53,7 +53,8 @@ func TestPlaceOfAPart(t *testing.T) {
 func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil)), Keyed: true}
+		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		w.Keyed.Store(true)
 		look := func(labels, joined, waiting int64) {
 			w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: 1000,
 				pipeline.CountLabels: labels, pipeline.CountJoined: joined, pipeline.CountWaitingLabels: waiting}}})
@@ -63,7 +64,7 @@ func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
 		if look(1000, 250, 750); len(w.Now()) != 1 {
 			t.Fatal("three quarters of the labels wait, and nothing is said")
 		}
-		if got := w.Now()[0]; got.Kind != "apart" || !strings.Contains(got.Mend, "topics.keyed is true") ||
+		if got := w.Now()[0]; got.Kind != "apart" || !strings.Contains(got.Mend, "every row must go to the partition of its id") ||
 			!strings.Contains(log.String(), "level=WARN") {
 			t.Errorf("got %+v, %s", got, &log)
 		}
