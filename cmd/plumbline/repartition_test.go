@@ -72,8 +72,8 @@ func drainedAt(t *testing.T, rt *engine.Engine, until int64) *engine.ProcessStat
 	})
 }
 
-// TestKeyedIsDecidedOnce: where the shards of a group read the topics themselves, the log says that a configuration which
-// lets producers send rows anywhere has no effect.
+// TestKeyedIsDecidedOnce: where the shards of a group read the topics themselves, the log says that topics.keyed: false
+// has no effect.
 func TestKeyedIsDecidedOnce(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Start(t)

@@ -143,8 +143,12 @@ func (t Topics) offsets(in map[pipeline.Input]string, at map[pipeline.Input]int6
 
 // gone is the error of a task whose state is not where it should be.
 func (t Topics) gone(stage string, p int, evidence string) error {
-	return fmt.Errorf("%w: there is none in %s, but %s. Bring back what was there, or give up what it held: %s",
-		pipeline.ErrUnusable, t.place(stage, p), evidence, Command(Task(stage, p)))
+	elsewhere := ""
+	if t.Config.Checkpoints.Store != pipeline.StoreTopic {
+		elsewhere = " If another process has it: all need one directory that they share, or checkpoints.store: topic."
+	}
+	return fmt.Errorf("%w: there is none in %s, but %s.%s Bring back what was there, or give up what it held: %s",
+		pipeline.ErrUnusable, t.place(stage, p), evidence, elsewhere, Command(Task(stage, p)))
 }
 
 // place is where a task's checkpoints are.
