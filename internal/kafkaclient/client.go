@@ -1,6 +1,7 @@
 package kafkaclient
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -48,11 +49,18 @@ func tlsConfig(cfg kafkaio.TLS) (*tls.Config, error) {
 	}
 	out := &tls.Config{MinVersion: tls.VersionTLS12}
 	if cfg.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("kafka.tls.cert_file %s, key_file %s: %w", cfg.CertFile, cfg.KeyFile, err)
+		load := func() (*tls.Certificate, error) {
+			cert, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
+			if err != nil {
+				err = fmt.Errorf("kafka.tls.cert_file %s, key_file %s: %w", cfg.CertFile, cfg.KeyFile, err)
+			}
+			return &cert, err
 		}
-		out.Certificates = []tls.Certificate{cert}
+		if _, err := load(); err != nil {
+			return nil, err
+		}
+		// Each connection has what is in the files then: certificates are renewed under a process that runs.
+		out.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
 	}
 	if cfg.CAFile == "" {
 		return out, nil
@@ -70,8 +78,37 @@ func tlsConfig(cfg kafkaio.TLS) (*tls.Config, error) {
 
 // saslMechanism is nil where no user name is set.
 func saslMechanism(cfg kafkaio.SASL) (sasl.Mechanism, error) {
+	if cfg.Username == "" {
+		return nil, nil
+	}
+	first, err := mechanismNow(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return rotating{cfg, first.Name()}, nil
+}
+
+// rotating logs in with the password that is in its file at that moment: passwords change under a process that runs.
+type rotating struct {
+	cfg  kafkaio.SASL
+	name string
+}
+
+// Name implements sasl.Mechanism.
+func (r rotating) Name() string { return r.name }
+
+// Start implements sasl.Mechanism.
+func (r rotating) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
+	now, err := mechanismNow(r.cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	return now.Start(ctx)
+}
+
+func mechanismNow(cfg kafkaio.SASL) (sasl.Mechanism, error) {
 	password, err := cfg.Password()
-	if err != nil || cfg.Username == "" {
+	if err != nil {
 		return nil, err
 	}
 	switch cfg.Mechanism {

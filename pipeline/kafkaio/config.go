@@ -45,7 +45,7 @@ type TLS struct {
 	Enabled bool `yaml:"enabled"`
 	// PEM file of the authorities to trust; empty: the system's.
 	CAFile string `yaml:"ca_file"`
-	// PEM file of the client certificate; empty: none.
+	// PEM file of the client certificate, read for each connection; empty: none.
 	CertFile string `yaml:"cert_file"`
 	// PEM file of its private key.
 	KeyFile string `yaml:"key_file"`
@@ -66,7 +66,7 @@ type SASL struct {
 	Username string `yaml:"username"`
 	// Environment variable that holds the password.
 	PasswordEnv string `yaml:"password_env"`
-	// File that holds the password; a final line feed is ignored.
+	// File that holds the password, read at each log-in; a final line feed is ignored.
 	PasswordFile string `yaml:"password_file"`
 }
 
