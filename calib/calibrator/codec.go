@@ -85,10 +85,18 @@ func decodeObject(b []byte, v any) error {
 	return nil
 }
 
-// plain says in words of JSON what a value of the wrong type is.
+// plain says what is wrong with the text, and in words of JSON what a value of the wrong type is.
 func plain(err error) error {
 	var e *json.UnmarshalTypeError
-	if !errors.As(err, &e) {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("no text, allowed is one object")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the object has no end: the text is cut off")
+	case errors.As(err, &syntax):
+		return fmt.Errorf("no JSON at byte %d", syntax.Offset)
+	case !errors.As(err, &e):
 		return err
 	}
 	want := "an object"

@@ -50,6 +50,8 @@ func decodeParams(c parametric, raw json.RawMessage) (Calibrator, error) {
 		key := kind.Field(i).Tag.Get("json")
 		if v, ok := keys[key]; !ok || bytes.Equal(v, []byte("null")) {
 			return nil, fmt.Errorf("params: %s: absent, required for method %s", key, c.Method())
+		} else if v[0] == '[' && bytes.Contains(v, []byte("null")) { // which would be read as 0
+			return nil, fmt.Errorf("params: %s: null in the list, allowed are numbers", key)
 		}
 		delete(keys, key)
 	}

@@ -21,6 +21,14 @@ func TestDecodeInWords(t *testing.T) {
 		`{"version":1,"method":"vector","params":{"w":1,"b":[0,0]}}`: "params: w: a number, allowed is a list",
 		`{"version":1,"method":"vector","params":{"w":[1e999,1],"b":[0,0]}}`: "params: w: 1e999, " +
 			"allowed is a number",
+		// What JavaScript writes for NaN is not 0.
+		`{"version":1,"method":"vector","params":{"w":[null,1],"b":[0,0]}}`: "params: w: null in the list, " +
+			"allowed are numbers",
+		`{"version":1,"method":"isotonic","params":{"x":[0.1,0.5],"v":[0.2,null]}}`: "params: v: null in the list, " +
+			"allowed are numbers",
+		"":              "no text, allowed is one object",
+		`{"version":1,`: "the object has no end: the text is cut off",
+		"PAR1":          "no JSON at byte 1",
 	} {
 		_, err := calibrator.Decode([]byte(text))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.HasSuffix(err.Error(), ": "+want)) {
