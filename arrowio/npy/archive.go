@@ -16,6 +16,9 @@ type Archive struct{ zip *zip.Reader }
 // NewArchive reads the directory of an archive.
 func NewArchive(r io.ReaderAt, size int64) (*Archive, error) {
 	z, err := zip.NewReader(r, size)
+	if errors.Is(err, zip.ErrFormat) {
+		return nil, errors.New("the zip archive has no end: the file is cut off, or damaged")
+	}
 	if err != nil {
 		return nil, err
 	}

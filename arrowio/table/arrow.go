@@ -20,7 +20,7 @@ import (
 func readArrowFile(f *os.File, o Options) (*Table, error) {
 	r, err := ipc.NewFileReader(f)
 	if err != nil {
-		return nil, err
+		return nil, broken(err)
 	}
 	defer r.Close()
 	b, err := newBuilder(r.Schema().Fields(), o)
@@ -30,7 +30,7 @@ func readArrowFile(f *os.File, o Options) (*Table, error) {
 	for i := range r.NumRecords() {
 		rec, err := r.Record(i) // valid until the next call
 		if err != nil {
-			return nil, fmt.Errorf("record batch %d: %w", i, err)
+			return nil, broken(fmt.Errorf("record batch %d: %w", i, err))
 		}
 		if err := b.append(rec); err != nil {
 			return nil, err
@@ -56,7 +56,7 @@ func (b *builder) done(s *arrow.Schema, o Options) (*Table, error) {
 func readArrowStream(f *os.File, o Options) (*Table, error) {
 	r, err := ipc.NewReader(f)
 	if err != nil {
-		return nil, err
+		return nil, broken(err)
 	}
 	defer r.Release()
 	b, err := newBuilder(r.Schema().Fields(), o)
@@ -64,6 +64,9 @@ func readArrowStream(f *os.File, o Options) (*Table, error) {
 		return nil, err
 	}
 	if err := b.readAll(r); err != nil {
+		if errors.Is(err, r.Err()) {
+			err = broken(err)
+		}
 		return nil, err
 	}
 	if n, _ := f.Read(make([]byte, 1)); n > 0 {
@@ -71,6 +74,9 @@ func readArrowStream(f *os.File, o Options) (*Table, error) {
 	}
 	return b.done(r.Schema(), o)
 }
+
+// broken is an error of the Arrow library, which says in its own words where it could not go on.
+func broken(err error) error { return fmt.Errorf("the file is cut off, or damaged: %w", err) }
 
 // records are what readers of files have in common.
 type records interface {

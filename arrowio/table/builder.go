@@ -130,7 +130,7 @@ func (b *builder) column(i int, c arrow.Array) (err error) {
 	case weightColumn:
 		return appendFloats(&t.Weight, c, 1)
 	case featureList:
-		t.D, err = appendLists(&t.Features, c, t.D, true)
+		t.D, err = appendLists(&t.Features, c, t.D, t.N, true)
 		return err
 	case featureColumn:
 		return strided(t.Features[t.N*b.p.d:], b.p.d, r.at, c)
@@ -142,10 +142,10 @@ func (b *builder) column(i int, c arrow.Array) (err error) {
 func (b *builder) scoreLists(c arrow.Array) (err error) {
 	t := b.t
 	if b.double {
-		t.K, err = appendLists(&t.Scores64, c, t.K, false)
+		t.K, err = appendLists(&t.Scores64, c, t.K, t.N, false)
 		t.Scores64 = roomFor(t.Scores64, b.rows, t.K)
 	} else {
-		t.K, err = appendLists(&t.Scores32, c, t.K, false)
+		t.K, err = appendLists(&t.Scores32, c, t.K, t.N, false)
 		t.Scores32 = roomFor(t.Scores32, b.rows, t.K)
 	}
 	return err
@@ -222,7 +222,7 @@ func (b *builder) labelInts(c arrow.Array) error {
 // labelLists are labels one of whose K values is 1, or lists of the label alone.
 func (b *builder) labelLists(c arrow.Array) error {
 	var rows []float64
-	k, err := appendLists(&rows, c, 0, true)
+	k, err := appendLists(&rows, c, 0, b.t.N, true)
 	for i := 0; err == nil && i < c.Len(); i++ {
 		switch {
 		case c.IsNull(i): // where all are, k is 0
@@ -242,7 +242,7 @@ func (b *builder) timeValues(c arrow.Array) error {
 	}
 	switch c := c.(type) {
 	case *array.Timestamp:
-		return appendTimes(&b.when.ns, c)
+		return appendTimes(&b.when.ns, c, b.t.N)
 	case *array.Date32, *array.Date64:
 		return b.dates(c)
 	}
@@ -384,8 +384,8 @@ func appendFloats[T float](out *[]T, c arrow.Array, null float64) error {
 }
 
 // appendLists appends the rows of a list column, all of k values (any number where k is 0), and returns k.
-// A null row becomes NaN if nullable.
-func appendLists[T float](out *[]T, c arrow.Array, k int, nullable bool) (int, error) {
+// A null row becomes NaN if nullable. Errors count rows from first, that of the column's first value.
+func appendLists[T float](out *[]T, c arrow.Array, k, first int, nullable bool) (int, error) {
 	l, ok := c.(array.ListLike)
 	var at func(int) float64
 	if ok {
@@ -404,7 +404,7 @@ func appendLists[T float](out *[]T, c arrow.Array, k int, nullable bool) (int, e
 	for i := range c.Len() {
 		if c.IsNull(i) {
 			if !nullable {
-				return k, fmt.Errorf("null at row %d", i)
+				return k, fmt.Errorf("null at row %d", first+i)
 			}
 			for range k {
 				*out = append(*out, T(math.NaN()))
@@ -416,11 +416,11 @@ func appendLists[T float](out *[]T, c arrow.Array, k int, nullable bool) (int, e
 			k = int(to - from)
 		}
 		if int(to-from) != k {
-			return k, fmt.Errorf("row %d has %d values, the rows before %d", i, to-from, k)
+			return k, fmt.Errorf("row %d has %d values, the rows before %d", first+i, to-from, k)
 		}
 		for j := int(from); j < int(to); j++ {
 			if values.IsNull(j) {
-				return k, fmt.Errorf("null among the values of row %d", i)
+				return k, fmt.Errorf("null among the values of row %d", first+i)
 			}
 			*out = append(*out, T(at(j)))
 		}
@@ -442,8 +442,8 @@ func listLength(l array.ListLike) int {
 	return 0
 }
 
-// appendInts appends integers, -1 where null.
-func appendInts(out *[]int32, c arrow.Array) error {
+// appendInts appends integers, -1 where null. Errors count rows from first.
+func appendInts(out *[]int32, c arrow.Array, first int) error {
 	value := intAt(c)
 	if value == nil {
 		return fmt.Errorf("type %s, allowed are integers", c.DataType())
@@ -457,14 +457,15 @@ func appendInts(out *[]int32, c arrow.Array) error {
 			y = value(i)
 		}
 		if y < math.MinInt32 || y > math.MaxInt32 {
-			return fmt.Errorf("row %d: %d is outside 32 bits", i, y)
+			return fmt.Errorf("row %d: %d is outside 32 bits", first+i, y)
 		}
 		*out = append(*out, int32(y))
 	}
 	return nil
 }
 
-func appendTimes(out *[]arrowio.Time, c arrow.Array) error {
+// appendTimes appends timestamps. Errors count rows from first.
+func appendTimes(out *[]arrowio.Time, c arrow.Array, first int) error {
 	a, ok := c.(*array.Timestamp)
 	if !ok {
 		return fmt.Errorf("type %s, allowed are timestamps", c.DataType())
@@ -473,7 +474,7 @@ func appendTimes(out *[]arrowio.Time, c arrow.Array) error {
 	for i := range c.Len() {
 		t := int64(a.Value(i))
 		if c.IsNull(i) || t > math.MaxInt64/unit || t < -(math.MaxInt64/unit) {
-			return fmt.Errorf("row %d is null or outside the years 1677 to 2262", len(*out))
+			return fmt.Errorf("row %d is null or outside the years 1677 to 2262", first+i)
 		}
 		*out = append(*out, t*unit)
 	}

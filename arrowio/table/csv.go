@@ -45,8 +45,12 @@ func newCSVReader(r io.Reader) (*csvReader, error) {
 	in.Comma, in.ReuseRecord = comma, true
 	in.TrimLeadingSpace = comma != '\t' // "a", "b"
 	row, err := in.Read()
+	for err == nil && isBlank(row) {
+		in.FieldsPerRecord = 0
+		row, err = in.Read()
+	}
 	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("header: %w", err)
+		return nil, errors.New("the file has no text: its first line must name the columns")
 	}
 	if err != nil {
 		return nil, err
@@ -96,9 +100,15 @@ func preamble(b *bufio.Reader) (comma rune, lines int, err error) {
 	return comma, lines, err
 }
 
+// isBlank reports whether a line has spaces alone.
+func isBlank(row []string) bool { return len(row) == 1 && strings.TrimSpace(row[0]) == "" }
+
 // read is the next row.
 func (c *csvReader) read() ([]string, error) {
 	row, err := c.in.Read()
+	for errors.Is(err, csv.ErrFieldCount) && isBlank(row) {
+		row, err = c.in.Read()
+	}
 	if errors.Is(err, csv.ErrFieldCount) {
 		line, _ := c.in.FieldPos(0)
 		return nil, fmt.Errorf("line %d has %d fields, and the header has %d: %s", line+c.skipped, len(row),
@@ -113,14 +123,14 @@ func decimal(s string) (string, bool) {
 		return s, false
 	}
 	point := strings.Replace(s, ",", ".", 1)
-	_, err := strconv.ParseFloat(point, 64)
+	_, err := parseFloat(point)
 	return point, err == nil
 }
 
 // separator is the sign between the names of the header: a comma, or where there is none what stands there most often.
 func separator(b *bufio.Reader) rune {
 	head, _ := b.Peek(1 << 16)
-	line, _, _ := bytes.Cut(head, []byte("\n"))
+	line, _, _ := bytes.Cut(bytes.TrimLeft(head, " \r\n"), []byte("\n"))
 	best, most := ',', 0
 	if bytes.ContainsRune(line, ',') {
 		return best
@@ -174,7 +184,7 @@ func kindOfText(k kind, s string) kind {
 	default:
 		if _, err := strconv.ParseInt(s, 10, 64); err == nil {
 			now = ints
-		} else if _, err := strconv.ParseFloat(s, 64); err == nil {
+		} else if _, err := parseFloat(s); err == nil {
 			now = floats
 		}
 	}
@@ -372,7 +382,7 @@ func numbersIn(s string) ([]float64, error) {
 		if w == "..." {
 			return nil, fmt.Errorf("NumPy left numbers out of its text: save a column for each class, or Parquet")
 		}
-		x, err := strconv.ParseFloat(w, 64)
+		x, err := parseFloat(w)
 		if err != nil {
 			return nil, fmt.Errorf("%s is no number", quoteName(w))
 		}
@@ -405,19 +415,29 @@ func truth(set func(x float64)) csvColumn {
 	}
 }
 
+// parseFloat reads a decimal number. Go would take 1_0 and 0x1p-2 as well, which are names.
+func parseFloat(s string) (float64, error) {
+	if strings.ContainsAny(s, "_xX") {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseFloat(s, 64)
+}
+
 // parseNumber reads a number; empty where there is none.
 func parseNumber(s string, empty float64) (float64, error) {
 	if s == "" {
 		return empty, nil
 	}
-	x, err := strconv.ParseFloat(s, 64)
-	if err != nil && isUnknown(s) {
+	x, err := parseFloat(s)
+	switch {
+	case err != nil && isUnknown(s):
 		return empty, nil
-	}
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
+	case errors.Is(err, strconv.ErrRange):
+		return x, fmt.Errorf("%s is too large, allowed is up to 1.8e308", quoteName(s))
+	case err != nil:
 		hint := ""
 		if percent, ok := strings.CutSuffix(s, "%"); ok {
-			if x, err := strconv.ParseFloat(strings.TrimSpace(percent), 64); err == nil {
+			if x, err := parseFloat(strings.TrimSpace(percent)); err == nil {
 				hint = fmt.Sprintf(": write %.4g, not %s", x/100, quoteName(s))
 			}
 		}

@@ -71,6 +71,10 @@ func (f *filler) table() (*Table, error) {
 			return nil, err
 		}
 	}
+	if p.labels == nil {
+		t.NoLabel = p.noLabel
+	}
+	t.Left = quoteNames(p.left())
 	text := map[string][]string{}
 	for name, v := range f.text {
 		text[name] = *v
@@ -108,6 +112,9 @@ func (f *filler) scores() error {
 		p.notes = append(p.notes, why)
 	}
 	if p.single || p.list && t.K == 1 {
+		if sure := t.neverUnsure(); sure != "" {
+			p.notes = append(p.notes, sure)
+		}
 		t.K, t.Single = 2, true
 		t.Scores32, t.Scores64 = expandBinary(t.Scores32, t.Probs), expandBinary(t.Scores64, t.Probs)
 	}
@@ -157,6 +164,21 @@ func (t *Table) probabilities() (bool, string) {
 		return true, "probabilities because every value lies in [0,1]"
 	}
 	return true, "probabilities because every row lies in [0,1] and sums to 1"
+}
+
+// neverUnsure says what one probability a row is taken for where none is below one half, as confidences are; else "".
+func (t *Table) neverUnsure() string {
+	const enough = 50 // rows; of fewer it may be chance
+	if !t.Probs || t.N < enough {
+		return ""
+	}
+	for i := range t.N {
+		if !(t.score(i) >= .5) {
+			return ""
+		}
+	}
+	return "no probability is below 0.5, and each is taken as that of class 1: if they are confidences in the " +
+		"predicted class, the label must be 1 where that was right, else 0"
 }
 
 // expandBinary turns one score a row into two: (0, z) or (1-p, p).

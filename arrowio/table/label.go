@@ -30,7 +30,7 @@ func (l *labelReader) none() { l.class = append(l.class, noLabel) }
 
 func (l *labelReader) whole(v int64) error {
 	if v <= noLabel || v > math.MaxInt32 {
-		return fmt.Errorf("label %d at row %d", v, len(l.class))
+		return fmt.Errorf("label %d at row %d is beyond 32 bits: no class has such a number", v, len(l.class))
 	}
 	l.class = append(l.class, int32(v))
 	return nil
@@ -171,7 +171,7 @@ func wholeText(s string) (int32, bool) {
 	if n, err := strconv.ParseInt(s, 10, 32); err == nil {
 		return int32(n), true
 	}
-	x, err := strconv.ParseFloat(s, 64)
+	x, err := parseFloat(s)
 	if err != nil || x != math.Trunc(x) || math.Abs(x) >= math.MaxInt32 {
 		return 0, false
 	}
@@ -217,7 +217,7 @@ func (l *labelReader) classesOf(classes []string, k int, note func(string)) ([]i
 		}
 	}
 	for i, name := range l.names {
-		if _, err := strconv.ParseFloat(name, 64); err == nil {
+		if _, err := parseFloat(name); err == nil {
 			if _, ok := wholeText(name); !ok {
 				return nil, fmt.Errorf("label %s at row %d is no whole number: a label is a class, not a score",
 					quoteName(name), l.first[i])

@@ -161,13 +161,22 @@ func (as arrays) table(o Options, notes *[]string) (*Table, error) {
 	if len(s.Shape) == 2 {
 		t.K = s.Shape[1]
 	}
-	if s.Size == 8 {
+	switch {
+	case s.IsInt():
+		t.Scores64 = make([]float64, s.Len())
+		for i := range t.Scores64 {
+			t.Scores64[i] = s.Number(i)
+		}
+	case s.Size == 8:
 		t.Scores64 = s.Float64s()
-	} else {
+	default:
 		t.Scores32 = s.Float32s()
 	}
 	t.Probs, t.Source = t.probsByName(s.Name, o)
 	if t.K == 1 {
+		if sure := t.neverUnsure(); sure != "" {
+			*notes = append(*notes, sure)
+		}
 		t.K, t.Single, t.Columns = 2, true, []string{s.Name}
 		t.Scores32, t.Scores64 = expandBinary(t.Scores32, t.Probs), expandBinary(t.Scores64, t.Probs)
 	}
@@ -183,6 +192,9 @@ func (as arrays) table(o Options, notes *[]string) (*Table, error) {
 
 func isScores(a *npy.Array) bool { return a.IsFloat() && (len(a.Shape) == 1 || len(a.Shape) == 2) }
 
+// areScores allows integers too, of an array whose name says that it holds scores.
+func areScores(a *npy.Array) bool { return isScores(a) || a.IsInt() && len(a.Shape) == 2 }
+
 // scores picks the score array.
 func (as arrays) scores(o Options) (*npy.Array, error) {
 	if name := cmp.Or(o.Array, o.Logits, o.Probs); name != "" {
@@ -190,7 +202,7 @@ func (as arrays) scores(o Options) (*npy.Array, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !isScores(a) {
+		if !areScores(a) {
 			return nil, fmt.Errorf(
 				"array %s holds no scores: want float16, float32 or float64 of shape [n,K], or [n] for K = 2", a)
 		}
@@ -198,7 +210,7 @@ func (as arrays) scores(o Options) (*npy.Array, error) {
 	}
 	matrix := func(a *npy.Array) bool { return a.IsFloat() && len(a.Shape) == 2 }
 	for _, name := range []string{"logits", "probs", "test_logits", "test_probs"} {
-		if a := as.get(name); a != nil && matrix(a) {
+		if a := as.get(name); a != nil && areScores(a) && len(a.Shape) == 2 {
 			return a, nil
 		}
 	}
@@ -352,7 +364,7 @@ func labelsOf(a *npy.Array, n, k int, classes []string, note func(string)) ([]in
 		case a.IsText():
 			err = y.text(strings.TrimSpace(a.Text(i)))
 		case a.Kind == 'u' && a.Int(i) < 0:
-			err = fmt.Errorf("label %d at row %d", uint64(a.Int(i)), i)
+			err = fmt.Errorf("label %d at row %d is beyond 32 bits: no class has such a number", uint64(a.Int(i)), i)
 		case a.IsInt():
 			err = y.whole(a.Int(i))
 		default:

@@ -46,6 +46,7 @@ func TestOddFiles(t *testing.T) {
 		"quotes behind spaces":  quoted(`", "`),
 		"gzip":                  zipped(t, comma),
 		"blank lines":           "\n" + oddCSV + "\n\n",
+		"lines of spaces":       "  \n" + semicolon + "\n \t\n  \n",
 		"index":                 swap("id,", ",").Replace(oddCSV),
 		"other cases": swap("id,ts,probs_0,probs_1,probs_2,label",
 			"ID,Time,Probs_0,Probs_1,Probs_2,Label").Replace(oddCSV),

@@ -78,6 +78,7 @@ type columnPlan struct {
 	classes []string // names of the classes; nil where they have none
 	d       int
 	labels  []string // columns of labels
+	noLabel error    // what has a name of theirs and is none
 	hot     bool
 	time    string
 	// What was taken by another name than that of docs/schema.md.
@@ -491,6 +492,10 @@ func (p *columnPlan) label() error {
 		if i >= 0 && p.fields[i].kind != other && p.fields[i].kind != times {
 			p.labelAt(i)
 		} else if !p.hotLabels(name, n == 0) {
+			if i >= 0 && p.noLabel == nil {
+				p.noLabel = fmt.Errorf("column %s has another type: want whole numbers, booleans, text, or lists in "+
+					"which one number is 1", quoteName(p.fields[i].name))
+			}
 			continue
 		}
 		if n > 0 || p.labels[0] != name {
@@ -499,6 +504,17 @@ func (p *columnPlan) label() error {
 		return nil
 	}
 	return nil
+}
+
+// left are the columns that are not read.
+func (p *columnPlan) left() []string {
+	var out []string
+	for i, f := range p.fields {
+		if p.roles[i].part == ignored && !isIndex(f.name) {
+			out = append(out, f.name)
+		}
+	}
+	return out
 }
 
 func (p *columnPlan) labelAt(i int) {

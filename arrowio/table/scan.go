@@ -111,7 +111,7 @@ func scanParquet(f *os.File, part func(*FeaturePart) error) (info FeatureInfo, e
 	}
 	at := 0
 	for r.Next() {
-		p, err := recordPart(r.Record())
+		p, err := recordPart(r.Record(), at)
 		if err == nil {
 			err = p.check(at)
 		}
@@ -129,15 +129,15 @@ func scanParquet(f *os.File, part func(*FeaturePart) error) (info FeatureInfo, e
 	return info, nil
 }
 
-// recordPart reads the columns of a record.
-func recordPart(rec arrow.Record) (*FeaturePart, error) {
+// recordPart reads the columns of a record whose first row is the file's row first.
+func recordPart(rec arrow.Record, first int) (*FeaturePart, error) {
 	p := &FeaturePart{N: int(rec.NumRows()), Offset: -1, Width: 4}
 	var weight []float32
 	for i, f := range rec.Schema().Fields() {
 		c, err := rec.Column(i), error(nil)
 		switch f.Name {
 		case "features":
-			p.D, err = appendLists(&p.Values, c, 0, true)
+			p.D, err = appendLists(&p.Values, c, 0, first, true)
 			for j := range c.Len() {
 				if c.IsNull(j) {
 					p.Null = append(p.Null, int32(j))
@@ -145,9 +145,9 @@ func recordPart(rec arrow.Record) (*FeaturePart, error) {
 			}
 		case "label":
 			p.Label = []int32{}
-			err = appendInts(&p.Label, c)
+			err = appendInts(&p.Label, c, first)
 		case "ts":
-			err = appendTimes(&p.TS, c)
+			err = appendTimes(&p.TS, c, first)
 		case "weight":
 			err = appendFloats(&weight, c, 1)
 		case "logits", "probs":

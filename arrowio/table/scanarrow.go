@@ -2,7 +2,6 @@ package table
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -204,11 +203,11 @@ func (s *arrowScan) fill(p *FeaturePart, cols []*wire.Column) (err error) {
 	if err := s.slab(p, cols[s.features]); err != nil {
 		return err
 	}
-	if p.Label, err = integers(cols[s.label], p.N); err != nil {
+	if p.Label, err = integers(cols[s.label], p.N, s.rows); err != nil {
 		return err
 	}
 	if s.ts >= 0 {
-		if p.TS, err = timesOf(cols[s.ts], p.N); err != nil {
+		if p.TS, err = timesOf(cols[s.ts], p.N, s.rows); err != nil {
 			return err
 		}
 	}
@@ -329,28 +328,28 @@ func (s *arrowScan) offset(b []byte) int64 {
 	return int64(at - base)
 }
 
-// integers are labels: -1 where null.
-func integers(c *wire.Column, n int) ([]int32, error) {
+// integers are labels: -1 where null. Errors count rows from first.
+func integers(c *wire.Column, n, first int) ([]int32, error) {
 	switch f := c.Field; {
 	case f.Bits == 8 && f.Signed:
-		return integersOf[int8](c, n)
+		return integersOf[int8](c, n, first)
 	case f.Bits == 8:
-		return integersOf[uint8](c, n)
+		return integersOf[uint8](c, n, first)
 	case f.Bits == 16 && f.Signed:
-		return integersOf[int16](c, n)
+		return integersOf[int16](c, n, first)
 	case f.Bits == 16:
-		return integersOf[uint16](c, n)
+		return integersOf[uint16](c, n, first)
 	case f.Bits == 32 && f.Signed:
-		return integersOf[int32](c, n)
+		return integersOf[int32](c, n, first)
 	case f.Bits == 32:
-		return integersOf[uint32](c, n)
+		return integersOf[uint32](c, n, first)
 	case f.Signed:
-		return integersOf[int64](c, n)
+		return integersOf[int64](c, n, first)
 	}
-	return integersOf[uint64](c, n)
+	return integersOf[uint64](c, n, first)
 }
 
-func integersOf[T wire.Number](c *wire.Column, n int) ([]int32, error) {
+func integersOf[T wire.Number](c *wire.Column, n, first int) ([]int32, error) {
 	v, err := wire.Values[T](c.Field.Name, c.Data, n)
 	if err != nil {
 		return nil, err
@@ -362,8 +361,8 @@ func integersOf[T wire.Number](c *wire.Column, n int) ([]int32, error) {
 			out[i] = -1
 		case y < 0 && int64(y) < -1, y > 0 && uint64(y) >= math.MaxInt32:
 			return nil, fmt.Errorf(
-				"column %s: %v at row %d of the batch, allowed are 0 and more, and -1 or null where not known",
-				c.Field.Name, y, i)
+				"column %s: %v at row %d, allowed are 0 and more, and -1 or null where not known",
+				c.Field.Name, y, first+i)
 		default:
 			out[i] = int32(y)
 		}
@@ -371,8 +370,8 @@ func integersOf[T wire.Number](c *wire.Column, n int) ([]int32, error) {
 	return out, nil
 }
 
-// timesOf are event times.
-func timesOf(c *wire.Column, n int) ([]arrowio.Time, error) {
+// timesOf are event times. Errors count rows from first.
+func timesOf(c *wire.Column, n, first int) ([]arrowio.Time, error) {
 	v, err := wire.Values[int64](c.Field.Name, c.Data, n)
 	if err != nil {
 		return nil, err
@@ -382,8 +381,7 @@ func timesOf(c *wire.Column, n int) ([]arrowio.Time, error) {
 	out := make([]arrowio.Time, n)
 	for i, t := range v {
 		if c.IsNull(i) || t > limit || t < -limit {
-			return nil, errors.New(
-				"column ts: row " + strconv.Itoa(i) + " of a batch is null or outside the years 1677 to 2262")
+			return nil, fmt.Errorf("column ts: row %d is null or outside the years 1677 to 2262", first+i)
 		}
 		out[i] = t * unit
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -60,7 +61,7 @@ func readTable(f *os.File, head []byte, o Options) (*Table, error) {
 			if _, err := f.Seek(0, io.SeekStart); err != nil {
 				return nil, err
 			}
-			return gzip.NewReader(f)
+			return unzip(f)
 		}
 		r, err := open()
 		if err != nil {
@@ -70,6 +71,25 @@ func readTable(f *os.File, head []byte, o Options) (*Table, error) {
 		head = head[:n]
 	}
 	return readText(open, head, o)
+}
+
+// unzipped says in words what is wrong with compressed text.
+type unzipped struct{ *gzip.Reader }
+
+func unzip(r io.Reader) (io.Reader, error) {
+	z, err := gzip.NewReader(r)
+	return unzipped{z}, err
+}
+
+func (u unzipped) Read(p []byte) (int, error) {
+	n, err := u.Reader.Read(p)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = errors.New("the gzip data have no end: the file is cut off")
+	case err != nil && !errors.Is(err, io.EOF):
+		err = fmt.Errorf("the gzip data are damaged: %w", err)
+	}
+	return n, err
 }
 
 // readText reads JSON or CSV.

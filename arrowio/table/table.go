@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -60,6 +61,7 @@ type Table struct {
 	Features []float32 // N×D; NaN rows where null
 
 	Slices         map[string][]string // the other text columns; "" where null
+	Left           string              // names of the columns that were not read, for a message
 	Model, Version string
 }
 
@@ -99,6 +101,9 @@ func Open(path string, o Options) (t *Table, err error) {
 	head := make([]byte, 1024)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if e := (*fs.PathError)(nil); errors.As(err, &e) {
+			err = e.Err
+		}
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -170,14 +175,14 @@ func (t *Table) fromOne() string {
 
 // writers are the formats of Write, by extension.
 var writers = map[string]func(*os.File, *Table) error{
-	".arrow": writeArrow, ".arrows": writeArrowStream, ".ipc": writeArrowStream, ".parquet": writeParquet,
+	".arrow": writeArrow, ".ipc": writeArrow, ".arrows": writeArrowStream, ".parquet": writeParquet,
 	".npz": writeArrays, ".csv": func(w *os.File, t *Table) error { return WriteCSV(w, t) },
 }
 
 // Extensions are the extensions of the formats that Write knows.
 func Extensions() []string { return slices.Sorted(maps.Keys(writers)) }
 
-// Write writes t by the extension: an Arrow IPC file (.arrow) or stream (.arrows, .ipc), Parquet (.parquet), NumPy
+// Write writes t by the extension: an Arrow IPC file (.arrow, .ipc) or stream (.arrows), Parquet (.parquet), NumPy
 // arrays (.npz, by the names of docs/schema.md, uncompressed) or CSV (.csv). It replaces a file that is there.
 // Open reads the same table back, with two exceptions: CSV numbers come back as float64, and integer ids as text.
 func Write(path string, t *Table) (err error) {

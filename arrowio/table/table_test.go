@@ -120,8 +120,8 @@ func TestListsInOnePieceOrNot(t *testing.T) {
 		var dense, sparse, sliced []float32
 		var double []float64
 		for _, err := range []error{
-			second(appendLists(&dense, whole, 0, false)), second(appendLists(&sparse, gap, 0, true)),
-			second(appendLists(&sliced, part, 0, false)), second(appendLists(&double, whole, 0, false)),
+			second(appendLists(&dense, whole, 0, 0, false)), second(appendLists(&sparse, gap, 0, 0, true)),
+			second(appendLists(&sliced, part, 0, 0, false)), second(appendLists(&double, whole, 0, 0, false)),
 		} {
 			if err != nil {
 				t.Fatal(err)
@@ -361,6 +361,9 @@ func TestCSV(t *testing.T) {
 	equal(t, "two models", got.Slices["model"], []string{"a", "b"})
 	for text, want := range map[string]string{
 		"":                                 "EOF",
+		"\n  \n":                           "the file has no text: its first line must name the columns",
+		"logits_0,logits_1\n1,1e400\n":     "column logits_1: 1e400 is too large, allowed is up to 1.8e308",
+		"logits_0,logits_1\n1,1_0\n":       "column logits_1: 1_0 is no number",
 		"a,b\n1,2\n":                       "none that --logits or --prob names; there are: a, b",
 		"logits_0,logits_2\n1,2\n":         "column logits_2 where logits_1 is due",
 		"logits_0,label\n1,0\n":            "1 scores a row, at least 2",

@@ -182,6 +182,21 @@ func TestApplyToStdout(t *testing.T) {
 	}
 }
 
+// TestApplyNamesWhatItLeavesOut: what has no place in the result, such as other lists, and numbers of Parquet.
+func TestApplyNamesWhatItLeavesOut(t *testing.T) {
+	_, cal := fitFile(t, writeFile(t, "four.csv", fourRows), "identity")
+	in := filepath.Join(t.TempDir(), "in.jsonl")
+	rows := `{"logits":[0,0],"box":[7,1],"tier":"x"}` + "\n" + `{"logits":[0,0],"box":[8,1],"tier":"x"}` + "\n"
+	if err := os.WriteFile(in, []byte(rows), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, stderr := runCommand(t, "apply", cal, in, "-o", "-")
+	if want := "probs_0,probs_1,tier\n0.5,0.5,x\n0.5,0.5,x\n"; code != exitDone || out != want ||
+		stderr != in+": columns left out: box\n" {
+		t.Errorf("exit code %d, %q, stderr %q", code, out, stderr)
+	}
+}
+
 func TestApplyRefuses(t *testing.T) {
 	three := writeTable(t, "three.npz", fullTable(30, 3, false, false))
 	_, cal3 := fitFile(t, three, "vector")
