@@ -174,6 +174,30 @@ class TestLogger(unittest.TestCase):
         self.assertEqual((s.sent, s.refused), (0, s.logged), s)
         self.assertIn("ValueError: label: 4294967296 is no class", s.errors)
 
+    def test_labels_that_are_not_known(self):
+        """What is known of a call goes on without them, and a prediction has one later."""
+        for y in ([2, None, 0], np.array([2, np.nan, 0]), np.array([2, None, 0], object), ["2", None, "0"]):
+            r = self.receiver()
+            with PlumblineLogger("m", to=r.url, linger=0.01) as logger:
+                logger.label(["a", "b", "c"], y)
+                logger.label(["d"], [None])
+                logger.log(["a", "b", "c"], probs=[[0.5, 0.25, 0.25]] * 3, label=y)
+            s = logger.stats()
+            self.assertEqual([(q["id"], q["label"]) for q in r.rows["labels"]], [("a", 2), ("c", 0)])
+            self.assertEqual([q["label"] for q in r.rows["predictions"]], [2, None, 0])
+            self.assertEqual((s.sent, s.refused, s.errors), (5, 2, {"label: not known": 2}))
+            self.assertEqual((self.total(s), s.waiting, s.waiting_bytes), (s.logged, 0, 0))
+
+    def test_names_of_classes_are_no_labels(self):
+        r = self.receiver()
+        with PlumblineLogger("m", to=r.url, linger=0.01) as logger:
+            logger.label(["a"], ["cat"])
+            logger.label(["b"], np.array([1, 1.5], object)[1:])
+        self.assertEqual(logger.stats().refused, 2)
+        first, second = logger.stats().errors
+        self.assertEqual(first, "ValueError: label: 'cat', must be the number of a class, by the order of the scores")
+        self.assertEqual(second, "ValueError: label: 1.5 is no class")
+
     def test_a_text_that_no_process_takes_is_refused_alone(self):
         """A process refuses the whole message for it, and with it the rows of other calls."""
         r = self.receiver()
@@ -204,7 +228,7 @@ class TestLogger(unittest.TestCase):
             [1_700_000_000], [1_700_000_000_123], [1_700_000_000_123_000], [want], [1_700_000_000.123],
             ["2023-11-14T22:13:20.123Z"], ["2023-11-14T23:13:20.123+01:00"], [7])]
         self.assertEqual(got[0], [1_700_000_000 * 10**9])
-        self.assertEqual(got[1:4] + got[5:], [[want]] * 5 + [[7]])
+        self.assertEqual(got[1:4] + got[5:], [[want]] * 5 + [[7 * 10**9]])  # as schema.md says
         self.assertLess(abs(got[4][0] - want), 1000)
         r = self.receiver()
         with PlumblineLogger("m", to=r.url, linger=0.01) as logger:
@@ -895,6 +919,20 @@ class TestHooks(unittest.TestCase):
         self.assertEqual(list(got), list(model._estimator.predict(x)))
         self.assertEqual(len(r.rows["predictions"]), 52)
         self.assertEqual(r.rows["predictions"][0]["region"], "eu")
+
+    def test_labels_as_the_estimator_names_them(self):
+        """Classes from 1 on would be taken for the next ones, without a word."""
+        for names, y, want in ((["no", "yes"], ["yes", "no", None, "maybe"], [("a", 1), ("b", 0)]),
+                               ([1, 2, 3], np.array([3, 1, 2, 4]), [("a", 2), ("b", 0), ("c", 1)])):
+            r = Receiver()
+            self.addCleanup(r.close)
+            with PlumblineLogger("m", to=r.url, linger=0.01) as logger:
+                model = hooks.LoggedClassifier(types.SimpleNamespace(classes_=np.array(names)), logger)
+                model.label(["a", "b", "c", "d"], y)
+                model.label("e", names[0])
+                hooks.LoggedClassifier(object(), logger).label(["f"], [1])
+            self.assertEqual([(q["id"], q["label"]) for q in r.rows["labels"]], [*want, ("e", 0)], logger.stats())
+            self.assertEqual(logger.stats().refused, 4 - len(want) + 1, logger.stats())
 
     def test_request_ids(self):
         import asyncio

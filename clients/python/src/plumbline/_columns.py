@@ -78,7 +78,7 @@ def whole(ids: Any) -> bool:
 
 
 def batch_of(calls: list[Call]) -> pa.RecordBatch:
-    """The rows of calls. Raises ValueError where they do not fit each other."""
+    """The rows of calls, but for labels that are not known. Raises ValueError where they do not fit each other."""
     rows = np.fromiter((c.rows for c in calls), np.int64, len(calls))
     n = int(rows.sum())
     fields: dict[str, pa.Array] = {"id": ids_of(calls)}
@@ -95,7 +95,10 @@ def batch_of(calls: list[Call]) -> pa.RecordBatch:
     for name, made in fields.items():
         if len(made) != n:
             raise ValueError(f"{name}: {len(made)} values for {n} ids")
-    return pa.record_batch(fields)
+    batch = pa.record_batch(fields)
+    if calls[0].kind == "labels" and fields["label"].null_count:
+        batch = batch.filter(pc.is_valid(fields["label"]))
+    return batch
 
 
 def yielded() -> None:
@@ -145,10 +148,10 @@ def nanoseconds(values: Any) -> np.ndarray[Any, Any]:
     if x.dtype.kind == "M":
         return x.astype("datetime64[ns]").view(np.int64)
     if x.dtype.kind in "iuf":
-        most = np.abs(x).max(initial=0)
-        if not most < 1 << 62:
-            raise ValueError(f"ts: {most} is no time")
-        unit = next((u for u in (10**9, 10**6, 10**3) if most < 9.2e18 / u), 1) if most >= 1e8 else 1
+        most = float(np.abs(x).max(initial=0))
+        unit = next((u for below, u in ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3)) if most < below), 1)
+        if not most * unit < 9.2e18:
+            raise ValueError(f"ts: {most:g} is no time")
         if x.dtype.kind == "f":
             return (np.trunc(x).astype(np.int64) * unit) + np.round((x - np.trunc(x)) * unit).astype(np.int64)
         return x.astype(np.int64) * unit
@@ -192,12 +195,7 @@ def column(name: str, values: list[Any], calls: list[Call]) -> pa.Array:
     if name in SCORES or name in LISTS:
         return floats(name, values, calls)
     if name == "label":
-        y = np.concatenate([parted(name, np.asarray(host(v)).reshape(-1), c.rows) for v, c in zip(values, calls)])
-        if y.dtype.kind == "f" and (y != np.trunc(y)).any():
-            raise ValueError("label: not a whole number")
-        if y.dtype.kind in "iuf" and (bad := y[(y < -(2**31)) | (y >= 2**31)]).size:
-            raise ValueError(f"label: {bad[0]} is no class")
-        return pa.array(y.astype(np.int32))
+        return classes(values, calls)
     if name in ("served", "weight"):
         flat = [np.broadcast_to(np.asarray(host(v), np.float32).reshape(-1) if np.ndim(host(v)) else
                                 np.float32(v), (c.rows,)) for v, c in zip(values, calls)]
@@ -212,6 +210,30 @@ def column(name: str, values: list[Any], calls: list[Call]) -> pa.Array:
     if (longest := pc.max(pc.binary_length(made)).as_py()) is not None and longest > MAX_TEXT:
         raise ValueError(f"{name}: a text of {longest} bytes, at most {MAX_TEXT}")
     return made
+
+
+def number(v: Any) -> bool:
+    try:
+        float(v)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def classes(values: list[Any], calls: list[Call]) -> pa.Array:
+    """Labels; null where none is known yet: None, NaN and what pandas calls missing."""
+    y = np.concatenate([parted("label", np.asarray(host(v)).reshape(-1), c.rows) for v, c in zip(values, calls)])
+    none = np.array([missing(v) for v in y], bool) if y.dtype.kind == "O" else y != y
+    if none.any():
+        y[none] = 0
+    try:
+        x = y.astype(np.float64)
+    except (TypeError, ValueError):
+        name = next((v for v in y.tolist() if not number(v)), None)
+        raise ValueError(f"label: {name!r}, must be the number of a class, by the order of the scores") from None
+    if (bad := y[(x != np.trunc(x)) | (np.abs(x) >= 2**31)]).size:
+        raise ValueError(f"label: {bad[0]} is no class")
+    return pa.array(x.astype(np.int32), mask=none)
 
 
 def floats(name: str, values: list[Any], calls: list[Call]) -> pa.Array:

@@ -33,7 +33,7 @@ class Stats:
     logged: int = 0  # rows that log and label were given
     sampled_out: int = 0
     dropped: int = 0  # there was no room, or the logger was closed
-    refused: int = 0  # their columns do not fit each other
+    refused: int = 0  # their columns do not fit each other, or their label is not known
     failed: int = 0  # the broker or the process did not take them
     sent: int = 0  # arrived
     waiting: int = 0
@@ -112,7 +112,10 @@ class PlumblineLogger:
         self._put("predictions", ids, slices)
 
     def label(self, ids: Any, y: Any, *, ts: Any = None) -> None:
-        """Logs what was true: classes 0 to K-1, by the ids of the predictions."""
+        """Logs what was true, by the ids of the predictions: classes 0 to K-1, in the order of the scores.
+
+        Rows whose label is None or NaN are not sent, and counted as refused: send them when it is known.
+        """
         self._put("labels", ids, {"label": y} if ts is None else {"label": y, "ts": ts})
 
     def _put(self, kind: str, ids: Any, columns: dict[str, Any]) -> None:
@@ -258,7 +261,12 @@ class PlumblineLogger:
                 rows, size = sum(c.rows for c in some), sum(c.bytes for c in some)
                 if isinstance(batch, Exception):
                     self._refuse(rows, f"{type(batch).__name__}: {batch}", size)
-                else:
+                    continue
+                if unknown := rows - batch.num_rows:
+                    part = max(1, size * unknown // rows)
+                    self._refuse(unknown, "label: not known", part)
+                    rows, size = rows - unknown, size - part
+                if rows:
                     pending.append((kind, batch, self._counter(rows, size)))
 
     def _send(self, transport: Transport, pending: deque[tuple[str, Any, Done]]) -> None:

@@ -8,6 +8,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
+from . import _columns
 from ._logger import PlumblineLogger, new_ids
 
 _ids: contextvars.ContextVar[Any] = contextvars.ContextVar("plumbline_ids", default=None)
@@ -57,6 +60,15 @@ class LoggedClassifier:
         self._last.set(ids)
         self._logger.log(ids, probs=p, features=X if self._features else None, **_slices.get())
         return p
+
+    def label(self, ids: Any, y: Any, *, ts: Any = None) -> None:
+        """Logs what was true, as the estimator names its classes; what is none of them counts as not known."""
+        try:
+            number = {name: k for k, name in enumerate(np.asarray(self._estimator.classes_).tolist())}
+            y = [number.get(name) for name in np.atleast_1d(np.asarray(_columns.host(y))).tolist()]
+        except Exception as e:  # what serves must not end because of what is logged
+            y = [f"{type(e).__name__}: {e}"]
+        self._logger.label(ids, y, ts=ts)
 
     def predict(self, X: Any) -> Any:
         return self._estimator.classes_[self.predict_proba(X).argmax(axis=1)]
