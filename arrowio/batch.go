@@ -75,6 +75,8 @@ type Batch struct {
 
 	// Reject is the reason why a row takes no part, by row; nil where all rows are good. "" = good.
 	Reject []string
+	// BadLabel is the label of the first row that is rejected for it; "" where there is none.
+	BadLabel string
 	// Side says whether the rows are predictions, or one of two parts of them.
 	Side Side
 	// Shadow says that the rows were computed here by another head: they follow rows that were received, and are

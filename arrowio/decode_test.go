@@ -115,6 +115,7 @@ func TestRejectedRowsLeaveTheOthers(t *testing.T) {
 	equal(t, "reject", b.Reject,
 		[]string{"", NonfiniteScores, NullRow, NonfiniteScores, LabelRange, BadWeight, BadServed})
 	equal(t, "rejected", b.Rejected(), 6)
+	equal(t, "the label that is none", b.BadLabel, "2")
 	equal(t, "time of the record", b.TS[6], testOrigin.Time)
 	equal(t, "default version", b.Models, []ModelKey{{"m", DefaultVersion}})
 	equal(t, "null weight", b.Weight[6], float32(1))

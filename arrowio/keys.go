@@ -2,6 +2,7 @@ package arrowio
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/zeebo/xxh3"
@@ -135,6 +136,9 @@ func labelsOf[T wire.Number](b *Batch, c *wire.Column, k int64) error {
 			}
 		case y < 0 || uint64(y) >= uint64(k):
 			b.reject(i, LabelRange)
+			if b.BadLabel == "" && b.Reject[i] == LabelRange {
+				b.BadLabel = fmt.Sprint(y)
+			}
 		default:
 			b.Label[i] = int32(y)
 		}

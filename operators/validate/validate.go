@@ -238,11 +238,10 @@ func day(ns int64) string { return time.Unix(0, ns).UTC().Format(time.DateOnly) 
 
 // allowed is what rows need that their decoder has refused.
 var allowed = map[string]string{
-	arrowio.NullRow:    "id, ts, scores, model: never null, id and model not empty",
-	arrowio.LabelRange: "label: 0 or more, below the number of classes",
-	arrowio.BadWeight:  "allowed are those above 0, at most 2^20",
-	arrowio.BadServed:  "allowed are 0 to 1",
-	arrowio.TimeRange:  "ts: " + day(-farthest) + " to " + day(farthest),
+	arrowio.NullRow:   "id, ts, scores, model: never null, id and model not empty",
+	arrowio.BadWeight: "allowed are those above 0, at most 2^20",
+	arrowio.BadServed: "allowed are 0 to 1",
+	arrowio.TimeRange: "ts: " + day(-farthest) + " to " + day(farthest),
 }
 
 // explain notes why the decoder has refused row i: the value, where the batch still has it, and what is allowed.
@@ -255,6 +254,11 @@ func (v *Operator) explain(b *arrowio.Batch, i int) {
 	switch reason {
 	case arrowio.NonfiniteScores:
 		has = badScore(b.Scores[i*b.K:(i+1)*b.K], b.Probs)
+	case arrowio.LabelRange:
+		has = fmt.Sprintf("label: %s; allowed are 0 and more", b.BadLabel)
+		if b.K > 0 {
+			has = fmt.Sprintf("label: %s; allowed are 0 to %d, and null where not known", b.BadLabel, b.K-1)
+		}
 	case arrowio.BadWeight:
 		has = fmt.Sprintf("weight: %g; ", b.Weight[i])
 	case arrowio.BadServed:

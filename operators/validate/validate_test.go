@@ -154,6 +154,12 @@ func TestRefusedIsWhatAShardRefuses(t *testing.T) {
 		}), "nonfinite_scores: logit of class 0: +Inf; allowed are finite ones (mask by -1e9)"},
 		{one(decoder("bad_served")), "bad_served: served confidence: 1.25; allowed are 0 to 1"},
 		{one(decoder("bad_weight")), "bad_weight: weight: -2; allowed are those above 0, at most 2^20"},
+		{one(func(b *arrowio.Batch) { decoder("label_range")(b); b.BadLabel = "-1" }),
+			"label_range: label: -1; allowed are 0 to 1, and null where not known"},
+		{one(func(b *arrowio.Batch) {
+			decoder("label_range")(b)
+			b.BadLabel, b.K, b.Scores, b.Kind = "1099511627776", 0, nil, arrowio.Labels
+		}), "label_range: label: 1099511627776; allowed are 0 and more"},
 		{one(decoder("null_row")), "null_row: id, ts, scores, model: never null, id and model not empty"},
 	} {
 		got := ""
