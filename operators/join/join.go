@@ -217,7 +217,7 @@ func labelFits(l, p arrowio.ModelKey) bool {
 func (j *Operator) rejectLabel(b *arrowio.Batch, i, k int) {
 	j.counts.AddReason(pipeline.CountRejected, arrowio.LabelRange, 1)
 	j.counts.Add(pipeline.CountRejectedJoins, 1)
-	j.out.Reject(i, arrowio.LabelRange, fmt.Sprintf("label %d, allowed [0, %d)", b.Label[i], k))
+	j.out.Reject(i, arrowio.LabelRange, fmt.Sprintf("label: %d; allowed are 0 to %d", b.Label[i], k-1))
 }
 
 func (j *Operator) inTime(prediction, label pipeline.Time) bool {

@@ -181,5 +181,5 @@ func (j *Operator) serve(l int32, correction bool) {
 func (j *Operator) rejectEarlier(label int32, k int) {
 	j.counts.AddReason(pipeline.CountRejected, arrowio.LabelRange, 1)
 	j.counts.Add(pipeline.CountRejectedJoins, 1)
-	j.out.Reject(-1, arrowio.LabelRange, fmt.Sprintf("an earlier label %d, allowed [0, %d)", label, k))
+	j.out.Reject(-1, arrowio.LabelRange, fmt.Sprintf("an earlier label: %d; allowed are 0 to %d", label, k-1))
 }

@@ -71,7 +71,7 @@ func TestDeadLetterOfAnIdleRelease(t *testing.T) {
 			said[header.Key] = string(header.Value)
 		}
 		if said["plumbline-topic"] != c.topic || said["plumbline-offset"] != c.offset ||
-			said["plumbline-detail"] != "1 rows: label_range (an earlier label 99, allowed [0, 4))" {
+			said["plumbline-detail"] != "1 rows: label_range (an earlier label: 99; allowed are 0 to 3)" {
 			t.Errorf("%s: dead letter %v, want topic %s offset %s", c.name, said, c.topic, c.offset)
 		}
 		if err := s.Close(); err != nil {

@@ -226,9 +226,9 @@ func (v *Operator) refuse(reason, why string, args ...any) string {
 // labelRange refuses a label of k classes; 0 where their number is not known.
 func (v *Operator) labelRange(label int32, k int) string {
 	if k == 0 {
-		return v.refuse(arrowio.LabelRange, "label = %d, allowed are 0 and more", label)
+		return v.refuse(arrowio.LabelRange, "label: %d; allowed are 0 and more", label)
 	}
-	return v.refuse(arrowio.LabelRange, "label = %d, allowed are 0 to %d", label, k-1)
+	return v.refuse(arrowio.LabelRange, "label: %d; allowed are 0 to %d", label, k-1)
 }
 
 // second is a time in UTC as people read it.

@@ -1,7 +1,9 @@
 package validate_test
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,8 +83,8 @@ func TestRefusalsNameTheValue(t *testing.T) {
 		{ts: record, ahead: true, reason: validate.ReasonAhead,
 			detail: "the record's timestamp 2026-01-01T00:00:00Z is more than " +
 				"event_time.max_ahead, 1h0m0s, ahead of the clock"},
-		{ts: record, label: 2, reason: arrowio.LabelRange, detail: "label = 2, allowed are 0 to 1"},
-		{ts: record, label: -3, labels: true, reason: arrowio.LabelRange, detail: "label = -3, allowed are 0 and more"},
+		{ts: record, label: 2, reason: arrowio.LabelRange, detail: "label: 2; allowed are 0 to 1"},
+		{ts: record, label: -3, labels: true, reason: arrowio.LabelRange, detail: "label: -3; allowed are 0 and more"},
 		{ts: record, label: 1},
 	} {
 		counts := pipeline.NewCounts()
@@ -166,6 +168,31 @@ func TestRefusedIsWhatAShardRefuses(t *testing.T) {
 		validate.Refused(config, c.batch, func(_ int, reason, detail string) { got += reason + ": " + detail })
 		if got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestHiddenLabels: where ids are hashed, a dead letter does not tell what the label of somebody was.
+func TestHiddenLabels(t *testing.T) {
+	for _, b := range []*arrowio.Batch{
+		{N: 1, TS: []int64{1}, K: 2, Scores: []float32{0, 1}, Label: []int32{777}},
+		{N: 1, TS: []int64{1}, Kind: arrowio.Labels, Label: []int32{-777}},
+		{N: 1, TS: []int64{1}, K: 2, Scores: []float32{0, 1}, Reject: []string{arrowio.LabelRange}, BadLabel: "777"},
+	} {
+		b.Models = []arrowio.ModelKey{{Model: "m"}}
+		out := pipeline.NewOut(pipeline.NewCounts())
+		out.Hide(func(key []byte) []byte { return key })
+		v := validate.New(validate.Config{}, pipeline.Host{Out: out, Counts: pipeline.NewCounts()})
+		out.Begin(pipeline.Record{})
+		out.NextBatch(1)
+		keep := func(out *arrowio.Batch) (pipeline.Rejects, error) { return out.Reject, nil }
+		if _, err := v.Process(t.Context(), b, keep); err != nil {
+			t.Fatal(err)
+		}
+		out.End()
+		if said := fmt.Sprintf("%s", out.Drain()[0].Headers); !strings.Contains(said, "label: a number") ||
+			strings.Contains(said, "777") {
+			t.Errorf("dead letter %s", said)
 		}
 	}
 }
