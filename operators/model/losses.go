@@ -2,9 +2,11 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -50,12 +52,11 @@ func (s *losses) undone(m *pipeline.PaneMessage) bool {
 // epoch begins this epoch, and messages of earlier epochs come from a process that does not know it yet.
 func (p *progress) lives(t *Task, m *pipeline.PaneMessage) bool {
 	switch {
+	case t.losses.undone(m) && p.epoch != 0 && p.epoch != m.Epoch: // the shard goes on in another epoch
+		stale(t, m)
+		return false
 	case t.losses.undone(m):
-		count := CountUndone
-		if p.epoch != 0 && p.epoch != m.Epoch { // the shard goes on in another epoch, so a process still has this one
-			count = CountStale
-		}
-		t.counts.Add(count, 1)
+		t.counts.Add(CountUndone, 1)
 		return false
 	case p.seq == 0:
 		p.epoch = m.Epoch
@@ -66,7 +67,7 @@ func (p *progress) lives(t *Task, m *pipeline.PaneMessage) bool {
 	case m.Epoch == p.epoch:
 		return true
 	case slices.Contains(p.past, m.Epoch):
-		t.counts.Add(CountStale, 1)
+		stale(t, m)
 		return false
 	}
 	t.counts.Add(CountEpochs, 1)
@@ -75,6 +76,15 @@ func (p *progress) lives(t *Task, m *pipeline.PaneMessage) bool {
 	p.past = append(p.past[max(0, len(p.past)+1-maxLosses):], p.epoch)
 	p.epoch, p.seq, p.models = m.Epoch, 0, nil
 	return true
+}
+
+var errStale = errors.New("a process has the state that was given up, or a copy of it came back: bring back the one " +
+	"that was begun since, or end this process, or let the shard begin anew (plumbline state reset)")
+
+// stale drops a message of a state that another one has taken the place of: a process still has that state.
+func stale(t *Task, m *pipeline.PaneMessage) {
+	t.counts.Add(CountStale, 1)
+	t.log.Warn("rows of a shard count nowhere", "shard", m.Shard, faultlog.Err(errStale))
 }
 
 // take takes note of a shard's loss, which every model may miss rows of.

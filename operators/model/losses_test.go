@@ -1,6 +1,8 @@
 package model
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline"
@@ -40,9 +42,14 @@ func TestEpochs(t *testing.T) {
 	if err := pipeline.RestoreCheckpoint(cp.Data, task.Sections(), nil); err != nil {
 		t.Fatal(err)
 	}
+	var log strings.Builder
+	task.log = slog.New(slog.NewTextHandler(&log, nil))
 	send(1, 4, 14, nil)
 	send(2, 2, 15, nil)
 	send(2, 2, 15, nil)
+	if strings.Count(log.String(), "rows of a shard count nowhere") != 1 {
+		t.Errorf("log: %s", &log)
+	}
 	want(CountPanes, 4)
 	want(CountEpochs, 1)
 	want(CountStale, 2)
