@@ -35,9 +35,10 @@ func beginSplit(ctx context.Context, r *KafkaRun, began bool) error {
 		return nil
 	}
 	if began && len(r.Config.Inputs) == 0 { // a group that began by id goes on so
-		r.Log.Warn("topics.keyed is false and has no effect: the shards of this group read the topics themselves since "+
-			"it began, so producers must send each row to the partition of its id. Set it to true; or let plumbline "+
-			"split the topics by more partitions: plumbline scale --config FILE --partitions N --by NAME --why REASON",
+		r.Log.Warn("topics.keyed is false and has no effect: the shards of this group have read the topics "+
+			"themselves since it began, so producers must send each row to the partition of its id. Set it to true; "+
+			"or let plumbline split the topics by more partitions: plumbline scale --config FILE --partitions N "+
+			"--by NAME --why REASON",
 			"group", r.Config.Group, "partitions", plan.Of)
 		return nil
 	}

@@ -43,7 +43,7 @@ var rules = []struct {
 		"internal/binenc", "internal/setting"}, third: []string{}},
 	{pkg: "operators/model", may: []string{
 		"operators/model/...", "operators/proving", "operators/slicing", "operators/sumconfig", "pipeline/...",
-		"arrowio", "calib/...", "internal/binenc",
+		"arrowio", "calib/...", "internal/binenc", "internal/faultlog",
 	}},
 	// A stage of the model task imports no other stage.
 	{pkg: "operators/model/...", may: []string{
@@ -62,9 +62,9 @@ var rules = []struct {
 			"github.com/prometheus/client_golang/prometheus"}},
 	{pkg: "sinks/metrics", may: []string{"pipeline", "pipeline/record", "sinks/history"}},
 	{pkg: "sinks/...", may: []string{"pipeline/...", "internal/backoff", "internal/binenc", "internal/durable",
-		"internal/setting", "arrowio", "arrowio/archivefile", "calib/..."}},
+		"internal/faultlog", "internal/setting", "arrowio", "arrowio/archivefile", "calib/..."}},
 	{pkg: "web/ingest", may: []string{"arrowio", "arrowio/wire", "pipeline/inputs", "pipeline/tracing", "web/budget",
-		"web/reply"},
+		"web/reply", "internal/faultlog"},
 		third: []string{"google.golang.org/protobuf/encoding/protowire"}},
 	{pkg: "web/calibrate", may: []string{"arrowio", "calib/calibrator", "web/budget", "web/reply"}, third: []string{}},
 	{pkg: "web/budget", third: []string{"golang.org/x/sync/semaphore"}},

@@ -64,7 +64,7 @@ func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
 		if look(1000, 250, 750); len(w.Now()) != 1 {
 			t.Fatal("three quarters of the labels wait, and nothing is said")
 		}
-		if got := w.Now()[0]; got.Kind != "apart" || !strings.Contains(got.Mend, "every row must go to the partition of its id") ||
+		if got := w.Now()[0]; got.Kind != "apart" || !strings.Contains(got.Mend, "to the partition of its id") ||
 			!strings.Contains(log.String(), "level=WARN") {
 			t.Errorf("got %+v, %s", got, &log)
 		}
