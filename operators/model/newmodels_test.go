@@ -14,8 +14,10 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // newModels gives a shard's statistics rows of so many models, rows a pane of each, and what they say to a model task.
@@ -98,6 +100,33 @@ func newModelsAtRest(t *testing.T, rows, panes int) {
 	}
 	if packed != 2 {
 		t.Errorf("%d keys are at rest, all but %d should be", packed, mostAwake)
+	}
+}
+
+// TestAlertingAtRest: a key at rest says as one that is awake whether an alert is pending or firing, also of an alert
+// that was published and is resolved: which keys rest differs after a restart.
+func TestAlertingAtRest(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]bool{stage.Inactive: false, stage.Pending: true, stage.Firing: true} {
+		x := newModels(t, 1, 5, 4)
+		for _, m := range x.task.models {
+			k := m.versions["1"].keys[""]
+			k.wake(x.task)
+			if len(k.Alerts) == 0 {
+				t.Fatal("no alerts")
+			}
+			k.Alerts[0].State = state
+			k.Alerts[0].Last = stage.NewLastAlert(&record.Alert{}, []byte("{}"))
+			if got := k.alerting(); got != want {
+				t.Errorf("%q, awake: %t", state, got)
+			}
+			if err := k.rest(&x.task.cfg); err != nil || k.packed == nil {
+				t.Fatal(err, k.packed == nil)
+			}
+			if got := k.alerting(); got != want {
+				t.Errorf("%q, at rest: %t", state, got)
+			}
+		}
 	}
 }
 

@@ -21,10 +21,11 @@ const restBytes = 128 << 10
 
 // atRest is a key that is packed: of stage.Key only what names it and what changes without a pane is left then.
 type atRest struct {
-	packed  []byte // nil = awake
-	isOpen  bool   // what open reports
-	alerted bool   // whether an alert was published
-	large   bool   // whether there was too much to pack
+	packed     []byte // nil = awake
+	isOpen     bool   // what open reports
+	alerted    bool   // whether an alert was published
+	isAlerting bool   // what alerting reports
+	large      bool   // whether there was too much to pack
 	// ofRows is not nil where packed leaves Recent out, because the sampled rows give it.
 	ofRows *Config
 }
@@ -82,7 +83,7 @@ func (k *keyState) rest(cfg *Config) error {
 	}
 	published := func(a *stage.Alert) bool { return a.Last.Record != nil }
 	k.atRest = atRest{packed: keys.Pack(b), isOpen: k.open(), alerted: slices.ContainsFunc(k.Alerts, published),
-		ofRows: ofRows}
+		isAlerting: k.alerting(), ofRows: ofRows}
 	k.states = nil
 	k.Key = stage.Key{Version: k.Version, Slice: k.Slice, K: k.K, Labelled: k.Labelled, LateRows: k.LateRows,
 		Began: k.Began, Added: k.Added, Ledger: k.Ledger}

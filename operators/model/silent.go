@@ -89,9 +89,10 @@ func (v *version) hushSlices(pane int64, cfg *Config) {
 	}
 }
 
-// alerting reports whether an alert is pending or firing.
+// alerting reports whether an alert is pending or firing. It is the same of a key at rest, for which keys rest is not:
+// after a restart other ones do.
 func (k *keyState) alerting() bool {
-	return k.alerted || slices.ContainsFunc(k.Alerts, func(a *stage.Alert) bool { return a.State != stage.Inactive })
+	return k.isAlerting || slices.ContainsFunc(k.Alerts, func(a *stage.Alert) bool { return a.State != stage.Inactive })
 }
 
 // pauseEnds is the label pane from which on the whole model is silent; barrier if it is none from next on, or if no
