@@ -70,37 +70,43 @@ func oneClassFirst(k *stage.Key, since int64) string {
 		100*(1-float64(labelled)/float64(predictions)))
 }
 
-// warn adds to the message of an alert that fires on a whole version what stage.SoonerWhenWrong says, and until that
-// has rows to compare what oneClassFirst, stage.Withheld, unrelated or repeated does. Where none says anything now,
-// what the message before said remains, with its time: it still tells why the alert fired.
+// warn adds to the message of an alert that fires on a whole version what to think of it. Where there is nothing to say
+// now, what the message before said remains, with its time: it still tells why the alert fired.
 func (t *Stage) warn(k *stage.Key, a *record.Alert, before string) {
 	if k.Slice != "" || a.State != stage.Firing {
 		return
 	}
 	_, said, warned := strings.Cut(before, warning)
-	text, since := "", a.Since.UnixNano()
-	if t.cfg.Matured == 0 {
-		text = stage.SoonerWhenWrong(k)
-	}
-	if text == "" && !strings.Contains(said, stage.SoonerText) {
-		if t.cfg.Matured == 0 {
-			if text = oneClassFirst(k, since); text == "" {
-				text, _ = stage.Withheld(k, since) // an error is of a row that no test takes
-			}
-		}
-		if text == "" {
-			text = unrelated(k, since)
-		}
-		if text == "" {
-			text = repeated(k, since)
-		}
-	}
-	switch {
+	switch text := t.toThink(k, a.Since.UnixNano(), said); {
 	case text != "":
 		a.Message += warning + a.At.String() + " " + text
 	case warned:
 		a.Message += warning + said
 	}
+}
+
+// toThink is the first of what stage.SoonerWhenWrong, oneClassFirst, stage.Withheld, unrelated and repeated say of the
+// rows since an event time. Rows that have matured have no late labels; and once lags have been seen to depend on the
+// outcome, that explains what the others would say.
+func (t *Stage) toThink(k *stage.Key, since int64, said string) string {
+	if t.cfg.Matured == 0 {
+		if text := stage.SoonerWhenWrong(k); text != "" {
+			return text
+		}
+		if strings.Contains(said, stage.SoonerText) {
+			return ""
+		}
+		if text := oneClassFirst(k, since); text != "" {
+			return text
+		}
+		if text, _ := stage.Withheld(k, since); text != "" { // an error is of a row that no test takes
+			return text
+		}
+	}
+	if text := unrelated(k, since); text != "" {
+		return text
+	}
+	return repeated(k, since)
 }
 
 // warning begins what warn adds, before the time.

@@ -20,10 +20,10 @@ const (
 // or inputs that are scored every day, with one outcome for all; else "". Each counts as evidence of its own, so an
 // alert may come without an error. Scores that are equal do not show it, for those of a tree or with two decimals often
 // are; but then labels agree no more often than those of neighbours, the rows of the same predicted class whose
-// confidence is next. Of each group with equal scores two rows are a pair, and one of them and the first of the group
-// with the next confidence are another: a of the first kind have labels that differ, b of the other,
+// confidence is next. With n rows in g groups of equal scores, a of the pairs of the first two rows of a group with
+// labels that differ, and b of those of its first row and the first of the next group:
 //
-//	a ≤ b/2,  b - a > 5 √b
+//	n - g ≥ .1 n,  a ≤ b/2,  b - a > 5 √b
 func repeated(k *stage.Key, since int64) string {
 	type scored struct {
 		class int
@@ -66,7 +66,8 @@ func repeated(k *stage.Key, since int64) string {
 		neighbours-differ <= surprising*math.Sqrt(neighbours) {
 		return ""
 	}
-	return fmt.Sprintf("%.0f %% of the latest %d labelled predictions repeat the scores of another one, with its "+
-		"label: if requests are repeated under new ids, they count as evidence each time. Send each once, or give "+
-		"each of g repeats the weight 1/g", 100*float64(same)/float64(len(rows)), len(rows))
+	return fmt.Sprintf("%.0f %% of the latest %d labelled predictions have exactly the scores of another one, and far "+
+		"more often its label than chance explains: if requests are repeated under new ids, each counts as "+
+		"evidence. Send a request once, or give each of its g repeats the weight 1/g",
+		100*float64(same)/float64(len(rows)), len(rows))
 }
