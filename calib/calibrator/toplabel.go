@@ -1,6 +1,10 @@
 package calibrator
 
-import "math"
+import (
+	"math"
+
+	"github.com/plumbline/plumbline/internal/vexp"
+)
 
 // Scalar maps the top confidence of a row to a recalibrated one. Platt, Beta, Isotonic, Histogram and
 // ScalingBinning are Scalars.
@@ -26,7 +30,7 @@ func applyTop(s Scalar, p, z []float64) {
 		return
 	}
 	a := argmax(z)
-	second := math.Inf(-1)
+	top, second := z[a], math.Inf(-1)
 	var bad bool
 	for k, v := range z {
 		bad = bad || math.IsNaN(v)
@@ -34,27 +38,22 @@ func applyTop(s Scalar, p, z []float64) {
 			second = max(second, v)
 		}
 	}
-	top := z[a]
 	if bad || math.IsInf(top, 0) {
 		fill(p, math.NaN())
 		return
 	}
-	var sum, rest float64
-	for _, v := range z {
-		sum += math.Exp(v - top)
+	// The others relative to the largest of them, so that they keep their ratios where c is 1 to the last bit.
+	rest, gap := 0.0, [1]float64{second}
+	if vexp.Shifted(gap[:], gap[:], top); math.IsInf(second, -1) {
+		fill(p, 1) // no ranking to keep: equal shares
+	} else {
+		vexp.Shifted(p, z, second)
 	}
-	c := s.Map(1 / sum)
-	for k, v := range z {
-		switch {
-		case k == a:
-			p[k] = 0
-		case math.IsInf(second, -1):
-			p[k] = 1 // no ranking to keep: equal shares
-		default:
-			p[k] = math.Exp(v - second)
-		}
-		rest += p[k]
+	p[a] = 0
+	for _, x := range p {
+		rest += x
 	}
+	c := s.Map(1 / (1 + float64(rest*gap[0])))
 	for k := range p {
 		p[k] *= (1 - c) / rest
 	}

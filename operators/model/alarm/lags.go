@@ -47,14 +47,12 @@ func oneClassFirst(k *stage.Key, since int64) string {
 		return ""
 	}
 	var expected, variance float64
-	z, p := make([]float64, k.K), make([]float64, k.K)
+	sc, p := stage.NewScorer(k.K), make([]float64, k.K)
 	for _, row := range rows {
-		for j, x := range row.Z {
-			z[j] = float64(x)
-		}
-		if _, _, err := stage.Evaluate(nil, z, p, int(row.Y)); err != nil {
+		if _, err := sc.Row(nil, row, math.Inf(1)); err != nil {
 			return ""
 		}
+		sc.Probs(p)
 		expected, variance = expected+p[class], variance+p[class]*(1-p[class])
 	}
 	if float64(of[class])-expected <= surprising*math.Sqrt(variance) {

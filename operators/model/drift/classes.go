@@ -2,7 +2,6 @@ package drift
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"runtime"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
-	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/calib/shift"
 )
@@ -106,34 +104,32 @@ func newSoftJoint(k *stage.Key, cal calibrator.Calibrator, pool *shift.Pool) (s 
 	kp := s.pool.Classes()
 	s.joint = make([]float64, kp*acc.Bands*kp)
 	s.byLabel = shift.ByLabel{Rows: make([]float64, kp), Gap: make([]float64, kp*gapBins)}
-	z, raw, cp, p := make([]float64, k.K), make([]float64, k.K), make([]float64, k.K), make([]float64, n*kp)
+	sc, cp, p := stage.NewScorer(k.K), make([]float64, k.K), make([]float64, n*kp)
 	w, at, others := make([]float64, n), make([]int, n), make([]float64, n)
 	var weight float64
 	for i := range k.Sample {
 		row := &k.Sample[i]
-		for j, x := range row.Z {
-			z[j] = float64(x)
-		}
-		r, ok := kernel.Logits(z, raw)
-		if !ok {
-			return s, fmt.Errorf("sampled logits are not finite")
-		}
-		if _, _, err := stage.Evaluate(cal, z, cp, int(row.Y)); err != nil {
+		raw, err := sc.Row(nil, row, math.Inf(1))
+		if err != nil {
 			return s, err
 		}
-		s.pool.Sum(p[i*kp:(i+1)*kp], cp)
-		says, y := s.pool.Of(r.Arg), s.pool.Of(int(row.Y))
-		if rest := p[i*kp+says]; s.pool.Class(says) < 0 && rest > 0 {
-			others[i] = 1 - cp[r.Arg]/rest
+		if _, err := sc.Row(cal, row, math.Inf(1)); err != nil {
+			return s, err
 		}
-		w[i], at[i] = float64(row.W), (says*acc.Bands+acc.BandOf(r.Conf))*kp
+		sc.Probs(cp)
+		s.pool.Sum(p[i*kp:(i+1)*kp], cp)
+		says, y := s.pool.Of(raw.Class), s.pool.Of(int(row.Y))
+		if rest := p[i*kp+says]; s.pool.Class(says) < 0 && rest > 0 {
+			others[i] = 1 - cp[raw.Class]/rest
+		}
+		w[i], at[i] = float64(row.W), (says*acc.Bands+acc.BandOf(raw.Confidence))*kp
 		weight += w[i]
 		s.byLabel.Rows[y] += w[i]
-		d := -r.Conf
-		if r.Arg == int(row.Y) {
+		d := -raw.Confidence
+		if raw.Hit {
 			d++
 		}
-		s.byLabel.Gap[y*gapBins+metric.BinIndex(r.Conf, gapBins)] += w[i] * d
+		s.byLabel.Gap[y*gapBins+metric.BinIndex(raw.Confidence, gapBins)] += w[i] * d
 	}
 	s.bias = classBias(p, w, s.byLabel.Rows)
 	information := make([]float64, kp) // Fisher information on ln u by class
@@ -192,7 +188,7 @@ const (
 // for each class, so that no class is ruled out.
 func classBias(p, w, labels []float64) []float64 {
 	k := len(labels)
-	u, mean, row := make([]float64, k), make([]float64, k), make([]float64, k)
+	u, mean := make([]float64, k), make([]float64, k)
 	var total float64
 	for j := range u {
 		u[j] = 1
@@ -203,13 +199,18 @@ func classBias(p, w, labels []float64) []float64 {
 		runtime.Gosched() // a step takes long where classes are many
 		clear(mean)
 		for i, x := range w {
-			shift.Correct(row, p[i*k:(i+1)*k], u)
+			row, sum := p[i*k:(i+1)*k], 0.0
 			for j, q := range row {
-				mean[j] += x * q / total
+				sum += q * u[j]
+			}
+			x /= sum * total
+			for j, q := range row {
+				mean[j] += x * q
 			}
 		}
 		var off float64
 		for j := range u {
+			mean[j] *= u[j]
 			want := (labels[j] + unit/2) / (total + unit/2*float64(k))
 			off = max(off, math.Abs(want-mean[j]))
 			if mean[j] > 0 {

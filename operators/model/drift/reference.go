@@ -193,21 +193,19 @@ func (m *confidenceMap) follow(k *stage.Key, in *stage.Pane) error {
 // build builds the map of a calibrator, and returns the rows of each bin.
 func (m *confidenceMap) build(k *stage.Key, f *stage.InForce) (rows []float64, err error) {
 	sum, n := make([]float64, stage.ScoreBins), make([]float64, stage.ScoreBins)
-	z, p, q := make([]float64, k.K), make([]float64, k.K), make([]float64, k.K)
+	sc, q := stage.NewScorer(k.K), make([]float64, k.K)
 	latest := k.Sample[max(0, len(k.Sample)-mapRows):]
 	for i := range latest {
-		for j, x := range latest[i].Z {
-			z[j] = float64(x)
-		}
-		raw, _, err := stage.Evaluate(nil, z, p, int(latest[i].Y))
+		raw, err := sc.Row(nil, &latest[i], math.Inf(1))
 		if err != nil {
 			return nil, err
 		}
-		if _, _, err := stage.Evaluate(f.Cal, z, q, int(latest[i].Y)); err != nil {
+		if _, err := sc.Row(f.Cal, &latest[i], math.Inf(1)); err != nil {
 			return nil, err
 		}
-		j := metric.BinIndex(raw.Conf, stage.ScoreBins)
-		sum[j] += q[raw.Arg]
+		sc.Probs(q)
+		j := metric.BinIndex(raw.Confidence, stage.ScoreBins)
+		sum[j] += q[raw.Class]
 		n[j]++
 	}
 	m.revision, m.bins, m.fresh = f.Revision, make([]float64, stage.ScoreBins), 0

@@ -1,12 +1,14 @@
 package drift
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/shift"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -102,11 +104,10 @@ func TestCorrectionEqualsPlainComputation(t *testing.T) {
 
 // topOf returns the prediction of a model for a row.
 func topOf(scores []float32, p []float64) (top int, conf float64, err error) {
-	z := make([]float64, len(scores))
-	for j, x := range scores {
-		z[j] = float64(x)
+	r, ok := kernel.Logits(scores, p)
+	if !ok {
+		err = errors.New("scores are not finite")
 	}
-	r, _, err := stage.Evaluate(nil, z, p, 0)
 	return r.Arg, r.Conf, err
 }
 

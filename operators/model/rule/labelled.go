@@ -2,6 +2,7 @@ package rule
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -159,25 +160,22 @@ func (r *labelled) addSet(in *stage.Pane, predictionPane int64, set *acc.Set) (e
 
 // addMoments adds the NLL of the sampled rows of a pane.
 func (r *labelled) addMoments(in *stage.Pane) error {
-	z, p := make([]float64, r.key.K), make([]float64, r.key.K)
+	sc := stage.NewScorer(r.key.K)
 	for i := range in.Rows {
 		row := &in.Rows[i]
 		b := r.at(in, pipeline.PaneIndex(row.TS, r.env.Pane))
 		if b == nil {
 			continue
 		}
-		for j, x := range row.Z {
-			z[j] = float64(x)
-		}
 		var cal calibrator.Calibrator
 		if f := r.key.Version.At(row.TS, row.ID); f != nil && r.cfg.Signal == stage.SignalCalibrated {
 			cal = f.Cal
 		}
-		_, nll, err := stage.Evaluate(cal, z, p, int(row.Y))
+		score, err := sc.Row(cal, row, math.Inf(1))
 		if err != nil {
 			return err
 		}
-		w := float64(row.W)
+		w, nll := float64(row.W), score.NLL
 		b.sums[0], b.sums[1], b.sums[2] = b.sums[0]+w, b.sums[1]+w*nll, b.sums[2]+w*nll*nll
 	}
 	return nil

@@ -39,14 +39,13 @@ func (s *Scorer) Add(set *acc.Set, f *InForce, row *acc.SampleRow) error {
 		s.last = r
 		return set.LabelScaled(r, s.e, row.Z, truth)
 	}
-	for i, x := range row.Z {
-		s.z[i] = float64(x)
+	f.Cal.Apply(s.p, s.logits(row))
+	q := s.p[truth.Class] // before p is normalised
+	r, ok := kernel.Probs(s.p, s.p)
+	if !ok {
+		return noProbabilities(f.Cal)
 	}
-	r, nll, err := Evaluate(f.Cal, s.z, s.p, truth.Class)
-	if err != nil {
-		return err
-	}
-	truth.NLL = nll
+	truth.NLL = r.LSE - kernel.LogProb(q)
 	s.last = r
 	return set.Label(r, s.p, truth)
 }
@@ -61,6 +60,14 @@ func (s *Scorer) AddClass(sums detect.Pane, row *acc.SampleRow) {
 	}
 }
 
+// logits returns the logits of a row in float64, until the next row.
+func (s *Scorer) logits(row *acc.SampleRow) []float64 {
+	for i, x := range row.Z {
+		s.z[i] = float64(x)
+	}
+	return s.z[:len(row.Z)]
+}
+
 // RowScore is the score of one labelled row under one calibrator.
 type RowScore struct {
 	NLL, Confidence float64 // NLL is capped at the bound
@@ -70,19 +77,16 @@ type RowScore struct {
 
 // Row scores a row by a calibrator (nil = identity). The NLL is capped at bound, as the tests require.
 func (s *Scorer) Row(cal calibrator.Calibrator, row *acc.SampleRow, bound float64) (RowScore, error) {
-	for i, x := range row.Z {
-		s.z[i] = float64(x)
-	}
-	y := int(row.Y)
+	z, y := s.logits(row), int(row.Y)
 	if cal == nil {
-		r, ok := kernel.LogitTop(s.z, s.p)
+		r, ok := kernel.LogitTop(z, s.p)
 		if !ok {
 			return RowScore{}, errNotFinite
 		}
 		s.p[r.Arg], s.unit = 1, r.Conf
-		return RowScore{min(r.LSE-s.z[y], bound), r.Conf, r.Arg == y, r.Arg}, nil
+		return RowScore{min(r.LSE-z[y], bound), r.Conf, r.Arg == y, r.Arg}, nil
 	}
-	cal.Apply(s.p, s.z)
+	cal.Apply(s.p, z)
 	r, ok := kernel.ProbTop(s.p)
 	if !ok {
 		return RowScore{}, noProbabilities(cal)
@@ -104,39 +108,18 @@ func noProbabilities(cal calibrator.Calibrator) error {
 	return fmt.Errorf("calibrator %s gives no probabilities", cal.Method())
 }
 
-// Evaluate applies cal (nil = identity) to logits z and writes the probabilities to p, which is not z.
-func Evaluate(cal calibrator.Calibrator, z, p []float64, y int) (kernel.Row, float64, error) {
-	if cal == nil {
-		r, ok := kernel.Logits(z, p)
-		if !ok {
-			return r, 0, errNotFinite
-		}
-		return r, kernel.NLL(r, z, y, false), nil
-	}
-	cal.Apply(p, z)
-	q := p[y] // before p is normalised
-	r, ok := kernel.Probs(p, p)
-	if !ok {
-		return r, 0, noProbabilities(cal)
-	}
-	return r, r.LSE - kernel.LogProb(q), nil
-}
-
 // AddRow adds a row to sums, calibrated by f. It returns the NLL of the row, and 1 if the top class is correct, else 0.
 func (s *Scorer) AddRow(set *acc.Set, f *InForce, row *acc.SampleRow) (nll, hit float64, err error) {
 	if err := s.Add(set, f, row); err != nil {
 		return 0, 0, err
 	}
-	for i, x := range row.Z {
-		s.z[i] = float64(x)
-	}
 	var cal calibrator.Calibrator
 	if f != nil {
 		cal = f.Cal
 	}
-	r, nll, err := Evaluate(cal, s.z, s.p, int(row.Y))
-	if err == nil && r.Arg == int(row.Y) {
+	one, err := s.Row(cal, row, math.Inf(1))
+	if one.Hit {
 		hit = 1
 	}
-	return max(nll, 0), hit, err
+	return max(one.NLL, 0), hit, err
 }

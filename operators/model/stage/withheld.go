@@ -69,14 +69,12 @@ func Withheld(k *Key, since int64) (string, error) {
 		return "", err
 	}
 	expected, none := make([]float64, k.K+2), make([]float64, k.K+2)
-	z, p := make([]float64, k.K), make([]float64, k.K, k.K+2)
+	sc, p := NewScorer(k.K), make([]float64, k.K, k.K+2)
 	for _, row := range rows {
-		for j, x := range row.Z {
-			z[j] = float64(x)
-		}
-		if _, _, err := Evaluate(nil, z, p, int(row.Y)); err != nil {
+		if _, err := sc.Row(nil, row, math.Inf(1)); err != nil {
 			return "", err
 		}
+		sc.Probs(p)
 		top := slices.Max(p)
 		for c, x := range append(p, top, 1-top) {
 			expected[c] += x
