@@ -50,8 +50,8 @@ const leastSoft = 200
 // predicted class with a band of confidence. For each symbol it sums the probabilities that the calibrator in force
 // gives (its base, if it is class weights). The probabilities are first corrected by class to p_j u_j/Σ p u, with u
 // such that their means equal the shares of the labels. So the sum describes these rows, whatever class shares the
-// calibrator was fitted on. It is rebuilt where it is needed and another calibrator is in force or a quarter of the
-// rows are new.
+// calibrator was fitted on. It is rebuilt where it is needed and another calibrator is in force or too many of the
+// rows are new: all of them for what is shown, a quarter for what is proposed.
 type softJoint struct {
 	pool     *shift.Pool // from the labels of the sampled rows; the fields below are by its classes
 	revision int         // revision in force when it was built
@@ -77,11 +77,11 @@ func unweighted(v *stage.Version) (cal calibrator.Calibrator, weights []float64)
 	return f.Cal, nil
 }
 
-// current returns soft, rebuilt if it is not of the calibrator in force or of too few of the latest rows: only what is
-// shown or proposed pays for it, not every pane. errSoft where there are too few rows.
-func (d *classDrift) current(k *stage.Key) (*softJoint, error) {
+// current returns soft, rebuilt if it is not of the calibrator in force or a share of the latest rows are new: only what
+// is shown or proposed pays for it, not every pane. errSoft where there are too few rows.
+func (d *classDrift) current(k *stage.Key, share float64) (*softJoint, error) {
 	v, s, n := k.Version, &d.soft, len(k.Sample)
-	stale := s.revision != v.InForceRevision() || s.fresh >= int64(max(leastSoft, n/4))
+	stale := s.revision != v.InForceRevision() || s.fresh >= int64(max(leastSoft, share*float64(n)))
 	if n >= leastSoft && (stale || !s.ready()) {
 		cal, _ := unweighted(v)
 		made, err := newSoftJoint(k, cal, shift.NewPool(sampledLabels(k)))
