@@ -78,8 +78,8 @@ type AutoScore struct {
 	Paired Paired `json:"paired"`
 	Better bool   `json:"better"`
 	// OverCurrent is the difference to the head that serves, where there is one. Spell says that the head is worse than
-	// that one on the newest training rows, although it was trained on them: what it gains on the validation rows is of
-	// their time alone, and it is not taken.
+	// that one on the training rows that are asked too (askedRows), although it was trained on them: what it gains on
+	// the validation rows is of their time or of their classes alone, and it is not taken.
 	OverCurrent *Paired `json:"over_current,omitempty"`
 	Spell       bool    `json:"spell,omitempty"`
 	Report      *Report `json:"report,omitempty"`
@@ -99,8 +99,8 @@ const averageName = "average"
 // the average of the linear heads that are as good as the best of them, or where there is none, the candidate of the
 // lowest validation NLL of those that are marked so. Of the others it takes that of the lowest validation NLL among
 // those that beat the baseline by a paired one-sided test at 5 %, corrected for their number; the baseline where none
-// does. Where there is a head that serves, what is taken must beat it by the same test and, unless rows are mixed, must
-// not be worse on the newest training rows, or it is kept. The temperature is in the weights of the head that is
+// does. Where there is a head that serves, what is taken must beat it by the same test and must not be worse on the
+// training rows that are asked too (askedRows), or it is kept. The temperature is in the weights of the head that is
 // returned. A candidate that diverges is reported and left out; the first must not.
 func RunAuto(ctx context.Context, candidates []Named, in Input, b backend.Backend) (*head.Head, AutoReport, error) {
 	return RunAutoWith(ctx, candidates, in, func(ctx context.Context, c Named) (*head.Head, Report, error) {
@@ -159,11 +159,7 @@ func (r *AutoReport) current(in Input) (*scored, error) {
 	}
 	now := score(CurrentName, in.Current, in.Valid, blocks)
 	now.asItIs()
-	recent, err := onTraining(CurrentName, in.Current, in)
-	if err != nil {
-		return nil, fmt.Errorf("auto: %w", err)
-	}
-	r.Current, now.trained = &now.AutoScore, recent.whole(1)
+	r.Current, now.trained = &now.AutoScore, meanNLL(in.Current, askedRows(in), 1)
 	return now, nil
 }
 
@@ -224,7 +220,7 @@ func (s *scored) against(now *scored) {
 		return
 	}
 	p := paired(s.blocks, now.blocks)
-	s.OverCurrent, s.Spell = &p, !s.mixed && s.trained > now.trained
+	s.OverCurrent, s.Spell = &p, s.trained > now.trained
 }
 
 // sound says whether a head may be taken.
@@ -285,22 +281,7 @@ func assess(name string, h *head.Head, in Input) (*scored, error) {
 		return nil, err
 	}
 	s := score(name, h, in.Valid, blocks)
-	s.mixed = in.Mixed
-	recent, err := onTraining(name, h, in)
-	if err != nil {
-		return nil, err
-	}
-	err = s.temper(recent)
-	s.trained = recent.whole(s.Temperature)
+	err = s.temper(in)
+	s.trained = meanNLL(h, askedRows(in), s.Temperature)
 	return s, err
-}
-
-// onTraining scores a head on the newest training rows, as many as validate.
-func onTraining(name string, h *head.Head, in Input) (*scored, error) {
-	recent := newest(in.Train, in.Valid.N())
-	blocks, err := blocksOf(recent)
-	if err != nil {
-		return nil, err
-	}
-	return score(name, h, recent, blocks), nil
 }

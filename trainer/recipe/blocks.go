@@ -58,14 +58,36 @@ const logitRows = 1024
 
 // logitsOf are the n×K logits of a set.
 func logitsOf(h *head.Head, s *data.Set) []float32 {
-	pass, z := head.NewPass(h, logitRows, head.Gonum{}), make([]float32, 0, s.N()*h.K())
+	z := make([]float32, 0, s.N()*h.K())
+	eachLogits(h, s, func(_ int, some []float32) { z = append(z, some...) })
+	return z
+}
+
+// eachLogits calls f with the logits of some rows at a time, and the place of the first.
+func eachLogits(h *head.Head, s *data.Set, f func(from int, z []float32)) {
+	pass := head.NewPass(h, logitRows, head.Gonum{})
 	var scratch []float32
 	for from := 0; from < s.N(); from += logitRows {
 		n := min(logitRows, s.N()-from)
 		scratch = s.Chunk(scratch, from, n)
-		z = append(z, pass.Forward(h, scratch, n)...)
+		f(from, pass.Forward(h, scratch, n))
 	}
-	return z
+}
+
+// meanNLL is that of a head at a temperature; 0 without rows. The logits of all rows need not fit into memory.
+func meanNLL(h *head.Head, s *data.Set, t float64) float64 {
+	if s.N() == 0 {
+		return 0
+	}
+	var sum float64
+	k := h.K()
+	eachLogits(h, s, func(from int, z []float32) {
+		for i := range len(z) / k {
+			v, _ := rowNLL(z[i*k:(i+1)*k], int(s.Y[from+i]), t)
+			sum += v
+		}
+	})
+	return sum / float64(s.N())
 }
 
 // scored is a head with its logits on the validation rows, and the NLLs of their blocks.
@@ -77,15 +99,41 @@ type scored struct {
 	z      []float32
 	y      []int32
 	blocks []float64
-	// trained is the mean NLL on the newest training rows.
+	// trained is the mean NLL on askedRows.
 	trained float64
-	mixed   bool // Input.Mixed
 }
 
-// newest are the newest n rows of a set, or all.
-func newest(s *data.Set, n int) *data.Set {
-	rows := s.ByTime()
-	return s.Select(rows[max(0, len(rows)-n):])
+// fewRows of a class say too little of it: a head that has given up a class that is hardly in the validation rows has
+// the lower NLL there, and no block of them shows an error.
+const fewRows = 5
+
+// askedRows are the training rows that a new head must not be worse on: the newest, as many as validate, and before
+// them until they have fewRows of every class of which fewer validate, or all. Where rows are mixed the first reason is
+// void, and there are none unless a class is so rare.
+func askedRows(in Input) *data.Set {
+	valid, needed, rare := make([]int, in.Valid.K), map[int32]int{}, 0
+	for _, y := range in.Valid.Y {
+		valid[y]++
+	}
+	for _, y := range in.Train.Y {
+		if valid[y] < fewRows && needed[y] < fewRows {
+			needed[y]++
+			rare++
+		}
+	}
+	if in.Mixed && rare == 0 {
+		return in.Train.Select(nil)
+	}
+	rows := in.Train.ByTime()
+	from := len(rows)
+	for from > 0 && (rare > 0 || len(rows)-from < in.Valid.N()) {
+		from--
+		if y := in.Train.Y[rows[from]]; needed[y] > 0 {
+			needed[y]--
+			rare--
+		}
+	}
+	return in.Train.Select(rows[from:])
 }
 
 func score(name string, h *head.Head, valid *data.Set, b blocked) *scored {
@@ -145,15 +193,6 @@ func (s *scored) mean() {
 	}
 }
 
-// whole is the mean NLL of all blocks at a temperature.
-func (s *scored) whole(t float64) float64 {
-	var sum float64
-	for b := range s.ends {
-		sum += s.nll(b, t) / float64(len(s.ends))
-	}
-	return sum
-}
-
 // temper fits a temperature on every block but one and measures it there. It is refused where one ran into a bound, or
 // where the NLL of the blocks that it was not fitted on is not lower: then the head is scored as it is.
 //
@@ -161,7 +200,7 @@ func (s *scored) whole(t float64) float64 {
 // that is dear later. So the gain must be shown beyond the errors of blocks, and the newest training rows must agree:
 // they speak for such a temperature rather than against it, since the head was trained on them; where rows are mixed
 // they are not asked.
-func (s *scored) temper(train *scored) error {
+func (s *scored) temper(in Input) error {
 	s.asItIs()
 	t, bound, err := s.fit(-1)
 	if err != nil {
@@ -182,13 +221,19 @@ func (s *scored) temper(train *scored) error {
 		s.Refused = refusedBound
 	case !gain.below(autoLevel) && (t < 1 || gain.Mean >= 0):
 		s.Refused = refusedBlock
-	case !s.mixed && t < 1 && train.whole(t) >= train.whole(1):
+	case !in.Mixed && t < 1 && s.dearer(t, in):
 		s.Refused = refusedTrain
 	default:
 		s.Temperature, s.blocks = t, tempered
 		s.mean()
 	}
 	return nil
+}
+
+// dearer says whether a temperature raises the NLL of the training rows that are asked.
+func (s *scored) dearer(t float64, in Input) bool {
+	asked := askedRows(in)
+	return meanNLL(s.head, asked, t) >= meanNLL(s.head, asked, 1)
 }
 
 // rowNLL is −ln softmax(z/t)_y, and whether y is the top class.
@@ -241,8 +286,11 @@ func paired(a, b []float64) Paired {
 	return p
 }
 
+// rounding is how far the NLLs of heads that are the same but for the rounding of their weights may be apart.
+const rounding = 1e-7
+
 // below says whether the mean is below 0, by Student's one-sided test on blocks.
 func (p Paired) below(level float64) bool {
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(p.blocks - 1)}
-	return p.Mean+t.Quantile(1-level)*p.SE < 0
+	return p.Mean+t.Quantile(1-level)*p.SE < -rounding
 }
