@@ -53,18 +53,19 @@ func single(raw map[string]json.RawMessage, name string) bool {
 }
 
 // sequentialNames counts the layers of an nn.Sequential, of which every second module is a ReLU; no other tensor may be
-// there.
+// there. A layer may be without a bias.
 func sequentialNames(raw map[string]json.RawMessage) ([]string, error) {
 	var names []string
-	for i := range (len(raw) + 1) / 2 {
-		if i == maxLayers {
+	for read := 0; read < len(raw); read++ {
+		if len(names) == maxLayers {
 			return nil, fmt.Errorf("more than %d layers", maxLayers)
 		}
-		name := strconv.Itoa(2*i) + "."
-		for _, part := range []string{"weight", "bias"} {
-			if _, ok := raw[name+part]; !ok {
-				return nil, fmt.Errorf("no tensor %q; there are %q", name+part, some(raw))
-			}
+		name := strconv.Itoa(2*len(names)) + "."
+		if _, ok := raw[name+"weight"]; !ok {
+			return nil, fmt.Errorf("no tensor %q; there are %q", name+"weight", some(raw))
+		}
+		if _, ok := raw[name+"bias"]; ok {
+			read++
 		}
 		names = append(names, name)
 	}

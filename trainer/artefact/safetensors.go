@@ -68,8 +68,8 @@ var ErrSafetensors = errors.New("safetensors")
 
 // ReadSafetensors reads what WriteSafetensors wrote, or PyTorch from such a network; a bare nn.Linear, weight and bias
 // under any one prefix; or the classifier of a whole Hugging Face model (classifierNames), whose other tensors are left
-// alone. Values are float32, float16 or bfloat16, and sizes must fit. Nothing is believed that the length of b does not
-// bear out.
+// alone. Values are float64, float32, float16 or bfloat16, and sizes must fit. Nothing is believed that the length of b
+// does not bear out.
 func ReadSafetensors(b []byte) (*head.Head, map[string]string, error) {
 	h, meta, err := read(b)
 	if err != nil {
@@ -138,7 +138,7 @@ func floats(raw map[string]json.RawMessage, name string, data []byte, dims int) 
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if width(t.DType) == 0 {
-		return nil, nil, fmt.Errorf("%s: dtype %q, allowed are F32, F16, BF16", name, t.DType)
+		return nil, nil, fmt.Errorf("%s: dtype %q, allowed are F64, F32, F16, BF16", name, t.DType)
 	}
 	if len(t.Shape) != dims {
 		return nil, nil, fmt.Errorf("%s: shape %v, allowed are %d dimensions", name, t.Shape, dims)
@@ -150,6 +150,8 @@ func floats(raw map[string]json.RawMessage, name string, data []byte, dims int) 
 // width is how many bytes a value takes, 0 for a type that is not read.
 func width(dtype string) int {
 	switch dtype {
+	case "F64":
+		return 8
 	case "F32":
 		return 4
 	case "F16", "BF16":
@@ -176,6 +178,8 @@ func (t tensor) values(name string, data []byte) ([]float32, error) {
 	for i := range v {
 		b := data[from+uint64(each*i):]
 		switch t.DType {
+		case "F64":
+			v[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(b)))
 		case "F32":
 			v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b))
 		case "F16":
