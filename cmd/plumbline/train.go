@@ -113,7 +113,7 @@ func (f *trainFlags) checkHead() error {
 	return nil
 }
 
-// setRows notes what the flags, checked before, say about rows.
+// setRows notes what the flags say about rows.
 func (f *trainFlags) setRows() error {
 	s, d := &f.split, &f.o.Data
 	d.Array, d.Labels, d.HoldoutLabels, d.Seed = f.array, f.labels, s.holdoutLabels, f.set.Seed
@@ -126,8 +126,10 @@ func (f *trainFlags) setRows() error {
 	if d.Holdout, err = shareOrFile("--holdout", s.holdout); err != nil {
 		return err
 	}
-	d.Memory, err = parseBytes(s.memory)
-	return err
+	if d.Memory, err = parseBytes(s.memory); err != nil {
+		return cli.Usagef("--memory %s: %v", s.memory, err)
+	}
+	return nil
 }
 
 // trainSplitFlags say which rows train, validate and are held out.
@@ -182,9 +184,6 @@ func (s trainSplitFlags) check() error {
 	if err != nil {
 		return err
 	}
-	if _, err := shareOrFile("--holdout", s.holdout); err != nil {
-		return err
-	}
 	switch {
 	case s.order != "time" && s.order != "random":
 		return cli.Usagef("--split %q: allowed are time and random", s.order)
@@ -194,9 +193,6 @@ func (s trainSplitFlags) check() error {
 		return cli.Usagef("--validation %s: not with --max-rows or --balance", validation.File)
 	case s.classes < 0 || s.classes == 1:
 		return cli.Usagef("--classes %d: allowed are 0 and from 2", s.classes)
-	}
-	if _, err := parseBytes(s.memory); err != nil {
-		return cli.Usagef("--memory %s: %v", s.memory, err)
 	}
 	if err := (data.SplitConfig{MaxRows: s.maxRows, Balance: s.balance}).Validate(); err != nil {
 		return cli.UsageError{Err: err}

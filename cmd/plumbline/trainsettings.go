@@ -78,7 +78,7 @@ func copied[T any](flag string, one bool, field func(*recipe.Config) *T) overrid
 var overrides = []override{
 	copied("loss", true, func(c *recipe.Config) *string { return &c.Loss }),
 	copied("from", true, func(c *recipe.Config) *string { return &c.Head }),
-	copied("width", true, func(c *recipe.Config) *int { return &c.Width }),
+	{"width", true, setWidth},
 	copied("epochs", false, func(c *recipe.Config) *int { return &c.Epochs }),
 	copied("batch", false, func(c *recipe.Config) *int { return &c.Batch }),
 	copied("rate", true, func(c *recipe.Config) *float64 { return &c.LR }),
@@ -97,6 +97,14 @@ var overrides = []override{
 	{"interleave-share", true, setInterleaveShare},
 	{"gamma", true, setGamma},
 	copied("seed", false, func(c *recipe.Config) *uint64 { return &c.Seed }),
+}
+
+func setWidth(s *trainSettings, c *recipe.Config) error {
+	if c.Head != recipe.HeadBottleneck {
+		return fmt.Errorf("--width %d: a setting of a bottleneck, which is not asked for", s.Width)
+	}
+	c.Width = s.Width
+	return nil
 }
 
 func setInterleave(s *trainSettings, c *recipe.Config) error {
@@ -135,15 +143,16 @@ func (f *trainFlags) plan(cmd *cobra.Command) (training.Plan, error) {
 			return p, cli.Usagef("--%s: not with --recipe auto, which sets it by recipe", o.flag)
 		}
 		for i := range p.Recipes {
-			if err := o.set(&f.set, &p.Recipes[i].Config); err != nil {
+			c := &p.Recipes[i].Config
+			if err := o.set(&f.set, c); err != nil {
 				return p, cli.UsageError{Err: err}
+			}
+			if err := c.Validate(); err != nil { // right before: it is this flag
+				return p, cli.Usagef("--%s: %w", o.flag, err)
 			}
 		}
 	}
 	for _, r := range p.Recipes {
-		if err := r.Config.Validate(); err != nil {
-			return p, cli.Usagef("--recipe %s: %w", p.Name, err)
-		}
 		if r.Config.Head == recipe.HeadCurrent && f.o.Data.Head == "" {
 			return p, cli.Usagef("--recipe %s starts from the current head: --head FILE is needed, "+
 				"or --from linear with a single recipe", p.Name)

@@ -55,7 +55,7 @@ func Lookup(name string, seed uint64) ([]Named, error) {
 	return nil, fmt.Errorf("allowed are %s and a .json file", strings.Join(list, ", "))
 }
 
-// readConfig reads the settings of a recipe: those of a report are one.
+// readConfig reads the settings of a recipe, and checks them: those of a report are one.
 func readConfig(file string) (Config, error) {
 	var c Config
 	text, err := os.ReadFile(file)
@@ -70,5 +70,5 @@ func readConfig(file string) (Config, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return c, errors.New("text after the object")
 	}
-	return c, nil
+	return c, c.Validate()
 }
