@@ -257,7 +257,7 @@ func TestTrainArrays(t *testing.T) {
 	}{
 		{map[string]string{"y": y}, nil, `no array "f"; there are: y`},
 		{map[string]string{"f": npyText("<f2", "60, 2", half)}, nil,
-			"no labels: none of the arrays f, label, labels, y"},
+			"no labels: none of the arrays label, labels, y; there are: f; --labels names one"},
 		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": y}, []string{"--labels", "l"},
 			`no array "l"; there are: f, y`},
 		{map[string]string{"f": npyText("<f2", "120,", half), "y": y}, nil,

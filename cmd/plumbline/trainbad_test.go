@@ -36,6 +36,16 @@ func badTables() map[string]*table.Table {
 			t.Label[i] = 1
 		}
 	})
+	change("later", func(t *table.Table) { // the newest rows, at the front, have no class 0
+		for i := range t.Label[:20] {
+			t.Label[i] = max(t.Label[i], 1)
+		}
+	})
+	change("scale", func(t *table.Table) {
+		for i := range t.Features {
+			t.Features[i] *= 1e4
+		}
+	})
 	change("large", func(t *table.Table) { t.Features[7*t.D+3] = -3e38 })
 	change("logits", func(t *table.Table) { t.K, t.Scores32 = 7, make([]float32, t.N*7) })
 	return out
@@ -74,6 +84,10 @@ func TestTrainBadRows(t *testing.T) {
 		refused(file("logits"), "logits"+ext+": column logits or probs is of 7 classes, --head "+headFile+" has 5",
 			"--head", headFile)
 	}
+	missing := filepath.Join(dir, "missing.npz")
+	for _, flag := range []string{"--validation", "--holdout"} {
+		refused(writeTable(t, "a.arrow", good), flag+": read "+missing, "--head", headFile, flag, missing)
+	}
 	refused(dir, filepath.Join(dir, "b.arrow")+": column label: row 30: label 99, allowed 0..4", "--head", headFile)
 
 	nan := writeTable(t, "nan.arrow", tables["nan"])
@@ -81,6 +95,29 @@ func TestTrainBadRows(t *testing.T) {
 	if want := "left out 1 with features that are null or not finite"; !strings.Contains(out, want) ||
 		!strings.Contains(out, "not finite: "+nan+": column features: row 30: value 1 is NaN as float32") {
 		t.Errorf("got %q, want %q and where", out, want)
+	}
+}
+
+// TestTrainSaysWhatIsWrong: a training that ends says what its result should not be trusted for, or came to nothing of.
+func TestTrainSaysWhatIsWrong(t *testing.T) {
+	tables := badTables()
+	many, current := trainTable(600)
+	tables["many"] = many
+	headFile := writeHead(t, current)
+	for _, c := range []struct {
+		table, want string
+		args        []string
+	}{
+		{"later", "warning: 1 of 5 classes have no validation rows", nil},
+		{"scale", "hint: the largest feature is", []string{"--rate", "1000"}},
+		{"many", "warning: the new head is worse than the current one on the validation rows",
+			[]string{"--rate", "100", "--keep-last"}},
+	} {
+		args := append([]string{"train", writeTable(t, c.table+".arrow", tables[c.table]), "--head", headFile,
+			"--recipe", "ce", "--epochs", "1"}, c.args...)
+		if out := run(t, args...); !strings.Contains(out, c.want) {
+			t.Errorf("%s: got %q, want %q in it", c.table, out, c.want)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/plumbline/plumbline/calib/metric"
@@ -43,7 +44,9 @@ type Result struct {
 	Holdout     *offline.HeadScores `json:"holdout,omitempty"`
 	// Unknown compares the held-out rows, or else the validation rows, with those of --ood.
 	Unknown *offline.Unknown `json:"unknown,omitempty"`
-	Output  string           `json:"output,omitempty"`
+	// Hint says what may have kept trainings from getting anywhere.
+	Hint   string `json:"hint,omitempty"`
+	Output string `json:"output,omitempty"`
 
 	trained *head.Head
 }
@@ -82,6 +85,16 @@ func (r *Result) score(o *Options, d *dataset.Data, gemm head.GEMM, h heads) err
 	held, err := offline.ScoreHeads(h.current, r.trained, d.Hold, gemm, opt)
 	r.Holdout = &held
 	return err
+}
+
+// stuck says whether a training diverged, or no epoch was better than the head that it began with.
+func (r *Result) stuck() bool {
+	if r.Auto == nil {
+		return r.Training.Best == 0
+	}
+	return slices.ContainsFunc(r.Auto.Tried, func(s recipe.AutoScore) bool {
+		return s.Error != "" || s.Report != nil && s.Report.Best == 0
+	})
 }
 
 // outputs are what -o gets; the report comes last, so that it says that the others are whole.
@@ -159,8 +172,14 @@ func (r *Result) Print(w io.Writer) error {
 	if err := texttable.Print(w, lines, 1); err != nil {
 		return err
 	}
+	if d := r.Validation.Difference; r.Auto == nil && d != nil && d.Lo > 0 {
+		fmt.Fprintln(w, "warning: the new head is worse than the current one on the validation rows")
+	}
 	if !r.Changed {
-		fmt.Fprintln(w, "unchanged: nothing was shown to be better than the current head on the validation rows")
+		fmt.Fprintln(w, "unchanged: nothing was shown to be better than the current head")
+	}
+	if r.Hint != "" {
+		fmt.Fprintln(w, "hint:", r.Hint)
 	}
 	if r.Output != "" {
 		fmt.Fprintln(w, "written to", r.Output)
@@ -210,6 +229,9 @@ func (r *Result) printTraining(w io.Writer) error {
 	for _, s := range r.Auto.Tried {
 		if s.Error != "" {
 			fmt.Fprintf(w, "%s failed: %s\n", s.Name, s.Error)
+		}
+		if s.Spell && s.OverCurrent.Mean < 0 {
+			fmt.Fprintf(w, "%s is not taken: on training rows the current head is better\n", s.Name)
 		}
 	}
 	_, err := fmt.Fprintln(w, "chosen:", r.Auto.Chosen)

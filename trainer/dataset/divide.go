@@ -71,6 +71,19 @@ func (d *Data) Because(err error) error {
 	return err
 }
 
+// largeFeature is one at which steps at the recipes' rates, which are for features of about 1, go too far.
+const largeFeature = 100
+
+// Large says of a training that got nowhere that features are large; "" where they are not.
+func (d *Data) Large() string {
+	value, column := largestFeature(d.Train, d.Valid)
+	if max(value, -value) < largeFeature {
+		return ""
+	}
+	return fmt.Sprintf("the largest feature is %.3g, value %d of its row, and the recipes' rates are for features of "+
+		"about 1: scale them, or try a single recipe with a smaller --rate", value, column)
+}
+
 // largestFeature is the one that is farthest from 0, and its place in its row.
 func largestFeature(sets ...*data.Set) (value float32, column int) {
 	const rows = 256 // at a time
@@ -180,7 +193,7 @@ func (f Options) hold(d *Data, all *data.Set, from string, other func(string) (*
 	if file != "" {
 		var err error
 		if d.Hold, d.holdFrom, err = other(file); err != nil {
-			return err
+			return fmt.Errorf("--holdout: %w", err)
 		}
 		d.Rows.Holdout = file
 	}
@@ -208,7 +221,7 @@ func (f Options) divide(d *Data, all *data.Set, from string, other func(string) 
 		var err error
 		d.Train, d.Rows.Rows, d.Rows.Train, d.Rows.TrainBy = all, all.N(), all.N(), countLabels(all)
 		if d.Valid, d.validFrom, err = other(file); err != nil {
-			return err
+			return fmt.Errorf("--validation: %w", err)
 		}
 		d.Rows.Used.Validation, d.Rows.ValidBy, d.Rows.Validation = d.Valid.N(), countLabels(d.Valid), file
 		return nil

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/arrowio/npy"
@@ -149,12 +150,14 @@ func (s *Source) npzFeatures(x *npy.Entry, f *os.File, path string) error {
 func (z npzFile) labels(array, name string, n int) (*npy.Entry, error) {
 	names := []string{name}
 	if name == "" {
-		names = []string{strings.Replace(array, "features", "labels", 1), "label", "labels", "y"}
+		names = nil
+		for _, other := range []string{strings.Replace(array, "features", "labels", 1), "label", "labels", "y"} {
+			if other != array && !slices.Contains(names, other) {
+				names = append(names, other)
+			}
+		}
 	}
 	for _, name := range names {
-		if name == array {
-			continue
-		}
 		y, err := z.find(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -172,7 +175,8 @@ func (z npzFile) labels(array, name string, n int) (*npy.Entry, error) {
 		_, err := z.need(name)
 		return nil, fmt.Errorf("no labels: %w", err)
 	}
-	return nil, fmt.Errorf("no labels: none of the arrays %s; --labels names one", strings.Join(names, ", "))
+	return nil, fmt.Errorf("no labels: none of the arrays %s; there are: %s; --labels names one",
+		strings.Join(names, ", "), strings.Join(z.Names(), ", "))
 }
 
 func (z npzFile) need(name string) (*npy.Entry, error) {

@@ -120,8 +120,23 @@ func (r Rows) String() string {
 	if r.Weighted {
 		text += "; column weight is not used"
 	}
-	if absent := len(r.TrainBy) - len(r.Present()); absent > 0 {
-		text += fmt.Sprintf("\nwarning: %d of %d classes have no training rows", absent, len(r.TrainBy))
+	for _, of := range []struct {
+		name string
+		by   []int
+	}{{"training", r.TrainBy}, {"validation", r.ValidBy}} {
+		if absent := count(of.by, 0); absent > 0 {
+			text += fmt.Sprintf("\nwarning: %d of %d classes have no %s rows", absent, len(of.by), of.name)
+		}
 	}
 	return text + r.description()
+}
+
+// count is how many values are v.
+func count(list []int, v int) (n int) {
+	for _, x := range list {
+		if x == v {
+			n++
+		}
+	}
+	return n
 }
