@@ -77,8 +77,8 @@ func unweighted(v *stage.Version) (cal calibrator.Calibrator, weights []float64)
 	return f.Cal, nil
 }
 
-// current returns soft, rebuilt if it is not of the calibrator in force or a share of the latest rows are new: only what
-// is shown or proposed pays for it, not every pane. errSoft where there are too few rows.
+// current returns soft, rebuilt if it is not of the calibrator in force or a share of the latest rows are new: only
+// what is shown or proposed pays for it, not every pane. errSoft where there are too few rows.
 func (d *classDrift) current(k *stage.Key, share float64) (*softJoint, error) {
 	v, s, n := k.Version, &d.soft, len(k.Sample)
 	stale := s.revision != v.InForceRevision() || s.fresh >= int64(max(leastSoft, share*float64(n)))
