@@ -121,15 +121,21 @@ func (c *Correction) of(class int) TopCorrection {
 const aHair = 1 + 0x1p-20
 
 // Apply corrects the probabilities of a row in place.
-func (c *Correction) Apply(p []float64) {
+func (c *Correction) Apply(p []float64) { c.ApplyRatios(p, nil) }
+
+// ApplyRatios is Apply where the LogRatios of p are known; nil where they are not.
+func (c *Correction) ApplyRatios(p, ratios []float64) {
 	a := argmax(p)
 	rest, second := others(p, a)
 	if !(rest > 0 && p[a] > 0) { // no doubt that could be corrected, or NaN
 		return
 	}
 	if b := c.power(); b != 1 {
-		LogRatios(p, p)
-		Raise(p, p, b)
+		if ratios == nil {
+			LogRatios(p, p)
+			ratios = p
+		}
+		Raise(p, ratios, b)
 		rest, second = others(p, a)
 		if rest == 0 {
 			return
@@ -159,7 +165,13 @@ func others(p []float64, a int) (sum, largest float64) {
 // LogRatios writes ln q_k - ln max q of probabilities, at most 0 and finite. z and q have one length and may be one
 // slice.
 func LogRatios(z, q []float64) {
-	top := kernel.LogProb(slices.Max(q))
+	most := q[0]
+	for _, v := range q {
+		if v > most {
+			most = v
+		}
+	}
+	top := kernel.LogProb(most)
 	for k, v := range q {
 		z[k] = kernel.LogProb(v) - top
 	}

@@ -33,9 +33,9 @@ func applyTop(s Scalar, p, z []float64) {
 	top, second := z[a], math.Inf(-1)
 	var bad bool
 	for k, v := range z {
-		bad = bad || math.IsNaN(v)
-		if k != a {
-			second = max(second, v)
+		bad = bad || v != v
+		if v > second && k != a {
+			second = v
 		}
 	}
 	if bad || math.IsInf(top, 0) {

@@ -115,7 +115,7 @@ func (t *tops) forgetBefore(ts int64) {
 
 // topRow is a sampled row as the calibrator of its time scores it, and as the correction of its time told it.
 type topRow struct {
-	q          []float64 // by the calibrator
+	q, z       []float64 // by the calibrator, and the LogRatios of that
 	y          int
 	conf, told float64 // the largest of q, and what was told of it
 	hit        bool
@@ -165,7 +165,7 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 		slices.SortFunc(rows, byLabel)
 	}
 	out, sc, bound := make([]topRow, len(rows)), stage.NewScorer(k), s.bound()
-	all, told := make([]float64, len(rows)*k), make([]float64, k)
+	all, told := make([]float64, 2*len(rows)*k), make([]float64, k)
 	weights := weightsOf(s.sampled().Sample)
 	for i := range rows {
 		row := &rows[i]
@@ -178,13 +178,14 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		x := topRow{q: all[i*k : (i+1)*k], y: int(row.Y), hit: r.Hit, class: r.Class, by: f, ts: row.TS,
+		x := topRow{q: all[2*i*k:][:k], z: all[(2*i+1)*k:][:k], y: int(row.Y), hit: r.Hit, class: r.Class, by: f, ts: row.TS,
 			conf: min(r.Confidence, 1), w: min(float64(row.W)/weights.one, followMost)} // rounded
 		sc.Probs(x.q)
+		calibrator.LogRatios(x.z, x.q)
 		x.told = x.conf
 		if c := s.tops.at(row.TS, f); !c.None() {
 			copy(told, x.q)
-			c.Apply(told)
+			c.ApplyRatios(told, x.z)
 			x.told = min(told[r.Class], 1)
 			lost := min(bound, -kernel.LogProb(told[x.y])) - min(bound, r.NLL)
 			x.lost = min(float64(row.W)/weights.most, 1) * lost
@@ -234,8 +235,8 @@ func learnTop(s *State, rows []topRow) error {
 		}
 		copy(p, r.q)
 		copy(served, r.q)
-		now.Apply(p)
-		t.served.Apply(served)
+		now.ApplyRatios(p, r.z)
+		t.served.ApplyRatios(served, r.z)
 		change := totalVariation(p, served)
 		if now.Has(r.class) || t.served.Has(r.class) { // few rows would never move the mean
 			change *= fewRows
@@ -249,7 +250,7 @@ func learnTop(s *State, rows []topRow) error {
 // learn learns from the outcome of a row: powers first, then the correction of its class or the one of all.
 func (f *following) learn(r topRow, k int) error {
 	if f.powers != nil {
-		r.conf = f.powers.update(r.q, r.y, r.w)
+		r.conf = f.powers.update(r.q, r.z, r.y, r.w)
 	}
 	apart, err := f.apart.take(&r, f.speeds, k)
 	if err != nil || apart {

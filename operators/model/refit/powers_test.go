@@ -70,7 +70,7 @@ func followTemperatures(t *testing.T, k int, panes [][]acc.SampleRow) (s scored)
 			copy(p, q)
 			(&calibrator.Correction{Power: kept, TopCorrection: uncorrected.TopCorrection}).Apply(p)
 			s.rival -= math.Log(p[row.Y])
-			rival.update(q, int(row.Y), 1)
+			learnPowers(rival, q, int(row.Y), 1)
 			rival.Weights = []float64{0, 1}
 			n++
 		}
@@ -98,8 +98,8 @@ func (f *fixture) throughState(k int) {
 	if again, err := f.Append(nil); err != nil || string(again) != string(state) {
 		f.t.Fatalf("a state of %d bytes became %d, %v", len(state), len(again), err)
 	}
-	if top := f.top; top != nil && len(top.powers.z) != k {
-		f.t.Fatalf("restored powers are of %d classes, want %d", len(top.powers.z), k)
+	if top := f.top; top != nil && len(top.powers.p) != k {
+		f.t.Fatalf("restored powers are of %d classes, want %d", len(top.powers.p), k)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestPowersBound(t *testing.T) {
 				for i, x := range s.Of {
 					by[1+i] += loss(x.Beta)
 				}
-				s.update(q, int(row.Y), 1)
+				learnPowers(s, q, int(row.Y), 1)
 			}
 		}
 		m := float64(len(s.Weights))
@@ -165,13 +165,20 @@ func TestPowersBound(t *testing.T) {
 	}
 }
 
+// learnPowers updates powers by a row.
+func learnPowers(s *powers, q []float64, y int, w float64) (conf float64) {
+	z := make([]float64, len(q))
+	calibrator.LogRatios(z, q)
+	return s.update(q, z, y, w)
+}
+
 // TestPowersStep: labels that nothing explains move a power by at most powerStep a row, and weights count as rows do.
 func TestPowersStep(t *testing.T) {
 	s := newPowers(3)
 	for _, w := range []float64{1, followMost, 0} {
 		for range 200 {
 			was := slices.Clone(s.Of)
-			conf := s.update([]float64{1, 0, 0}, 1, w)
+			conf := learnPowers(s, []float64{1, 0, 0}, 1, w)
 			for i, x := range s.Of {
 				if d := math.Abs(x.Beta - was[i].Beta); !(d <= powerStep) || !(x.A > 0) {
 					t.Fatalf("weight %v moved %+v to %+v", w, was[i], x)
@@ -186,9 +193,9 @@ func TestPowersStep(t *testing.T) {
 		t.Errorf("600 surprises leave a power of %v", b)
 	}
 	one, two, q := newPowers(3), newPowers(3), []float64{.5, .3, .2}
-	one.update(q, 1, 2)
-	two.update(q, 1, 1)
-	two.update(q, 1, 1)
+	learnPowers(one, q, 1, 2)
+	learnPowers(two, q, 1, 1)
+	learnPowers(two, q, 1, 1)
 	if a, b := one.Of[2].Beta, two.Of[2].Beta; math.Abs(a-b) > 1e-3 || a == 1 {
 		t.Errorf("a row of weight 2 gives %v, two rows %v", a, b)
 	}

@@ -162,7 +162,7 @@ func checkWeights(weights []float64) error {
 type powers struct {
 	Of      []power   `json:"powers"`
 	Weights []float64 `json:"weights"` // of β = 1, then of Of
-	z, p, v []float64
+	p, v    []float64
 }
 
 type power struct {
@@ -183,7 +183,7 @@ func newPowers(k int) *powers {
 	if k <= 2 {
 		return nil
 	}
-	s := &powers{z: make([]float64, k), p: make([]float64, k)}
+	s := &powers{p: make([]float64, k)}
 	for range powerMemories {
 		s.Of = append(s.Of, power{1, powerPrior})
 	}
@@ -193,16 +193,15 @@ func newPowers(k int) *powers {
 	return s
 }
 
-// update takes the label of a row of probabilities q that counts w times. It returns the top confidence by the mean
-// power of before.
-func (s *powers) update(q []float64, y int, w float64) (conf float64) {
-	calibrator.LogRatios(s.z, q)
-	label := max(s.z[y], math.Log(followClip/float64(len(q))))
-	conf = calibrator.Raise(s.p, s.z, s.mean()).Top
+// update takes the label of a row of probabilities q, with their LogRatios z, that counts w times. It returns the top
+// confidence by the mean power of before.
+func (s *powers) update(q, z []float64, y int, w float64) (conf float64) {
+	label := max(z[y], math.Log(followClip/float64(len(q))))
+	conf = calibrator.Raise(s.p, z, s.mean()).Top
 	s.v = append(s.v[:0], w*(math.Log(slices.Max(q))+label))
 	for i := range s.Of {
 		x := &s.Of[i]
-		r := calibrator.Raise(s.p, s.z, x.Beta)
+		r := calibrator.Raise(s.p, z, x.Beta)
 		s.v = append(s.v, w*(math.Log(r.Top)+x.Beta*label))
 		x.A += (powerPrior-x.A)*min(w, powerMemories[i])/powerMemories[i] + w*r.Var
 		step := max(-powerStep, min(powerStep, w*(r.Mean-label)/x.A))
