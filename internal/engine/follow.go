@@ -2,10 +2,13 @@ package engine
 
 import (
 	"context"
+	"log/slog"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/kafkaclient"
+	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -37,8 +40,11 @@ func (r *KafkaRun) follow(ctx context.Context, g *errgroup.Group) (tuned <-chan 
 // followCalibrators reads the compacted calibrators topic into the table that shards apply and the history behind the
 // page.
 func (r *KafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) error {
-	return r.tail(ctx, g, []kafkaio.Tailed{{Topic: r.Config.Topics.Calibrators, Take: r.takeCalibrator}},
-		func() { r.following.Store(false) })
+	return r.tail(ctx, g, []kafkaio.Tailed{{Topic: r.Config.Topics.Calibrators, Take: r.takeCalibrator,
+		Anew: r.onTopic.anew}}, func() {
+		r.onTopic.read()
+		r.following.Store(false)
+	})
 }
 
 func (r *KafkaRun) takeCalibrator(rec *pipeline.Record) error {
@@ -46,5 +52,87 @@ func (r *KafkaRun) takeCalibrator(rec *pipeline.Record) error {
 	if err != nil {
 		return err
 	}
+	r.onTopic.has(string(rec.Key), c)
 	return r.showRecord(c)
+}
+
+// onTopic is what the calibrators topic says: by key the latest revision. made is how often it has been made, as far
+// as this process has seen; 0 = it has not been read to its end yet.
+type onTopic struct {
+	mu        sync.Mutex
+	made      int
+	revisions map[string]int
+}
+
+func (f *onTopic) has(key string, rec any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.revisions == nil {
+		f.revisions = map[string]int{}
+	}
+	switch c := rec.(type) {
+	case *record.Calibrator:
+		f.revisions[key] = max(f.revisions[key], c.Revision)
+	case *record.TopCorrection:
+		f.revisions[key] = max(f.revisions[key], c.Revision)
+	}
+}
+
+// read notes that the topic has been read to its end.
+func (f *onTopic) read() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.made = max(f.made, 1)
+}
+
+// anew notes that the topic was deleted and made again. What comes in it of this process's tasks comes from them.
+func (f *onTopic) anew() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.made, f.revisions = f.made+1, nil
+}
+
+// since returns how often the topic has been made.
+func (f *onTopic) since() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.made
+}
+
+// lacks reports whether the topic has neither a revision of a key nor a later one.
+func (f *onTopic) lacks(key string, revision int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	has, ok := f.revisions[key]
+	return !ok || has < revision
+}
+
+// reminder has a model task publish again what is in force, as far as the topics may have lost it: alerts when it has
+// read all, since an older state may have one that was resolved; calibrators at its begin, and when their topic was
+// made again.
+type reminder struct {
+	topic    *onTopic
+	log      *slog.Logger
+	caughtUp bool // the task has been at its log's end
+	fired    bool
+	made     int // for which the calibrators are there
+}
+
+// of looks whether there is something to do. The task calls it between two records.
+func (m *reminder) of(t *model.Task) error {
+	if m.caughtUp && !m.fired {
+		m.fired = true
+		model.FireAgain(t)
+	}
+	made := m.topic.since()
+	if made == m.made {
+		return nil
+	}
+	m.made = made
+	n, err := model.ServeAgain(t, m.topic.lacks)
+	if n > 0 {
+		m.log.Warn("the topic of calibrators had lost what is in force: it is published again", "task", t.Name(),
+			"records", n)
+	}
+	return err
 }

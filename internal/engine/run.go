@@ -55,6 +55,7 @@ type KafkaRun struct {
 	topics    topology
 	confirmed confirmer
 	turns     chan struct{} // of model tasks that compute
+	onTopic   onTopic       // of calibrators
 }
 
 // Run serves until ctx is done or until an error that retrying cannot fix. It checks the topics and opens the store,

@@ -46,10 +46,11 @@ func shardTask(r *KafkaRun, s *pipeline.Shard) pipeline.Registered {
 
 // modelTask registers the model task of a partition.
 func modelTask(r *KafkaRun, t *model.Task, p int) pipeline.Registered {
+	task := inTurn{t, r.turns, &reminder{topic: &r.onTopic, log: r.Log}}
 	return pipeline.Registered{
-		Task:   inTurn{t, r.turns},
-		Report: t.Report,
-		Waiter: inTurn{t, r.turns},
+		Task:   task,
+		Report: task.report,
+		Waiter: task,
 		Skip:   t.Skip,
 		Begin:  func(ctx context.Context) error { return remains(r).BeginModel(ctx, p) },
 	}
@@ -59,7 +60,14 @@ func modelTask(r *KafkaRun, t *model.Task, p int) pipeline.Registered {
 // the process must not wait until all of them are done.
 type inTurn struct {
 	*model.Task
-	turns chan struct{}
+	turns  chan struct{}
+	remind *reminder
+}
+
+// report is the Report of the task.
+func (t inTurn) report(caughtUp, active bool) (show func()) {
+	t.remind.caughtUp = t.remind.caughtUp || caughtUp
+	return t.Task.Report(caughtUp, active)
 }
 
 // Take implements pipeline.Task.
@@ -73,6 +81,9 @@ func (t inTurn) Take(ctx context.Context, rec pipeline.Record) error {
 func (t inTurn) Resume() error {
 	t.turns <- struct{}{}
 	defer func() { <-t.turns }()
+	if err := t.remind.of(t.Task); err != nil {
+		return err
+	}
 	return t.Task.Resume()
 }
 

@@ -30,6 +30,7 @@ type TailSpec struct {
 type Tailed struct {
 	Topic string // "" = none
 	Take  func(r *pipeline.Record) error
+	Anew  func() // the topic was deleted and made again, and is read from its start now; nil: nobody wants to know
 }
 
 // Tail reads topics from their start and for ever, in g. It uses no consumer group, because every process needs all of
@@ -54,8 +55,12 @@ func Tail(ctx context.Context, g *errgroup.Group, spec TailSpec, topics []Tailed
 		}
 		left.Add(int32(n)) //nolint:gosec // a topic's partitions
 		first := make([]sync.Once, n)
+		var begun atomic.Bool
 		g.Go(func() error {
 			return EachPartition(ctx, spec, t.Topic, func(ctx context.Context, p int) error {
+				if p == 0 && begun.Swap(true) && t.Anew != nil {
+					t.Anew()
+				}
 				return spec.tail(ctx, t, p, func() {
 					if p < n {
 						first[p].Do(reached)

@@ -261,8 +261,10 @@ func (h *History) AddCalibrator(c record.Calibrator) {
 	}
 	d := h.decisionsOf(modelKey{c.Model, c.Version})
 	same := func(b *record.Calibrator) bool {
-		return b.DecidedAt == c.DecidedAt && b.Revision == c.Revision && b.Published == c.Published &&
-			b.Reason == c.Reason && b.Outcome == c.Outcome &&
+		if b.DecidedAt != c.DecidedAt || b.Revision != c.Revision || b.Published != c.Published {
+			return false
+		}
+		return c.Published || b.Reason == c.Reason && b.Outcome == c.Outcome &&
 			b.By == c.By && b.Why == c.Why // a person may pin and unpin within one pane
 	}
 	e := timed[*record.Calibrator]{c.DecidedAt.UnixNano(), &c}

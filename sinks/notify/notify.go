@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -189,7 +190,7 @@ func (n *Notifier) read(ctx context.Context, source Source, done int64, queues [
 	}
 }
 
-// take puts a record into the state; nil for a tombstone and for what is no alert.
+// take puts a record into the state; nil for a tombstone, a repeat, and what is no alert.
 func (n *Notifier) take(r *pipeline.Record) *change {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -205,6 +206,9 @@ func (n *Notifier) take(r *pipeline.Record) *change {
 		return nil
 	}
 	old := n.alerts[string(r.Key)]
+	if old != nil && reflect.DeepEqual(old.alert, e.alert) {
+		return nil
+	}
 	notified := old != nil && old.notified && old.alert.State != resolved
 	hidden := old != nil && stateOf(&old.alert) == inhibited
 	e.notified = notified || stateOf(&e.alert) == firing

@@ -310,9 +310,11 @@ func TestWebhook(t *testing.T) {
 	topic.add("x", []byte("{")) // no alert
 	topic.alert(t, "a", "pending")
 	topic.alert(t, "b", firing)
+	topic.alert(t, "old", firing) // again: no news
+	topic.alert(t, "b", firing)
 	topic.alert(t, "a", resolved)
 	counts, committed, _ := running(t, Options{Hooks: []Webhook{{URL: hook.URL + "/hook", Secret: secret}}}, topic, 1)
-	eventually.True(t, "all read", func() bool { return committed() == 6 })
+	eventually.True(t, "all read", func() bool { return committed() == 8 })
 	var ids []string
 	for i, h := range hook.headers {
 		ids = append(ids, h.Get("webhook-id"))
@@ -325,7 +327,7 @@ func TestWebhook(t *testing.T) {
 			t.Errorf("request %d is signed %q, want %q", i, h.Get("webhook-signature"), want)
 		}
 	}
-	if got, want := strings.Join(ids, " "), "alerts-2-1 alerts-2-1 alerts-2-4 alerts-2-5"; got != want {
+	if got, want := strings.Join(ids, " "), "alerts-2-1 alerts-2-1 alerts-2-4 alerts-2-7"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}
 	if n := outcomesOf(counts, "webhook").Failed; n != 1 {

@@ -2,6 +2,7 @@ package refit
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
@@ -116,16 +117,77 @@ func (p *publisher) emit(d *record.Calibrator, stream pipeline.Stream, now int64
 			Published: stage.Published[record.Calibrator]{Record: d, Encoded: m.Value}}
 	}
 	p.whole().Chain(m)
-	// State and ledger are without the build, so that a rolling upgrade and a replay by another build end with the hash
-	// of one build alone. What is published has it.
-	signed := *d
-	signed.Build = p.stage.deps.Build
-	out, err := pipeline.NewMessage(stream, key, now, &signed)
+	out, err := p.signed(stream, key, *d)
 	if err != nil {
-		return fmt.Errorf("record of a refit: %w", err)
+		return err
 	}
 	p.stage.env.Emit(nil, out)
 	return nil
+}
+
+// signed is a decision as it is published. State and ledger are without the build, so that a rolling upgrade and a
+// replay by another build end with the hash of one build alone.
+func (p *publisher) signed(stream pipeline.Stream, key string, d record.Calibrator) (pipeline.Message, error) {
+	d.Build = p.stage.deps.Build
+	m, err := pipeline.NewMessage(stream, key, d.DecidedAt.UnixNano(), &d)
+	if err != nil {
+		return m, fmt.Errorf("record of a refit: %w", err)
+	}
+	return m, nil
+}
+
+// Again publishes what is in force once more, as far as the calibrators topic lacks it by the record's key and
+// revision: the topic may have been deleted and made again. It decides nothing.
+func Again(s *State, lacks func(key string, revision int) bool) (n int, err error) {
+	v := s.version
+	key := v.Model + "/" + v.Name
+	emit := func(m pipeline.Message) {
+		m.Record = nil // no news for this process or for the history
+		s.stage.env.Emit(nil, m)
+		n++
+	}
+	for _, f := range v.Calibrators {
+		of, stage := key, record.StageFull
+		switch {
+		case f.Share > 0 && f.Until == 0:
+			of, stage = key+"/"+record.StageCanary, record.StageCanary
+		case f != v.Newest():
+			continue
+		}
+		if !lacks(of, f.Revision) {
+			continue
+		}
+		m, err := s.signed(pipeline.StreamCalibrators, of, s.recordOf(f, stage))
+		if err != nil {
+			return n, err
+		}
+		emit(m)
+	}
+	top := s.tops.servedAt(math.MaxInt64, v.Newest())
+	if top.top.None() || !lacks(key+"/"+record.StageTop, top.base) {
+		return n, nil
+	}
+	m, err := s.topMessage(top, s.top.learnt())
+	if err == nil {
+		emit(m)
+	}
+	return n, err
+}
+
+// recordOf is the record of a calibrator in force: the decision itself if that was the latest, else without evidence.
+func (p *publisher) recordOf(f *stage.InForce, stage string) record.Calibrator {
+	from := record.At(f.From)
+	v := p.version
+	if d := v.Decision.Record; stage == record.StageFull && d != nil && d.Published && d.Revision == f.Revision {
+		return *d
+	}
+	d := record.Calibrator{Schema: 1, Model: v.Model, Version: v.Name, Revision: f.Revision, Stage: stage,
+		Published: stage == record.StageFull, Share: f.Share, Reason: f.Reason, DecidedAt: from, EffectiveFrom: from,
+		Calibrator: f.Encoded, Outcome: "published again: the calibrators topic had lost it"}
+	if p.pin != nil {
+		d.Pinned, d.By, d.Why = true, p.pin.by, p.pin.why
+	}
+	return d
 }
 
 // evidence returns what a run found with losses up to bound, and the figures of candidate i; -1 = none was fitted.

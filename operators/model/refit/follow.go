@@ -305,22 +305,40 @@ func endTop(s *State, now int64) error {
 }
 
 func (p *publisher) emitTop(top calibrator.Correction, rows, now int64) error {
-	v := p.version
-	p.tops = append(p.tops, servedTop{now, v.InForceRevision(), top})
-	var apart []record.ClassCorrection
-	for _, x := range top.Apart {
-		apart = append(apart, record.ClassCorrection{Class: x.Class, Slope: x.Slope, Intercept: x.Intercept})
-	}
-	m, err := pipeline.NewMessage(pipeline.StreamTops, v.Model+"/"+v.Name+"/"+record.StageTop, now,
-		&record.TopCorrection{Schema: 1, Model: v.Model, Version: v.Name, Revision: v.InForceRevision(),
-			Stage: record.StageTop, DecidedAt: record.At(now), EffectiveFrom: record.At(now), Rows: rows,
-			Power: shownPower(top.Power), Slope: top.Slope, Intercept: top.Intercept, Apart: apart})
+	served := servedTop{now, p.version.InForceRevision(), top}
+	p.tops = append(p.tops, served)
+	m, err := p.topMessage(served, rows)
 	if err != nil {
-		return fmt.Errorf("correction between refits: %w", err)
+		return err
 	}
 	p.whole().Chain(m)
 	p.stage.env.Emit(nil, m)
 	return nil
+}
+
+// topMessage is the record of a correction that has followed so many rows.
+func (p *publisher) topMessage(t servedTop, rows int64) (pipeline.Message, error) {
+	v, top := p.version, t.top
+	var apart []record.ClassCorrection
+	for _, x := range top.Apart {
+		apart = append(apart, record.ClassCorrection{Class: x.Class, Slope: x.Slope, Intercept: x.Intercept})
+	}
+	m, err := pipeline.NewMessage(pipeline.StreamTops, v.Model+"/"+v.Name+"/"+record.StageTop, t.from,
+		&record.TopCorrection{Schema: 1, Model: v.Model, Version: v.Name, Revision: t.base,
+			Stage: record.StageTop, DecidedAt: record.At(t.from), EffectiveFrom: record.At(t.from), Rows: rows,
+			Power: shownPower(top.Power), Slope: top.Slope, Intercept: top.Intercept, Apart: apart})
+	if err != nil {
+		return m, fmt.Errorf("correction between refits: %w", err)
+	}
+	return m, nil
+}
+
+// learnt is how many rows the correction has followed; 0 where there is none.
+func (f *following) learnt() int64 {
+	if f == nil {
+		return 0
+	}
+	return f.speeds.rows()
 }
 
 // shownPower leaves out a power that changes nothing.

@@ -46,13 +46,16 @@ func NewLastAlert(a *record.Alert, text []byte) LastAlert {
 	return LastAlert{a, alertTexts.encode(text, nil)}
 }
 
-// Append appends the published bytes to a checkpoint.
-func (l *LastAlert) Append(dst []byte) []byte {
+// Text returns the published bytes; nil if there is no record.
+func (l *LastAlert) Text() []byte {
 	if l.Record == nil {
-		return binenc.AppendBytes(dst, nil)
+		return nil
 	}
-	return binenc.AppendBytes(dst, alertTexts.decode(l.packed))
+	return alertTexts.decode(l.packed)
 }
+
+// Append appends the published bytes to a checkpoint.
+func (l *LastAlert) Append(dst []byte) []byte { return binenc.AppendBytes(dst, l.Text()) }
 
 // Restore reads what Append wrote.
 func (l *LastAlert) Restore(in *binenc.Reader) {

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/eventually"
+	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
+)
+
+// TestLostCalibratorsComeBack makes the calibrators topic again, once while no process runs and once under one that
+// does. Each time a process that only follows the topic has the calibrator in force without a new decision, and the
+// list of decisions has it once.
+func TestLostCalibratorsComeBack(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	brokers := kafkatest.Start(t)
+	_, cfg := deploy(t, fmt.Sprintf(`
+kafka: {brokers: [%q], partitions: 1}
+topics: {labels: ''}
+inputs: [{topic: rows, model: m}]
+models: [{name: m, classes: 2}]
+event_time: {idle_timeout: 500ms}
+http: {listen: ""}
+checkpoints: {dir: %q, interval: 100ms}
+`, brokers[0], t.TempDir()))
+	all := engine.Stages{Shards: true, Models: true, Repartition: true}
+	rt, stop := start(t, cfg, all)
+	kafkatest.Write(t, brokers, overconfident(2000)...)
+	revision := func(rt *engine.Engine) int {
+		f, _, _ := engine.LatestCalibrators{Engine: rt}.Latest("m", "0")
+		return f.Revision
+	}
+	counted(t, rt, 2000)
+	want := revision(rt)
+	hash := rt.Status().StateHash
+	if want == 0 {
+		t.Fatalf("no calibrator is in force: %+v", rt.Status())
+	}
+	makeAgain := func() {
+		remove(t, brokers, cfg.Topics.Calibrators)
+		kafkatest.CreateTopics(t, brokers, 1, cfg.Topics.Calibrators)
+	}
+	follows := func() {
+		t.Helper()
+		other := cfg
+		other.Join.Dir = t.TempDir()
+		follower, end := start(t, other, engine.Stages{Shards: true})
+		defer end()
+		eventually.True(t, "the calibrator is in force", func() bool { return revision(follower) == want })
+	}
+	stop()
+	makeAgain()
+	rt, stop = start(t, cfg, all)
+	defer func() { stop() }()
+	follows()
+	makeAgain()
+	follows()
+	if got := drained(t, rt); got.StateHash != hash {
+		t.Errorf("state hash %s, was %s", got.StateHash, hash)
+	}
+	published := 0
+	for _, c := range rt.History.Calibrators("m", "0", 0) {
+		if c.Published && c.Revision == want {
+			published++
+		}
+	}
+	if published != 1 {
+		t.Errorf("revision %d is listed %d times", want, published)
+	}
+}
+
+// overconfident are rows of which the model is sure and half of the time wrong.
+func overconfident(n int) []kafka.Message {
+	ms := make([]kafka.Message, n)
+	for i := range ms {
+		at := time.Unix(1_700_000_000+int64(i), 0)
+		ms[i] = kafka.Message{Topic: "rows", Time: at, Value: fmt.Appendf(nil,
+			`{"id": "r%d", "ts": %d, "logits": [0, 6], "label": %d}`, i, at.Unix(), i%2)}
+	}
+	return ms
+}
