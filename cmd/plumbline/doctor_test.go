@@ -213,6 +213,33 @@ func TestDoctorNamesRights(t *testing.T) {
 	}
 }
 
+// TestDoctorOfKeyedGroup: a group whose shards have read the producers' topics goes on so where topics.keyed is set to
+// false: nobody needs topics by id, and doctor says that each row still has a partition of its own.
+func TestDoctorOfKeyedGroup(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	file := func(keyed string) string {
+		return brokerConfig(t, brokers, "  partitions: 2\ngroup: grp\ntopics: {keyed: "+keyed+"}\ncheckpoints: {dir: "+
+			t.TempDir()+"}\n")
+	}
+	run(t, "topics", "create", "-c", file("true"))
+	client := &kafka.Client{Addr: kafka.TCP(brokers...)}
+	res, err := client.OffsetCommit(t.Context(), &kafka.OffsetCommitRequest{GroupID: "grp-shards", GenerationID: -1,
+		Topics: map[string][]kafka.OffsetCommit{"plumbline.logits": {{Partition: 1, Offset: 7}}}})
+	if err != nil || res.Topics["plumbline.logits"][0].Error != nil {
+		t.Fatal(err, res)
+	}
+	if out := run(t, "topics", "create", "-c", file("false")); strings.Contains(out, "by-id") {
+		t.Errorf("topics create makes topics by id: %s", out)
+	}
+	got := examine(t, file("false"))
+	if f := got["topics"]; f.State != doctor.Warn || !strings.Contains(f.Found, "topics.keyed is false and has no effect") {
+		t.Errorf("topics: %+v", f)
+	}
+	if f := got["permissions"]; strings.Contains(f.Found, "by-id") {
+		t.Errorf("permissions: %+v", f)
+	}
+}
+
 // TestDeadLetters: a letter is shown with where, why and how it begins; nothing of it commands the terminal.
 func TestDeadLetters(t *testing.T) {
 	brokers := kafkatest.Start(t)

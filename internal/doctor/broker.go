@@ -158,7 +158,12 @@ func (d *doctor) checkTopics() {
 			list(thin))
 	}
 	logits, labels := d.topics[d.Config.Topics.Logits], d.topics[d.Config.Topics.Labels]
-	if !d.Config.Splits() && logits.Partitions > 0 && labels.Partitions > 0 && logits.Partitions != labels.Partitions {
+	if d.Config.Splits() && !d.split {
+		d.say("topics", Warn, "set it to true; or let plumbline split the topics: plumbline scale -c FILE --partitions N",
+			"topics.keyed is false and has no effect: the shards of group %s have read the topics themselves since it "+
+				"began, so each row must be in the partition of its id", d.Config.Group)
+	}
+	if !d.split && logits.Partitions > 0 && labels.Partitions > 0 && logits.Partitions != labels.Partitions {
 		d.say("topics", Bad, "make both with the same number: plumbline scale -c FILE --partitions N",
 			"%s has %d partitions, %s has %d: predictions meet labels by partition", d.Config.Topics.Logits,
 			logits.Partitions, d.Config.Topics.Labels, labels.Partitions)

@@ -28,8 +28,8 @@ type source struct {
 	spare bool // inputs names other topics, so it may be empty
 }
 
-// sources are the topics that the configuration reads rows from.
-func sources(cfg *config.Config) []source {
+// sources are the topics that the configuration reads rows from. keyed: shards read those of Arrow themselves.
+func sources(cfg *config.Config, keyed bool) []source {
 	var out []source
 	for _, kind := range []arrowio.Kind{arrowio.Predictions, arrowio.Labels} {
 		own := cfg.Topics.Logits
@@ -45,7 +45,7 @@ func sources(cfg *config.Config) []source {
 		named := slices.ContainsFunc(out, func(s source) bool { return s.topic == own })
 		if !named && own != "" {
 			spare := slices.ContainsFunc(out, func(s source) bool { return s.kind == kind })
-			out = append(out, source{topic: own, kind: kind, as: arrow, keyed: !cfg.Splits(), spare: spare})
+			out = append(out, source{topic: own, kind: kind, as: arrow, keyed: keyed, spare: spare})
 		}
 	}
 	return out
@@ -72,7 +72,7 @@ type look struct {
 // inputs looks at the latest records of all inputs.
 func (d *doctor) inputs(ctx context.Context) {
 	var looks []*look
-	for _, s := range sources(&d.Config) {
+	for _, s := range sources(&d.Config, !d.split) {
 		if d.topics[s.topic].Partitions == 0 {
 			continue // said already
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 
@@ -50,8 +51,8 @@ func FindByID(ctx context.Context, client *kafka.Client, cfg *config.Config) ([]
 	return out, nil
 }
 
-// Shards is of how many shards a deployment is one, as far as topics tell, and whether topics are split for them. If it
-// has not begun it has as many as the topic of predictions has partitions, or will have.
+// Shards is of how many shards a deployment is one, as far as topics and groups tell, and whether topics are split for
+// them. If it has not begun it has as many as the topic of predictions has partitions, or will have.
 func Shards(ctx context.Context, client *kafka.Client, cfg *config.Config) (shards int, split bool) {
 	if found, err := FindByID(ctx, client, cfg); err == nil && len(found) > 0 {
 		return found[0].Partitions, true
@@ -60,5 +61,22 @@ func Shards(ctx context.Context, client *kafka.Client, cfg *config.Config) (shar
 	if err != nil {
 		n = cfg.Kafka.Partitions
 	}
-	return n, cfg.Splits()
+	return n, cfg.Splits() && !beganByID(ctx, client, cfg, n)
+}
+
+// groupPatience bounds the wait for a group's coordinator.
+const groupPatience = 5 * time.Second
+
+// beganByID reports whether shards have read the producers' topic of predictions themselves. They go on so, whatever
+// topics.keyed says by now.
+func beganByID(ctx context.Context, client *kafka.Client, cfg *config.Config, partitions int) bool {
+	ctx, cancel := context.WithTimeout(ctx, groupPatience)
+	defer cancel()
+	for p := range partitions {
+		at, err := kafkaio.Committed(ctx, client, cfg.Group+"-shards", cfg.Topics.Logits, p)
+		if err != nil || at >= 0 {
+			return err == nil
+		}
+	}
+	return false
 }

@@ -135,7 +135,10 @@ func CreateTopics(ctx context.Context, client *kafka.Client, cfg config.Config) 
 	if err != nil || !cfg.Splits() {
 		return statuses, err
 	}
-	shards, _ := Shards(ctx, client, &cfg)
+	shards, split := Shards(ctx, client, &cfg)
+	if !split {
+		return statuses, nil
+	}
 	byID, err := CreateByID(ctx, client, cfg, shards)
 	return append(statuses, byID...), err
 }

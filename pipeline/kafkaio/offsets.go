@@ -16,6 +16,9 @@ func Committed(ctx context.Context, c *kafka.Client, group, topic string, partit
 		if err == nil {
 			return offset, nil
 		}
+		if errors.Is(err, kafka.GroupIdNotFound) {
+			return -1, nil
+		}
 		if ctx.Err() != nil || permanent(err) || errors.Is(err, kafka.GroupAuthorizationFailed) {
 			return 0, fmt.Errorf("offset of group %s in %s partition %d: %w", group, topic, partition, err)
 		}
