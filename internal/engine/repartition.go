@@ -89,12 +89,13 @@ func (r *KafkaRun) split(ctx context.Context, plan scale.Plan) error {
 		}
 		// Partitions that are added need nothing but to be read.
 		group := kafkaio.Group{ID: u.group, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer,
-			Topics: []string{s.Topic}, Watch: true, Log: r.Log,
+			Topics: []string{s.Topic}, Watch: true, Log: r.Log, Silent: r.heardNothing(u.task),
 			Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 		r.due.await(u.task)
 		r.due.follow(&group, u.task, math.MaxInt)
 		g.Go(func() error {
 			defer r.due.leave(u.task)
+			defer group.Silent(time.Time{}, nil)
 			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
 				task := attempts.ID{Task: u.task, Partition: p}
 				return r.attempts.Run(ctx, task, func(ctx context.Context, guard *attempts.Guard) error {

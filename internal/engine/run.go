@@ -320,7 +320,7 @@ func (r *KafkaRun) runShards(ctx context.Context) error {
 		}
 		g := kafkaio.Group{ID: r.Config.Group + "-shards" + plan.Suffix(), Brokers: r.Config.Kafka.Brokers,
 			Dialer: r.Dialer, Topics: names, Log: r.Log,
-			Silent: r.heardNothing("shards"), Client: r.Client, Session: r.Config.Kafka.Session,
+			Silent: r.heardNothing(stageShards), Client: r.Client, Session: r.Config.Kafka.Session,
 			Members: filepath.Join(r.workDir(), "members")}
 		r.due.follow(&g, stageShards, plan.Of)
 		return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
@@ -362,7 +362,7 @@ func (r *KafkaRun) shard(ctx context.Context, guard *attempts.Guard, p int, open
 func (r *KafkaRun) runModels(ctx context.Context) error {
 	g := kafkaio.Group{ID: r.Config.Group + "-models", Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer,
 		Topics: []string{r.Config.Topics.Panes}, Log: r.Log,
-		Silent: r.heardNothing("models"), Client: r.Client, Session: r.Config.Kafka.Session,
+		Silent: r.heardNothing(stageModels), Client: r.Client, Session: r.Config.Kafka.Session,
 		Members: filepath.Join(r.workDir(), "members")}
 	r.due.follow(&g, stageModels, r.panes)
 	shareModels(r.Engine, &g, r.panes)

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/internal/config"
@@ -67,6 +69,8 @@ type ProcessStatus struct {
 type silenceStatus struct {
 	Since time.Time `json:"silent_since"` // wall clock
 	Error string    `json:"error"`
+
+	refused bool // somebody answers, and does not let this process into the group any more
 }
 
 // silence is kept by group: an answer to one says nothing about the other.
@@ -87,8 +91,23 @@ func (s *silence) heardNothing(group string) func(time.Time, error) {
 		if s.silent == nil {
 			s.silent = map[string]silenceStatus{}
 		}
-		s.silent[group] = silenceStatus{Since: since.UTC().Truncate(time.Millisecond), Error: fmt.Sprint(err)}
+		s.silent[group] = silenceStatus{Since: since.UTC().Truncate(time.Millisecond), Error: fmt.Sprint(err),
+			refused: errors.Is(err, kafka.GroupAuthorizationFailed)}
 	}
+}
+
+// shutOut returns an error if this process may not be in a group any more that it was in. Its tasks go on with what
+// they have, and no other process takes over what they lose.
+func (s *silence) shutOut() error {
+	s.silentMu.Lock()
+	defer s.silentMu.Unlock()
+	for _, group := range slices.Sorted(maps.Keys(s.silent)) {
+		if st := s.silent[group]; st.refused {
+			return fmt.Errorf("stage %s: not in its group any more since %s: %s; plumbline doctor names the right",
+				group, st.Since.Format(time.RFC3339), st.Error)
+		}
+	}
+	return nil
 }
 
 // kafkaSilence returns the longest silence, nil if all groups are answered.
@@ -489,6 +508,9 @@ func (rt *Engine) Ready() error {
 			all = append(all, s.String())
 		}
 		return errors.New(strings.Join(all, "; "))
+	}
+	if err := rt.shutOut(); err != nil {
+		return err
 	}
 	if _, complete := rt.Statuses(); !complete {
 		return errNotAssigned

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -364,6 +365,32 @@ func TestKafkaSilence(t *testing.T) {
 	shards(time.Time{}, nil)
 	if got := s.kafkaSilence(); got != nil {
 		t.Errorf("all are answered: got %v", got)
+	}
+}
+
+// TestShutOut: a process that brokers refuse in a group that it was in is not ready, and says so; while nobody answers
+// it stays ready.
+func TestShutOut(t *testing.T) {
+	rt := New(config.Default(), slog.New(slog.DiscardHandler))
+	rt.add("shard-0", fakeTask{&pipeline.TaskStatus{Task: "shard"}})
+	silent := rt.heardNothing(stageShards)
+	for _, c := range []struct {
+		err  error
+		want string // "" = ready
+	}{
+		{io.EOF, ""},
+		{fmt.Errorf("coordinator of the group: %w", kafka.GroupAuthorizationFailed),
+			"stage shard: not in its group any more since 2026-01-02T03:04:05Z: coordinator of the group: [30]"},
+		{nil, ""},
+	} {
+		at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		if c.err == nil {
+			at = time.Time{}
+		}
+		silent(at, c.err)
+		if err := rt.Ready(); (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%v: ready: %v, want %q", c.err, err, c.want)
+		}
 	}
 }
 

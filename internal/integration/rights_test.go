@@ -21,7 +21,8 @@ import (
 
 // TestRights: a user gets the rights that doctor says are missing, by the commands that it prints, and then they are
 // all that run needs. When the right to read the predictions is withdrawn, the process says so and neither that it has
-// read all nor that labels are wrong; when it is given back, nothing is lost, late or tried in vain.
+// read all nor that labels are wrong; when it is given back, nothing is lost, late or tried in vain. Without the right
+// on its groups it is not ready, either.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	door := secured(t)
@@ -56,7 +57,7 @@ func TestRights(t *testing.T) {
 		st, err := p.status()
 		return err == nil && st.Drained && st.Counts.Labels > 0
 	})
-	withdraw(t, admin, door.user, s.topic("logits"))
+	withdraw(t, admin, door.user, kafka.ResourceTypeTopic, s.topic("logits"))
 	type lags map[string]map[string]struct{ Offsets int64 }
 	var now struct {
 		Process struct {
@@ -86,14 +87,22 @@ func TestRights(t *testing.T) {
 
 	give(t, admin, grants)
 	st := p.drain(goodRows, goodRows)
-	p.wait(time.Minute, "be ready", func() bool {
+	ready := func() bool {
 		resp, err := http.Get("http://" + s.listen + "/-/ready")
 		if err != nil {
 			return false
 		}
 		resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
+	}
+	p.wait(time.Minute, "be ready", ready)
+	withdraw(t, admin, door.user, kafka.ResourceTypeGroup, group+s.prefix+"-")
+	p.wait(time.Minute, "name the groups that it may not be in any more", func() bool {
+		err := p.get("/-/ready", nil)
+		return err != nil && strings.Contains(err.Error(), "not in its group any more since ")
 	})
+	give(t, admin, grants)
+	p.wait(time.Minute, "be in its groups again", ready)
 	if st.Counts.Late != 0 || st.Counts.Joined != goodRows {
 		t.Errorf("%+v", st.Counts)
 	}
@@ -196,12 +205,16 @@ func give(t *testing.T, admin *kafka.Client, commands []string) {
 	}
 }
 
-// withdraw takes all rights on a topic from a user.
-func withdraw(t *testing.T, admin *kafka.Client, user, topic string) {
+// withdraw takes all rights on a topic, or on groups that begin with a name, from a user.
+func withdraw(t *testing.T, admin *kafka.Client, user string, kind kafka.ResourceType, name string) {
 	t.Helper()
+	pattern := kafka.PatternTypeLiteral
+	if kind == kafka.ResourceTypeGroup {
+		pattern = kafka.PatternTypePrefixed
+	}
 	res, err := admin.DeleteACLs(t.Context(), &kafka.DeleteACLsRequest{Filters: []kafka.DeleteACLsFilter{{
-		ResourceTypeFilter: kafka.ResourceTypeTopic, ResourceNameFilter: topic,
-		ResourcePatternTypeFilter: kafka.PatternTypeLiteral, PrincipalFilter: "User:" + user,
+		ResourceTypeFilter: kind, ResourceNameFilter: name,
+		ResourcePatternTypeFilter: pattern, PrincipalFilter: "User:" + user,
 		Operation: kafka.ACLOperationTypeAny, PermissionType: kafka.ACLPermissionTypeAny}}})
 	if err == nil {
 		err = res.Results[0].Error
