@@ -232,7 +232,8 @@ func TestDoctorOfKeyedGroup(t *testing.T) {
 		t.Errorf("topics create makes topics by id: %s", out)
 	}
 	got := examine(t, file("false"))
-	if f := got["topics"]; f.State != doctor.Warn || !strings.Contains(f.Found, "topics.keyed is false and has no effect") {
+	f := got["topics"]
+	if f.State != doctor.Warn || !strings.Contains(f.Found, "topics.keyed is false and has no effect") {
 		t.Errorf("topics: %+v", f)
 	}
 	if f := got["permissions"]; strings.Contains(f.Found, "by-id") {

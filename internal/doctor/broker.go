@@ -159,7 +159,7 @@ func (d *doctor) checkTopics() {
 	}
 	logits, labels := d.topics[d.Config.Topics.Logits], d.topics[d.Config.Topics.Labels]
 	if d.Config.Splits() && !d.split {
-		d.say("topics", Warn, "set it to true; or let plumbline split the topics: plumbline scale -c FILE --partitions N",
+		d.say("topics", Warn, "set it to true; or let plumbline split them: plumbline scale -c FILE --partitions N",
 			"topics.keyed is false and has no effect: the shards of group %s have read the topics themselves since it "+
 				"began, so each row must be in the partition of its id", d.Config.Group)
 	}
