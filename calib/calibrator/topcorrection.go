@@ -155,8 +155,11 @@ func (c *Correction) ApplyRatios(p, ratios []float64) {
 // others are the sum and the largest of the probabilities of all classes but a.
 func others(p []float64, a int) (sum, largest float64) {
 	for k, v := range p {
-		if k != a {
-			sum, largest = sum+v, max(largest, v)
+		if k == a {
+			continue
+		}
+		if sum += v; v > largest {
+			largest = v
 		}
 	}
 	return sum, largest

@@ -29,13 +29,16 @@ func applyTop(s Scalar, p, z []float64) {
 		softmax(p, z, 1)
 		return
 	}
-	a := argmax(z)
-	top, second := z[a], math.Inf(-1)
-	var bad bool
-	for k, v := range z {
-		bad = bad || v != v
-		if v > second && k != a {
+	a, top, second := 0, z[0], math.Inf(-1)
+	bad := math.IsNaN(top)
+	for k, v := range z[1:] {
+		switch {
+		case v > top:
+			a, top, second = k+1, v, top
+		case v > second:
 			second = v
+		case math.IsNaN(v):
+			bad = true
 		}
 	}
 	if bad || math.IsInf(top, 0) {
