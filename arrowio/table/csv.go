@@ -378,7 +378,7 @@ func numbersIn(s string) ([]float64, error) {
 			inner = one
 		}
 	}
-	for _, w := range strings.FieldsFunc(inner, func(r rune) bool { return strings.ContainsRune(" ,;\t\n\r\"", r) }) {
+	for w := range strings.FieldsFuncSeq(inner, betweenNumbers) {
 		if w == "..." {
 			return nil, fmt.Errorf("NumPy left numbers out of its text: save a column for each class, or Parquet")
 		}
@@ -389,6 +389,14 @@ func numbersIn(s string) ([]float64, error) {
 		out = append(out, x)
 	}
 	return out, nil
+}
+
+func betweenNumbers(r rune) bool {
+	switch r {
+	case ' ', ',', ';', '\t', '\n', '\r', '"':
+		return true
+	}
+	return false
 }
 
 func number64(set func(x float64)) csvColumn {

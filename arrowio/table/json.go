@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // jsonRow is an object: values by name, names by their order in the file.
@@ -24,19 +25,23 @@ func readJSON(open func() (io.Reader, error), o Options) (*Table, error) {
 	columns, rows := jsonRow(nil), 0
 	err := eachRow(open, func(row jsonRow) error {
 		if rows++; rows == 1 {
-			columns = row
+			columns = row // of use where no other row follows and takes its place
 		}
-		for _, name := range slices.Sorted(maps.Keys(row)) {
-			i, ok := at[name]
-			if !ok {
-				i = len(fields)
-				at[name] = i
-				fields = append(fields, field{name: name, cell: true})
-				if i == mostFields {
-					return fmt.Errorf("more than %d different names", mostFields)
-				}
+		var unseen []string
+		for name, v := range row {
+			if i, ok := at[name]; ok {
+				fields[i].kind = mergeKinds(fields[i].kind, kindOfJSON(v))
+			} else {
+				unseen = append(unseen, name)
 			}
-			fields[i].kind = mergeKinds(fields[i].kind, kindOfJSON(row[name]))
+		}
+		slices.Sort(unseen)
+		for _, name := range unseen {
+			if len(fields) == mostFields {
+				return fmt.Errorf("more than %d different names", mostFields)
+			}
+			at[name] = len(fields)
+			fields = append(fields, field{name: name, kind: kindOfJSON(row[name]), cell: true})
 		}
 		return nil
 	})
@@ -57,7 +62,10 @@ func readJSON(open func() (io.Reader, error), o Options) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &jsonFiller{csvFiller{filler: newFiller(p)}}
+	f := &jsonFiller{csvFiller: csvFiller{filler: newFiller(p)}}
+	for i := range fields {
+		f.columns = append(f.columns, f.column(i))
+	}
 	if err := eachRow(open, f.row); err != nil {
 		return nil, err
 	}
@@ -71,16 +79,17 @@ func readJSON(open func() (io.Reader, error), o Options) (*Table, error) {
 // mostFields bounds the names of a file whose rows name them anew.
 const mostFields = 1 << 16
 
-// eachRow calls f with every object of a file.
+// eachRow calls f with every object of a file. The row is valid until f returns.
 func eachRow(open func() (io.Reader, error), f func(jsonRow) error) error {
 	in, err := open()
 	if err != nil {
 		return err
 	}
 	d := json.NewDecoder(in)
-	array := false
+	array, row, names := false, jsonRow{}, nameSet{}
+	var raw json.RawMessage
 	for n := 0; ; n++ {
-		var raw json.RawMessage
+		raw = raw[:0]
 		if n == 0 {
 			// An array is entered: its elements are the rows.
 			if array, err = enter(d, &raw); err != nil {
@@ -90,7 +99,7 @@ func eachRow(open func() (io.Reader, error), f func(jsonRow) error) error {
 		if array && !d.More() {
 			return arrayEnds(d, n)
 		}
-		if raw == nil {
+		if len(raw) == 0 {
 			err := d.Decode(&raw)
 			if errors.Is(err, io.EOF) && !array {
 				return nil
@@ -99,8 +108,8 @@ func eachRow(open func() (io.Reader, error), f func(jsonRow) error) error {
 				return fmt.Errorf("JSON, after row %d: %w", n, noNumber(err))
 			}
 		}
-		row := jsonRow{}
-		if err := flatten(row, "", raw); err != nil {
+		clear(row)
+		if err := names.flatten(row, "", raw); err != nil {
 			return fmt.Errorf("row %d: %w", n, err)
 		}
 		if err := f(row); err != nil {
@@ -177,28 +186,102 @@ func enter(d *json.Decoder, first *json.RawMessage) (array bool, err error) {
 	return false, err
 }
 
-// flatten puts the values of an object into row; those of an object within it are named outer.inner.
-func flatten(row jsonRow, prefix string, raw json.RawMessage) error {
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &object); err != nil || object == nil {
+// nameSet holds each name of a file once, by its bytes: every row has the same.
+type nameSet map[string]string
+
+func (s nameSet) name(b []byte) string {
+	name, ok := s[string(b)]
+	if !ok {
+		name = string(b)
+		if len(s) < mostFields {
+			s[name] = name
+		}
+	}
+	return name
+}
+
+// flatten puts the values of an object into row; those of an object within it are named outer.inner. raw is valid JSON.
+func (s nameSet) flatten(row jsonRow, prefix string, raw json.RawMessage) error {
+	if raw[0] != '{' {
 		return fmt.Errorf("an object is needed, such as {\"probs\": [0.9, 0.1], \"label\": 0}")
 	}
-	for name, v := range object {
-		if len(v) > 0 && v[0] == '{' && strings.Count(prefix, ".") < 4 {
-			if err := flatten(row, prefix+name+".", v); err != nil {
+	for rest := raw[1:]; ; {
+		var quoted, v json.RawMessage
+		if quoted, rest = nextValue(rest); quoted == nil {
+			return nil
+		}
+		v, rest = nextValue(rest)
+		name, err := s.unquoted(quoted)
+		if err != nil {
+			return err
+		}
+		if prefix != "" {
+			name = prefix + name
+		}
+		if v[0] == '{' && strings.Count(prefix, ".") < 4 {
+			if err := s.flatten(row, name+".", v); err != nil {
 				return err
 			}
 			continue
 		}
 		if scores := scoresByLabel(v); scores != nil {
 			for label, x := range scores {
-				row[prefix+name+"."+label] = x
+				row[name+"."+label] = x
 			}
 			continue
 		}
-		row[prefix+name] = v
+		row[name] = v
 	}
-	return nil
+}
+
+// unquoted is the text of a JSON string.
+func (s nameSet) unquoted(quoted []byte) (name string, err error) {
+	for _, c := range quoted {
+		if c == '\\' || c >= utf8.RuneSelf {
+			err = json.Unmarshal(quoted, &name)
+			return name, err
+		}
+	}
+	return s.name(quoted[1 : len(quoted)-1]), nil
+}
+
+// nextValue cuts the next value off valid JSON within an object: a name, or the value of one. It is nil at the end.
+func nextValue(in json.RawMessage) (v, rest json.RawMessage) {
+	for len(in) > 0 && (in[0] <= ' ' || in[0] == ',' || in[0] == ':') {
+		in = in[1:]
+	}
+	depth := 0
+	for i := 0; i < len(in); i++ {
+		switch c := in[i]; c {
+		case '"':
+			for i++; in[i] != '"'; i++ {
+				if in[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			if depth--; depth < 0 { // of the object: a number, true, false or null ended here, or nothing is left
+				if i == 0 {
+					return nil, nil
+				}
+				return in[:i], in[i:]
+			}
+		case ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return in[:i], in[i:]
+			}
+			continue
+		default:
+			continue
+		}
+		if depth == 0 {
+			return in[:i+1], in[i+1:]
+		}
+	}
+	return nil, nil
 }
 
 // scoresByLabel reads [{"label": "cat", "score": 0.9}, …], which pipelines of Hugging Face return; nil = it is none.
@@ -268,7 +351,10 @@ func mergeKinds(k, now kind) kind {
 }
 
 // jsonFiller fills a table object by object, as a CSV file's row by row.
-type jsonFiller struct{ csvFiller }
+type jsonFiller struct {
+	csvFiller
+	columns []csvColumn
+}
 
 func (f *jsonFiller) row(row jsonRow) error {
 	f.begin()
@@ -305,7 +391,7 @@ func (f *jsonFiller) value(i int, r role, v json.RawMessage) error {
 			}
 		}
 	}
-	return f.column(i)(strings.TrimSpace(s))
+	return f.columns[i](strings.TrimSpace(s))
 }
 
 func (f *jsonFiller) labelValue(v json.RawMessage, missing bool) error {
@@ -335,7 +421,7 @@ func (f *jsonFiller) listValue(i int, r role, v json.RawMessage, missing bool) e
 	case missing:
 		return fmt.Errorf("no value")
 	}
-	return f.column(i)(strings.ReplaceAll(strings.ReplaceAll(string(v), "\n", " "), "\r", " "))
+	return f.columns[i](strings.ReplaceAll(strings.ReplaceAll(string(v), "\n", " "), "\r", " "))
 }
 
 // unwrapped are the rows within a single object: a list of objects by any name (dataframe_records), or columns and data
