@@ -54,9 +54,10 @@ func TestOddFiles(t *testing.T) {
 			"b,2026-01-02 03:04:05+0200").Replace(oddCSV),
 		"NannyML": swap("probs_0,probs_1,probs_2,label", "y_pred_proba_cat,y_pred_proba_dog,y_pred_proba_owl,y_true",
 			",0,", ",cat,", ",1,e", ",dog,e", ",1,u", ",dog,u", ",2,e", ",owl,e").Replace(oddCSV),
-		"JSON lines":        oddJSON,
-		"JSON, Windows":     "\ufeff" + crlf.Replace(oddJSON),
-		"JSON, odd spacing": "\ufeff \n" + swap(`{`, "{ \n ", `:`, " \t: ", `,`, " ,\n", `}`, " \r\n }").Replace(oddJSON),
+		"JSON lines":    oddJSON,
+		"JSON, Windows": "\ufeff" + crlf.Replace(oddJSON),
+		"JSON, odd spacing": "\ufeff \n" +
+			swap(`{`, "{ \n ", `:`, " \t: ", `,`, " ,\n", `}`, " \r\n }").Replace(oddJSON),
 		"JSON, odd names": swap(`"probs"`, `"\u0070robs"`, `,"label"`, `,"ä}":"]}\"{","b":{"c":[{}],"d":"\\"},"":null,`+
 			`"labe\u006c"`).Replace(oddJSON),
 		"JSON, a name twice": swap(`{"probs"`, `{"label":9,"probs":"none","probs"`).Replace(oddJSON),

@@ -15,9 +15,10 @@ type Calibrator struct {
 	// empty where there is none.
 	Stage string `json:"stage,omitempty"`
 	// Share is the share of the ids that get a canary; 0 ends it.
-	Share   float64 `json:"share,omitempty"`
-	Reason  string  `json:"reason"`  // period | alarm | quick | rollback | manual | canary | label_shift | classes
-	Outcome string  `json:"outcome"` // why published or why not, in words
+	Share float64 `json:"share,omitempty"`
+	// Reason is period, alarm, quick, rollback, manual, canary, label_shift, classes or labels.
+	Reason  string `json:"reason"`
+	Outcome string `json:"outcome"` // why published or why not, in words
 	// DecidedAt is the end of the deciding label pane; EffectiveFrom equals it.
 	DecidedAt     Time `json:"decided_at"`
 	EffectiveFrom Time `json:"effective_from"`
@@ -37,6 +38,9 @@ type Calibrator struct {
 	Build    string   `json:"build,omitempty"`
 	Evidence Evidence `json:"evidence"`
 }
+
+// ReasonLabels is why something was withheld from a version: the labels that came are no fair sample of its rows.
+const ReasonLabels = "labels"
 
 // Stages of a calibrator.
 const (

@@ -190,13 +190,13 @@ func collectRefits(ch chan<- prometheus.Metric, h *history.History) {
 	}
 }
 
-// refitResult is published; kept where the candidate was no better than the calibrator in force; failed where there was
-// no candidate to compare.
+// refitResult is published; kept where the candidate was no better than the calibrator in force, or the labels could
+// not tell; failed where there was no candidate to compare.
 func refitResult(d *record.Calibrator) string {
 	switch {
 	case d.Published:
 		return "published"
-	case d.Evidence.TestRows > 0:
+	case d.Evidence.TestRows > 0, d.Reason == record.ReasonLabels:
 		return "kept"
 	}
 	return "failed"

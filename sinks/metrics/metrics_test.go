@@ -287,13 +287,17 @@ func TestWorstSlices(t *testing.T) {
 }
 
 func TestRefitResult(t *testing.T) {
-	for want, d := range map[string]record.Calibrator{
-		"published": {Published: true, Evidence: record.Evidence{TestRows: 10}},
-		"kept":      {Evidence: record.Evidence{TestRows: 10}},
-		"failed":    {Outcome: "no change: the fit has no rows"},
+	for _, c := range []struct {
+		want string
+		d    record.Calibrator
+	}{
+		{"published", record.Calibrator{Published: true, Evidence: record.Evidence{TestRows: 10}}},
+		{"kept", record.Calibrator{Evidence: record.Evidence{TestRows: 10}}},
+		{"kept", record.Calibrator{Reason: record.ReasonLabels}},
+		{"failed", record.Calibrator{Outcome: "no change: the fit has no rows"}},
 	} {
-		if got := refitResult(&d); got != want {
-			t.Errorf("got %q, want %q", got, want)
+		if got := refitResult(&c.d); got != c.want {
+			t.Errorf("%+v: got %q, want %q", c.d, got, c.want)
 		}
 	}
 }

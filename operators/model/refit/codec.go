@@ -15,9 +15,12 @@ import (
 
 // Append appends the state.
 func (s *State) Append(dst []byte) ([]byte, error) {
-	dst = append(dst, binenc.Flags(s.started, s.quarters > 0, s.tops.split(), s.tops.powered()))
+	dst = append(dst, binenc.Flags(s.started, s.quarters > 0, s.tops.split(), s.tops.powered(), s.withheld != 0))
 	if s.quarters > 0 {
 		dst = binenc.AppendUvarint(dst, uint64(s.quarters))
+	}
+	if s.withheld != 0 {
+		dst = binenc.AppendVarint(dst, s.withheld)
 	}
 	dst = binenc.AppendVarint(dst, s.period)
 	dst = binenc.AppendVarint(dst, s.alarmAt)
@@ -77,6 +80,9 @@ func (s *State) Restore(in *binenc.Reader) error {
 	flags := in.Byte()
 	if s.started = flags&1 != 0; flags&2 != 0 {
 		s.quarters = int(in.Int("quarters of the rarest class", 1, mostQuarters))
+	}
+	if flags&16 != 0 {
+		s.withheld = in.Varint()
 	}
 	s.period, s.alarmAt, s.revision = in.Varint(), in.Varint(), int(in.Int("revision", 0, 1<<40))
 	s.version.Decision = stage.Decision{At: in.Varint(), Revision: int(in.Int("revision", 0, 1<<40))}

@@ -3,6 +3,7 @@ package refit
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
@@ -188,6 +189,20 @@ func (p *publisher) recordOf(f *stage.InForce, stage string) record.Calibrator {
 		d.Pinned, d.By, d.Why = true, p.pin.by, p.pin.why
 	}
 	return d
+}
+
+// saidFor is how long nothing must have been withheld until it is said again: labels of a biased sample come pane after
+// pane.
+const saidFor = int64(time.Hour)
+
+// withhold publishes that something does not happen, or ends, because the labels are no fair sample of the rows.
+func (p *publisher) withhold(what, why string, now int64) error {
+	before := p.withheld
+	if p.withheld = now; before != 0 && now-before < saidFor {
+		return nil
+	}
+	return p.emit(&record.Calibrator{Reason: record.ReasonLabels, Outcome: "no change: the labels that came are no " +
+		"fair sample of the predictions, so " + what + ": " + why}, pipeline.StreamDecisions, now)
 }
 
 // evidence returns what a run found with losses up to bound, and the figures of candidate i; -1 = none was fitted.

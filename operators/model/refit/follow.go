@@ -283,6 +283,12 @@ func serveTop(s *State, in *stage.Pane) error {
 	case err != nil:
 		return err
 	case biased != "":
+		if t.serves(base) {
+			const ends = "the corrections of the probabilities between refits end"
+			if err := s.withhold(ends, biased, in.End); err != nil {
+				return err
+			}
+		}
 		return endTop(s, in.End)
 	case t == nil || t.base != base:
 		s.top, err = newFollowing(base, s.version.K)
@@ -295,10 +301,15 @@ func serveTop(s *State, in *stage.Pane) error {
 	return s.emitTop(t.served, t.speeds.rows(), in.End)
 }
 
+// serves reports whether a correction of a revision is served.
+func (f *following) serves(revision int) bool {
+	return f != nil && !f.served.None() && f.base == revision
+}
+
 // endTop takes back the correction that is served, and forgets what was learnt.
 func endTop(s *State, now int64) error {
 	t := s.top
-	if s.top = nil; t == nil || t.served.None() || t.base != s.version.InForceRevision() {
+	if s.top = nil; !t.serves(s.version.InForceRevision()) {
 		return nil
 	}
 	return s.emitTop(uncorrected, 0, now)

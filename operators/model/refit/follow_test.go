@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -329,6 +330,61 @@ func TestFollowsLabelsInTheirOrder(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%+v: predictions of %d are learnt in this order", c, got)
+		}
+	}
+}
+
+// TestFollowOfBiasedLabels: when labels of one class no longer come, the correction ends, and one decision says so
+// until that has been over for an hour.
+func TestFollowOfBiasedLabels(t *testing.T) {
+	f, r := newFixture(t, followConfig(), 2), rand.New(rand.NewPCG(3, 3))
+	predictions := int64(0) // of each pane, labelled or not
+	f.key.Covered = func(from, to int64) (int64, int64, error) { return predictions, min(predictions, 100), nil }
+	at := int64(0)
+	run := func(panes int, right float64, unlabelled int64) (decisions []record.Calibrator, ends int) {
+		for range panes {
+			predictions = 100 + unlabelled
+			rows := twoClasses(r, at, 100, .9, right)
+			f.key.Sample = append(f.key.Sample, rows...)
+			f.key.Sample = f.key.Sample[max(0, len(f.key.Sample)-500):]
+			f.pane(at, rows)
+			decisions = append(decisions, f.published(pipeline.StreamDecisions)...)
+			for _, c := range f.followed() {
+				if c.Slope == 1 && c.Intercept == 0 {
+					ends++
+				}
+			}
+			at++
+		}
+		return decisions, ends
+	}
+	if d, ends := run(20, .6, 0); len(d) > 0 || ends > 0 || f.top.served.None() {
+		t.Fatalf("a fair sample: %d ends, %+v", ends, d)
+	}
+	for _, c := range []struct {
+		name      string
+		later     int64 // panes
+		decisions int
+	}{{"first", 0, 1}, {"soon again", 0, 0}, {"an hour later", 400, 1}} {
+		at += c.later
+		run(20, .6, 0)
+		d, ends := run(20, 1, 900)
+		if ends != 1 || f.top != nil || len(d) != c.decisions {
+			t.Fatalf("%s: it ended %d times: %+v", c.name, ends, d)
+		}
+		for _, d := range d {
+			want := "no change: the labels that came are no fair sample of the predictions, so the corrections of " +
+				"the probabilities between refits end: "
+			if d.Published || d.Reason != record.ReasonLabels || !strings.HasPrefix(d.Outcome, want) ||
+				!strings.Contains(d.Outcome, " labels are of class 1, where the scores expect ") {
+				t.Errorf("%s: %+v", c.name, d)
+			}
+		}
+		state, err := f.Append(nil)
+		f.must(err)
+		back, in := newFixture(t, followConfig(), 2), binenc.NewReader(state)
+		if f.must(back.Restore(&in)); back.withheld != f.withheld {
+			t.Errorf("%s: withheld at %d is restored as %d", c.name, f.withheld, back.withheld)
 		}
 	}
 }

@@ -204,6 +204,9 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 		return false, nil
 	}
 	if why, err := stage.Biased(p.sampled(), best.from, stage.SettledInOrder); why != "" || err != nil {
+		if err == nil {
+			err = p.withhold("a calibrator that did better does not come back into force", why, in.End)
+		}
 		return false, err
 	}
 	if best.nll.mean() >= beyondDoubt*need {

@@ -485,7 +485,7 @@ func answer(s *State, trackers []*tracker, in *stage.Pane) (published bool, err 
 			}
 			continue
 		}
-		a, err := newAnswer(s, fit, t.from, nats)
+		a, err := newAnswer(s, fit, t.from, nats, in.End)
 		if err != nil {
 			return false, err
 		}
@@ -530,7 +530,7 @@ func refine(s *State, in *stage.Pane) (published bool, err error) {
 	if n := max(0, now-len(in.Rows)); doubled(now) <= max(doubled(n), 1) {
 		return false, nil
 	}
-	a, err := newAnswer(s, newestOfClasses(k, now), since, refineGain)
+	a, err := newAnswer(s, newestOfClasses(k, now), since, refineGain, in.End)
 	if a == nil || err != nil {
 		return false, err
 	}
@@ -556,11 +556,14 @@ type quickAnswer struct {
 // are of all classes, may lose in the next run of a class, or where labels of a class are withheld. A mixture takes
 // force where the temperature alone gains so much too, or where a mixture is in force: that is beyond any temperature,
 // and must be refined by its like.
-func newAnswer(s *State, at []int, since int64, nats float64) (*quickAnswer, error) {
+func newAnswer(s *State, at []int, since int64, nats float64, now int64) (*quickAnswer, error) {
 	cfg, k := &s.stage.cfg, s.sampled()
 	fit := rowsAt(k, at)
 	slices.SortFunc(fit, stage.CompareRows)
 	if why, err := stage.Biased(k, since, stage.SettledSince); why != "" || err != nil {
+		if err == nil {
+			err = s.withhold("no calibrator takes force at once after a change", why, now)
+		}
 		return nil, err
 	}
 	t, err := temperatureOf(fit, k.K)

@@ -41,6 +41,7 @@ type publisher struct {
 	monitor  *monitor                         // of the calibrator in force
 	account  account                          // what was lost to the raw scores
 	tops     tops                             // corrections between refits
+	withheld int64                            // when something was withheld last because of labels; 0 = never
 	matured  *stage.Key                       // what sampled returns where rows wait; nil = the key itself; not saved
 	losses   map[*stage.InForce]*sampleLosses // losses of the sample by calibrator; nil key = the identity; not saved
 }

@@ -12,6 +12,7 @@ const TITLES = { firing: "Alarm", pending: "Pending", resolved: "Resolved", publ
 const REASONS = {
   period: "a refit on schedule", alarm: "a refit after an alarm", quick: "a first answer, before a whole refit", rollback: "undone, because it did worse",
   manual: "by a person", canary: "a trial on a share of the rows", label_shift: "the shares of the classes have moved", classes: "another number of classes",
+  labels: "labels that are no fair sample",
 };
 
 /** One list, newest first: {kind, at, slice, title, text, under: what it inhibits}. slice is null for what concerns all slices. */
