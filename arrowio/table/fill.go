@@ -110,6 +110,8 @@ func (f *filler) scores() error {
 		var why string
 		t.Probs, why = t.probabilities()
 		p.notes = append(p.notes, why)
+	} else if like := t.likeProbs(); like != "" {
+		p.notes = append(p.notes, like)
 	}
 	if p.single || p.list && t.K == 1 {
 		if sure := t.neverUnsure(); sure != "" {
@@ -164,6 +166,23 @@ func (t *Table) probabilities() (bool, string) {
 		return true, "probabilities because every value lies in [0,1]"
 	}
 	return true, "probabilities because every row lies in [0,1] and sums to 1"
+}
+
+// likeProbs says that scores are taken as logits, by their name, that look like probabilities; else "".
+func (t *Table) likeProbs() string {
+	enough := 3 // rows; of fewer it may be chance
+	if t.K == 1 {
+		enough = 50
+	}
+	if t.Probs || t.N < enough {
+		return ""
+	}
+	is, why := t.probabilities()
+	if !is {
+		return ""
+	}
+	return fmt.Sprintf("%s: taken as logits, although %s, as of probabilities, which --prob names", t.Source,
+		strings.TrimPrefix(why, "probabilities because "))
 }
 
 // neverUnsure says what one probability a row is taken for where none is below one half, as confidences are; else "".

@@ -89,6 +89,9 @@ func readNPZ(f *os.File, o Options) (*Table, error) {
 		for _, name := range labelArrays(cmp.Or(o.Array, o.Logits, o.Probs)) {
 			t.NoLabel = cmp.Or(t.NoLabel, unread[name])
 		}
+		if t.NoLabel != nil { // it is said where labels are needed
+			notes = slices.DeleteFunc(notes, func(s string) bool { return s == t.NoLabel.Error() })
+		}
 	}
 	if err != nil && len(notes) > 0 {
 		err = fmt.Errorf("%w; %s", err, strings.Join(notes, "; "))
@@ -173,6 +176,9 @@ func (as arrays) table(o Options, notes *[]string) (*Table, error) {
 		t.Scores32 = s.Float32s()
 	}
 	t.Probs, t.Source = t.probsByName(s.Name, o)
+	if like := t.likeProbs(); like != "" {
+		*notes = append(*notes, like)
+	}
 	if t.K == 1 {
 		if sure := t.neverUnsure(); sure != "" {
 			*notes = append(*notes, sure)

@@ -139,8 +139,30 @@ func TestOddFilesAreRefusedInWords(t *testing.T) {
 	}
 	said := ""
 	got, err := Open("testdata/odd/refused-objects.npz", Options{Note: func(s string) { said += s }})
-	if err != nil || got.Label != nil || !strings.Contains(said, "Python objects, a program that is not run") {
+	if err != nil || got.Label != nil || said != "" ||
+		!strings.Contains(got.NoLabel.Error(), "Python objects, a program that is not run") {
 		t.Errorf("Python objects: got %v, %v, %q", got, err, said)
+	}
+}
+
+// TestLogitsThatLookLikeProbabilities: it is said of rows that could hardly be logits, and of no others.
+func TestLogitsThatLookLikeProbabilities(t *testing.T) {
+	const every = "every row lies in [0,1] and sums to 1"
+	renamed := strings.ReplaceAll(oddCSV, "probs_", "logits_")
+	for _, c := range []struct{ name, text, want string }{
+		{"probabilities", oddCSV, ""},
+		{"their names", renamed, "columns logits_0, logits_1, logits_2: taken as logits, although " + every},
+		{"a list", strings.ReplaceAll(oddJSON, "probs", "logits"), every},
+		{"one is not", strings.Replace(renamed, "0.75", "0.7", 1), ""},
+		{"a score a row", "logit\n" + strings.Repeat("0.5\n", 50), "although every value lies in [0,1]"},
+		{"few of them", "logit\n" + strings.Repeat("0.5\n", 40), ""},
+	} {
+		said := ""
+		table, err := Open(writeOdd(t, c.text), Options{Note: func(s string) { said += s }})
+		if err != nil || table.Probs != (c.name == "probabilities") || !strings.Contains(said, c.want) ||
+			c.want == "" && said != "" {
+			t.Errorf("%s: %v, %q, want %q", c.name, err, said, c.want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"math"
 	"runtime"
 	"sync"
 
@@ -49,12 +50,37 @@ func Labelled(labels []int32) []int {
 }
 
 // Fit runs calibrator.Fit on rows that all have a label.
-func Fit(method string, r metric.Rows, opt calibrator.Options) (calibrator.Calibrator, calibrator.Report, error) {
+func Fit(method string, r metric.Rows, opt calibrator.Options) (c calibrator.Calibrator, report calibrator.Report,
+	err error) {
 	opt.Probs = r.Probs
 	if r.F64 != nil {
-		return calibrator.Fit(method, calibrator.NewData(r.F64, r.K, r.Labels, r.W), opt)
+		c, report, err = calibrator.Fit(method, calibrator.NewData(r.F64, r.K, r.Labels, r.W), opt)
+	} else {
+		c, report, err = calibrator.Fit(method, calibrator.NewData(r.F32, r.K, r.Labels, r.W), opt)
 	}
-	return calibrator.Fit(method, calibrator.NewData(r.F32, r.K, r.Labels, r.W), opt)
+	if err == nil && r.Probs && OfLogits(c, r.K) {
+		report.Warnings = append(report.Warnings, "fitted on probabilities: it is wrong for logits")
+	}
+	return c, report, err
+}
+
+// OfLogits reports whether c makes something else of logits than of the probabilities that they stand for. A number
+// added to all logits of a row leaves these as they are; most calibrators do not see it.
+func OfLogits(c calibrator.Calibrator, k int) bool {
+	z, moved := make([]float64, k), make([]float64, k)
+	for i := range z {
+		z[i] = math.Sin(float64(i + 1)) // any row
+		moved[i] = z[i] + 1
+	}
+	c.Apply(z, z)
+	c.Apply(moved, moved)
+	const rounding = 1e-9
+	for i := range z {
+		if math.Abs(z[i]-moved[i]) > rounding {
+			return true
+		}
+	}
+	return false
 }
 
 // Scores are n×K logits, or probabilities.

@@ -89,9 +89,8 @@ func runApply(cmd *cobra.Command, calFile, file string, f applyFlags) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	if t.Left != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: columns left out: %s\n", file, t.Left)
-	}
+	offline.NoteCalibrated(f.of, calFile, cal, file, t)
+	offline.NoteLeft(f.of, file, t)
 	if f.out == "-" {
 		w := cmd.OutOrStdout()
 		if raw := printable.Raw(w); !terminal(raw) { // a program reads it: every value as it is

@@ -197,6 +197,33 @@ func TestApplyNamesWhatItLeavesOut(t *testing.T) {
 	}
 }
 
+// TestApplyToOtherScores: of methods that tell logits from their probabilities, the fit says which they were fitted on,
+// and what applies them, that probabilities may be the wrong ones.
+func TestApplyToOtherScores(t *testing.T) {
+	logits := writeTable(t, "l.npz", fullTable(300, 3, true, false))
+	probs := writeTable(t, "p.npz", fullTable(300, 3, true, true))
+	for _, c := range []struct {
+		method string
+		tells  bool
+	}{{"vector", true}, {"matrix", true}, {"class_temperature", true}, {"temperature", false}, {"dirichlet", false}} {
+		cal := filepath.Join(t.TempDir(), "cal.json")
+		for file, wrong := range map[string]bool{logits: false, probs: true} {
+			_, out, _ := runCommand(t, "fit", file, "--method", c.method, "-o", cal, "--force")
+			if says := strings.Contains(out, "warning: fitted on probabilities: it is wrong for logits"); says !=
+				(wrong && c.tells) {
+				t.Errorf("fit of %s to %s: %s", c.method, file, out)
+			}
+			for _, args := range [][]string{{"apply", cal, file, "-o", "-"}, {"eval", "--calibrator", cal, file}} {
+				_, _, stderr := runCommand(t, args...)
+				if says := strings.Contains(stderr, "p.npz holds probabilities: "+cal+" ("+c.method+
+					") is wrong for them if it was fitted on logits"); says != (wrong && c.tells) {
+					t.Errorf("%v: %s", args, stderr)
+				}
+			}
+		}
+	}
+}
+
 func TestApplyRefuses(t *testing.T) {
 	three := writeTable(t, "three.npz", fullTable(30, 3, false, false))
 	_, cal3 := fitFile(t, three, "vector")

@@ -59,6 +59,7 @@ func TestRollout(t *testing.T) {
 	if seen != 3 || len(of) != 3 {
 		t.Errorf("got %d versions by replay, %d by eval, want 3", seen, len(of))
 	}
+	cal := t.TempDir() + "/cal.json"
 	for _, c := range []struct {
 		args []string
 		want string // on stderr
@@ -67,7 +68,9 @@ func TestRollout(t *testing.T) {
 		{[]string{"eval", file, "--by", "version"}, ""},
 		{[]string{"fit", file}, "rows of 3 versions (7, 8, 9) are taken together, and a calibrator fits one best: " +
 			"--version chooses one"},
-		{[]string{"fit", file, "--version", "7"}, ""},
+		{[]string{"fit", file, "--version", "7", "-o", cal}, ""},
+		{[]string{"apply", cal, file, "-o", "-"}, "rows of 3 versions (7, 8, 9) are calibrated by " + cal},
+		{[]string{"eval", file, "--by", "version", "--calibrator", cal}, "are calibrated by " + cal},
 	} {
 		code, _, errOut := runCommand(t, c.args...)
 		if code != exitDone || c.want != "" && !strings.Contains(errOut, c.want) || c.want == "" && errOut != "" {

@@ -31,12 +31,20 @@ func DefaultModel(file, array string) string {
 	return name
 }
 
+// NoteNoLabels notes why a file has no labels, where something has their name.
+func NoteNoLabels(of table.Options, file string, t *table.Table) {
+	if of.Note != nil && t.Label == nil && t.NoLabel != nil {
+		of.Note(fmt.Sprintf("%s: read without labels: %v", file, t.NoLabel))
+	}
+}
+
 // ReadFile reads a file as rows, with those of the slice columns that it has. Messages carry float32 scores.
 func ReadFile(file string, of table.Options, slices []string) (*Rows, error) {
 	t, err := OpenTable(file, of)
 	if err != nil {
 		return nil, err
 	}
+	NoteNoLabels(of, file, t)
 	rows := &Rows{
 		Model: t.Model, Version: t.Version, Models: t.Slices["model"], Versions: t.Slices["version"],
 		N: t.N, K: t.K, Scores: t.Scores32, Probs: t.Probs, Label: t.Label, IDs: t.IDs, TS: t.TS, NoTime: t.NoTime,

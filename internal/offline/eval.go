@@ -46,6 +46,7 @@ func (f EvalOptions) File(file string) (EvalResult, error) {
 		if err := CheckClasses(f.CalibratorFile, f.Calibrator, file, t.K); err != nil {
 			return r, err
 		}
+		NoteCalibrated(f.Table, f.CalibratorFile, f.Calibrator, file, t)
 		if r.Rows, err = compare.Calibrate(f.Calibrator, r.Rows); err != nil {
 			return r, fmt.Errorf("%s: %w", file, err)
 		}

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/arrowio/table"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/compare"
+	"github.com/plumbline/plumbline/internal/feed"
 )
 
 // mostNamed is how many versions a note names.
@@ -31,6 +34,28 @@ func noteMixed(of table.Options, file string, t *table.Table, done string) {
 			strings.ReplaceAll(done, "COLUMN", column)))
 		return
 	}
+}
+
+// NoteCalibrated notes what makes the probabilities that a calibrator gives to the rows of a file wrong without a sign.
+func NoteCalibrated(of table.Options, calFile string, c calibrator.Calibrator, file string, t *table.Table) {
+	all := *t
+	all.Label = nil
+	noteMixed(of, file, &all, "calibrated by "+calFile+", which fits those that it was fitted on")
+	if of.Note != nil && t.Probs && compare.OfLogits(c, t.K) {
+		of.Note(fmt.Sprintf("%s holds probabilities: %s (%s) is wrong for them if it was fitted on logits", file, calFile,
+			c.Method()))
+	}
+}
+
+// NoteLeft notes what of a file is not in the one that is made of it.
+func NoteLeft(of table.Options, file string, t *table.Table) {
+	if of.Note == nil {
+		return
+	}
+	if t.Left != "" {
+		of.Note(file + ": columns left out: " + t.Left)
+	}
+	feed.NoteNoLabels(of, file, t)
 }
 
 // named lists some names.
