@@ -178,8 +178,8 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		x := topRow{q: all[2*i*k:][:k], z: all[(2*i+1)*k:][:k], y: int(row.Y), hit: r.Hit, class: r.Class, by: f, ts: row.TS,
-			conf: min(r.Confidence, 1), w: min(float64(row.W)/weights.one, followMost)} // rounded
+		x := topRow{q: all[2*i*k:][:k], z: all[(2*i+1)*k:][:k], y: int(row.Y), hit: r.Hit, class: r.Class, by: f,
+			ts: row.TS, conf: min(r.Confidence, 1), w: min(float64(row.W)/weights.one, followMost)} // rounded
 		sc.Probs(x.q)
 		calibrator.LogRatios(x.z, x.q)
 		x.told = x.conf
