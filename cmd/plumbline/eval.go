@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/calib/metric"
@@ -114,24 +112,11 @@ func (f *evalFlags) evaluate(cmd *cobra.Command, files []string) ([]offline.Eval
 	return results, nil
 }
 
-// check finds wrong settings before a file is read. A zero stands for the default in Options, but a user who writes it
-// does not mean that.
+// check finds wrong settings before a file is read.
 func (f *evalFlags) check(cmd *cobra.Command) error {
-	opt := f.opt
-	for flag, zero := range map[string]bool{
-		"bins":             opt.Bins == 0,
-		"soft-bins":        opt.SoftBins == 0,
-		"soft-temperature": opt.SoftTemperature == 0,
-		"norm":             opt.Norm == 0,
-		"resamples":        opt.Resamples == 0,
-	} {
-		if zero {
-			return cli.Usagef("--%s 0: must be positive", flag)
-		}
-	}
 	changed := cmd.Flags().Changed
 	switch {
-	case opt.Detail && !jsonOutput(cmd):
+	case f.opt.Detail && !jsonOutput(cmd):
 		return cli.Usagef("--detail: needs --json")
 	case changed("by") && f.by == "":
 		return cli.Usagef("--by \"\": must name a column")
@@ -140,9 +125,8 @@ func (f *evalFlags) check(cmd *cobra.Command) error {
 	case changed("plot") && !offline.Plottable(f.plot):
 		return cli.Usagef("--plot %q: allowed are files that end in .png or .svg", f.plot)
 	}
-	if _, err := metric.Evaluate(metric.Rows{K: 2}, opt); err != nil {
-		setting, rest, _ := strings.Cut(err.Error(), ": ")
-		return cli.Usagef("--%s: %s", strings.ReplaceAll(setting, " ", "-"), rest)
+	if flag, allowed := offline.WrongMetric(f.opt); flag != "" {
+		return cli.Usagef("--%s %s: %s", flag, cmd.Flags().Lookup(flag).Value, allowed)
 	}
 	return nil
 }

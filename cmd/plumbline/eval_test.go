@@ -71,10 +71,10 @@ func TestEvalRefusesWrongInput(t *testing.T) {
 		want string
 	}{
 		{[]string{"eval"}, exitUsage, "got nothing"},
-		{[]string{"eval", file, "--bins", "0"}, exitUsage, "--bins 0: must be positive"},
-		{[]string{"eval", file, "--bins", "-3"}, exitUsage, "bins: -3"},
-		{[]string{"eval", file, "--norm", "0.5"}, exitUsage, "norm: 0.5"},
-		{[]string{"eval", file, "--csf", "entropy"}, exitUsage, `csf: "entropy"`},
+		{[]string{"eval", file, "--bins", "0"}, exitUsage, "--bins 0: allowed 1..65536"},
+		{[]string{"eval", file, "--bins", "-3"}, exitUsage, "--bins -3: allowed 1..65536"},
+		{[]string{"eval", file, "--norm", "0.5"}, exitUsage, "--norm 0.5: allowed are finite values from 1"},
+		{[]string{"eval", file, "--csf", "entropy"}, exitUsage, `--csf entropy: allowed are msp, margin and negent`},
 		{[]string{"eval", file, "--detail"}, exitUsage, "--detail: needs --json"},
 		{[]string{"eval", file + "x"}, exitFailed, "no such file"},
 		{[]string{"eval", writeFile(t, "bare.csv", "probs_0,probs_1\n.5,.5\n")}, exitFailed, "no labels"},

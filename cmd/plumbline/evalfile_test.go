@@ -199,9 +199,9 @@ func TestEvalNamesRowAndColumn(t *testing.T) {
 		{[]string{four, "--calibrator", cal3}, exitFailed, "cal.json is for 3 classes, " + four + " has 2"},
 		{[]string{four, "--calibrator", four}, exitFailed, "calibrator format"},
 		{[]string{four, "--calibrator", ""}, exitUsage, `--calibrator "": must name a file`},
-		{[]string{four, "--resamples", "0"}, exitUsage, "--resamples 0: must be positive"},
-		{[]string{four, "--resamples", "-1"}, exitUsage, "--resamples: -1, allowed 1.."},
-		{[]string{four, "--soft-temperature", "-1"}, exitUsage, "--soft-temperature: -1, allowed"},
+		{[]string{four, "--resamples", "0"}, exitUsage, "--resamples 0: allowed 1..16777216"},
+		{[]string{four, "--resamples", "-1"}, exitUsage, "--resamples -1: allowed 1.."},
+		{[]string{four, "--soft-temperature", "-1"}, exitUsage, "--soft-temperature -1: allowed"},
 	} {
 		code, _, stderr := runCommand(t, append([]string{"eval"}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) {

@@ -196,13 +196,11 @@ func (f *fitFlags) check(candidates int) (share float64, err error) {
 		return 0, cli.Usagef("--folds %d: must be 2 or more", f.folds)
 	case f.folds != 0 && f.holdout != "":
 		return 0, cli.Usagef("--folds: not with --holdout")
-	case f.metricBins == 0:
-		return 0, cli.Usagef("--metric-bins 0: must be positive")
 	case f.holdoutLabels != "" && (f.holdout == "" || share != 0):
 		return 0, cli.Usagef("--holdout-labels: needs a file in --holdout")
 	}
-	if _, err := metric.Basic(metric.Rows{K: 2}, f.metricOptions()); err != nil {
-		return 0, cli.Usagef("--metric-%w", err) // "bins: …, allowed …"
+	if allowed := offline.WrongBins(f.metricBins); allowed != "" {
+		return 0, cli.Usagef("--metric-bins %d: %s", f.metricBins, allowed)
 	}
 	if candidates > 1 && f.holdout == "" && f.folds == 0 {
 		const half = 0.5

@@ -122,6 +122,9 @@ func (f *controlFlags) settle(process string, ask func() (pauseAnswer, error)) (
 
 // bases are the addresses of the processes to ask: those of --url, else that of the configuration.
 func (f *controlFlags) bases(cmd *cobra.Command) ([]string, error) {
+	if f.wait < 0 {
+		return nil, cli.Usagef("--wait %s: must be 0 or more", f.wait)
+	}
 	if len(f.urls) == 0 {
 		cfg, err := loadConfig(cmd)
 		if err != nil {

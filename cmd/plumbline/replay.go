@@ -54,8 +54,9 @@ func runReplay(cmd *cobra.Command, files []string, f replayFlags) error {
 			return cli.Usagef("--%s %q: only with files; of topics --from and --to choose rows", name, flag.Value)
 		}
 	}
-	if f.shards < 1 {
-		return cli.Usagef("--shards %d: must be at least 1", f.shards)
+	const mostShards = 1 << 12
+	if f.shards < 1 || f.shards > mostShards {
+		return cli.Usagef("--shards %d: must be 1 to %d", f.shards, mostShards)
 	}
 	cfg, log, err := setup(cmd)
 	if err != nil {

@@ -47,6 +47,18 @@ func TestReplayOfTopicsHasNoFlagsOfFiles(t *testing.T) {
 	}
 }
 
+// TestReplayOfTooManyShards: each takes memory, before a row is read.
+func TestReplayOfTooManyShards(t *testing.T) {
+	file := writeFile(t, "rows.csv", "prob,label\n0.5,1\n")
+	for _, n := range []string{"0", "1000000000", "9000000000000000000"} {
+		want := "--shards " + n + ": must be 1 to 4096"
+		if code, _, stderr := runCommand(t, "replay", file, "--shards", n); code != exitUsage ||
+			!strings.Contains(stderr, want) {
+			t.Errorf("got exit code %d, stderr %q, want %d and %q", code, stderr, exitUsage, want)
+		}
+	}
+}
+
 // TestReplayNamesRowsLeftOut: what is in no statistic is said, and a replay that took no row has failed.
 func TestReplayNamesRowsLeftOut(t *testing.T) {
 	var repeated, refused strings.Builder

@@ -105,7 +105,7 @@ func runScaled(t *testing.T, keyed bool, rows []batchtest.Row, numbers []string)
 		}
 		refused("they cannot become 2", "2")
 		refused("5000 shards, at most 4096", "5000")
-		refused("must be how many", "0")
+		refused("--partitions 0: must be 1 or more", "0")
 	}
 	return st
 }

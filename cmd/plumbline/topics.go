@@ -91,7 +91,7 @@ func runScale(cmd *cobra.Command, o engine.ScaleOrder) error {
 	}
 	switch {
 	case o.Partitions < 1:
-		return cli.Usagef("--partitions %d: must be how many there are to be", o.Partitions)
+		return cli.Usagef("--partitions %d: must be 1 or more", o.Partitions)
 	case strings.TrimSpace(o.Why) == "":
 		return cli.Usagef("--why: must say why")
 	case strings.TrimSpace(o.By) == "":

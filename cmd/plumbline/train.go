@@ -191,11 +191,11 @@ func (s trainSplitFlags) check() error {
 		return cli.Usagef("--validation: a share or a file is needed")
 	case validation.File != "" && (s.maxRows != 0 || s.balance != 0):
 		return cli.Usagef("--validation %s: not with --max-rows or --balance", validation.File)
-	case s.classes < 0 || s.classes == 1:
-		return cli.Usagef("--classes %d: allowed are 0 and from 2", s.classes)
+	case s.classes < 0 || s.classes == 1 || s.classes > dataset.MostClasses:
+		return cli.Usagef("--classes %d: allowed are 0 and 2..%d", s.classes, dataset.MostClasses)
 	}
 	if err := (data.SplitConfig{MaxRows: s.maxRows, Balance: s.balance}).Validate(); err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usagef("--%s", strings.ReplaceAll(err.Error(), "_", "-")) // it begins with the key
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/cli"
+	"github.com/plumbline/plumbline/internal/offline"
 	"github.com/plumbline/plumbline/internal/training"
 	"github.com/plumbline/plumbline/trainer/backends"
 	"github.com/plumbline/plumbline/trainer/recipe"
@@ -168,8 +169,8 @@ func (f *trainFlags) checkChoices(p training.Plan) error {
 		return cli.Usagef("--blas %q: allowed are auto, openblas and gonum", f.o.BLAS)
 	case f.o.Threads < 0:
 		return cli.Usagef("--threads %d: allowed are 0 and more", f.o.Threads)
-	case f.o.MetricBins < 1:
-		return cli.Usagef("--metric-bins %d: must be positive", f.o.MetricBins)
+	case offline.WrongBins(f.o.MetricBins) != "":
+		return cli.Usagef("--metric-bins %d: %s", f.o.MetricBins, offline.WrongBins(f.o.MetricBins))
 	case f.o.Checkpoint != "" && p.Auto():
 		return cli.Usagef("--checkpoint %s: not with --recipe auto, which is several trainings", f.o.Checkpoint)
 	case f.o.Resume && f.o.Checkpoint == "":

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/metric"
 )
 
 // Setting is a flag of plumbline fit for a setting of some methods.
@@ -196,6 +197,34 @@ func (s Setting) allowed() string {
 		return fmt.Sprintf("values between %g and %g", s.Lo, s.Hi)
 	}
 	return plainNumber(s.Lo) + ".." + plainNumber(s.Hi)
+}
+
+// WrongMetric returns the flag of a setting of the metrics that is not allowed, and which values are; "" = all are. A
+// zero stands for the default in Options, but a user who writes it does not mean that.
+func WrongMetric(opt metric.Options) (flag, allowed string) {
+	for _, v := range []*int{&opt.Bins, &opt.SoftBins, &opt.Resamples} {
+		if *v == 0 {
+			*v = -1
+		}
+	}
+	for _, v := range []*float64{&opt.SoftTemperature, &opt.Norm} {
+		if *v == 0 {
+			*v = -1
+		}
+	}
+	_, err := metric.Evaluate(metric.Rows{K: 2}, opt)
+	if err == nil {
+		return "", ""
+	}
+	setting, rest, _ := strings.Cut(err.Error(), ": ") // "soft bins: -1, allowed 1..65536"
+	_, allowed, _ = strings.Cut(rest, ", ")
+	return strings.ReplaceAll(setting, " ", "-"), allowed
+}
+
+// WrongBins returns which numbers of bins of the ECE are allowed, where this one is not.
+func WrongBins(bins int) (allowed string) {
+	_, allowed = WrongMetric(metric.Options{Bins: bins, SoftBins: 1, SoftTemperature: 1, Norm: 1, Resamples: 1})
+	return allowed
 }
 
 // plainNumber writes whole numbers as a user does, without an exponent.

@@ -24,13 +24,18 @@ type Load struct {
 
 // Check refuses what no deployment has.
 func (l *Load) Check() error {
+	const most = 1_000_000_000
 	switch {
-	case !(l.Rows > 0) || l.Rows > 1e9:
+	case !(l.Rows > 0) || l.Rows > most:
 		return fmt.Errorf("--rows-per-second %v: must be above 0, and at most 1e9", l.Rows)
 	case l.Classes < 2 || l.Classes > 1<<20:
 		return fmt.Errorf("--classes %d: must be 2 to %d", l.Classes, 1<<20)
-	case l.Keys < 0 || l.Models < 1 || l.Batch < 1:
-		return errors.New("--keys must be 0 or more, --models and --batch 1 or more")
+	case l.Keys < 0 || l.Keys > most:
+		return fmt.Errorf("--keys %d: must be 0 to 1e9", l.Keys)
+	case l.Models < 1 || l.Models > most:
+		return fmt.Errorf("--models %d: must be 1 to 1e9", l.Models)
+	case l.Batch < 1 || l.Batch > most:
+		return fmt.Errorf("--batch %d: must be 1 to 1e9", l.Batch)
 	case l.Delay < 0:
 		return fmt.Errorf("--delay %v: must be 0 or more", l.Delay)
 	case l.Inline && l.Delay > 0:

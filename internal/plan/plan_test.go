@@ -236,6 +236,7 @@ func TestImpossibleLoads(t *testing.T) {
 		{Rows: math.NaN(), Classes: 10, Models: 1, Batch: 1},
 		{Rows: 1, Classes: 1, Models: 1, Batch: 1},
 		{Rows: 1, Classes: 10, Models: 1, Batch: 0},
+		{Rows: 1, Classes: 10, Models: 1, Batch: 1, Keys: 9e18},
 		{Rows: 1, Classes: 10, Models: 1, Batch: 1, Inline: true, Delay: 1},
 	} {
 		if l.Check() == nil {
