@@ -26,6 +26,7 @@ type csvReader struct {
 	lines   []int // of first
 	skipped int   // lines before the header
 	comma   bool  // numbers have a decimal comma
+	point   bool  // numbers have a decimal point
 }
 
 // csvFirst is how many rows say what a column holds.
@@ -127,6 +128,12 @@ func decimal(s string) (string, bool) {
 	return point, err == nil
 }
 
+// thousands reports whether a number may be a whole one of thousands, as 1.200 and 1,200 are.
+func thousands(s string) bool {
+	at := strings.IndexAny(s, ".,")
+	return at >= 1 && at <= 3 && len(s) == at+4 && s[0] != '0' && strings.Trim(s[:at]+s[at+1:], "0123456789") == ""
+}
+
 // separator is the sign between the names of the header: a comma, or where there is none what stands there most often.
 func separator(b *bufio.Reader) rune {
 	head, _ := b.Peek(1 << 16)
@@ -164,6 +171,8 @@ func (c *csvReader) look() ([]field, error) {
 			cell := strings.TrimSpace(row[i])
 			if point, ok := decimal(cell); ok && c.in.Comma != ',' {
 				cell, c.comma = point, true
+			} else if _, err := parseFloat(cell); err == nil && strings.Contains(cell, ".") && !thousands(cell) {
+				c.point = true
 			}
 			fields[i].kind = kindOfText(fields[i].kind, cell)
 		}
@@ -251,8 +260,13 @@ func readCSV(r io.Reader, o Options) (*Table, error) {
 	columns := make([]csvColumn, len(fields))
 	for i := range columns {
 		columns[i] = f.column(i)
-		if set := columns[i]; c.comma && set != nil && fields[i].kind.numeric() {
+		if set := columns[i]; c.comma && set != nil && fields[i].kind.numeric() && p.roles[i].part != textColumn {
 			columns[i] = func(s string) error {
+				if thousands(s) && (c.point || strings.Contains(s, ".")) {
+					whole := strings.NewReplacer(",", "", ".", "").Replace(s)
+					return fmt.Errorf("%s may be %s or a fraction, as other numbers have the other decimal sign: write "+
+						"%[2]s, or not three digits behind the sign", quoteName(s), whole)
+				}
 				s, _ = decimal(s)
 				return set(s)
 			}
@@ -445,7 +459,8 @@ func parseNumber(s string, empty float64) (float64, error) {
 	case err != nil:
 		hint := ""
 		if percent, ok := strings.CutSuffix(s, "%"); ok {
-			if x, err := parseFloat(strings.TrimSpace(percent)); err == nil {
+			percent, _ = decimal(strings.TrimSpace(percent))
+			if x, err := parseFloat(percent); err == nil {
 				hint = fmt.Sprintf(": write %.4g, not %s", x/100, quoteName(s))
 			}
 		}

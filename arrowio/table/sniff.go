@@ -129,6 +129,9 @@ func plainText(head []byte) error {
 	if binary < 0 && invalid(head) < 4 {
 		return nil
 	}
+	if binary < 0 {
+		return errors.New("the text is not UTF-8, but perhaps Windows-1252, as Excel saves CSV: save it as CSV UTF-8")
+	}
 	return fmt.Errorf("a format that is not known (it begins with the bytes % x); %s", head[:min(len(head), 8)],
 		knownFormats)
 }

@@ -254,6 +254,8 @@ func TestApplyRefuses(t *testing.T) {
 			"row 0, columns probs: sum 0.7, allowed is within 0.05 of 1"},
 		{[]string{cal, writeFile(t, "prob.csv", "prob\n1.5\n"), "-o", free}, exitFailed,
 			"row 0, column prob: 1.5, allowed are values in [0, 1]"},
+		{[]string{cal, writeFile(t, "percent.csv", "probs_0,probs_1\n40,60\n"), "-o", free}, exitFailed,
+			"row 0, column probs_0: 40, allowed are values in [0, 1]; the row sums to 100: divide percentages by 100"},
 		{[]string{cal, writeFile(t, "empty.csv", ""), "-o", free}, exitFailed, "empty.csv: the file is empty"},
 	} {
 		code, _, stderr := runCommand(t, append([]string{"apply"}, c.args...)...)

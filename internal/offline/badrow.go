@@ -31,8 +31,8 @@ func badRowOf[T kernel.Float](t *table.Table, scores []T, labelled bool) error {
 		for k := first; k < t.K; k++ {
 			x := float64(row[k])
 			if math.IsNaN(x) || math.IsInf(x, 0) || t.Probs && (x < 0 || x > 1) {
-				return fmt.Errorf("row %d, column %s: %s, allowed are %s", i, scoreColumn(t, k), badScore(x),
-					allowedScores(t.Probs))
+				return fmt.Errorf("row %d, column %s: %s, allowed are %s%s", i, scoreColumn(t, k), badScore(x),
+					allowedScores(t.Probs), percentages(t, row))
 			}
 		}
 		if t.Probs {
@@ -51,6 +51,18 @@ func badRowOf[T kernel.Float](t *table.Table, scores []T, labelled bool) error {
 		}
 	}
 	return nil
+}
+
+// percentages says what to do where a row of probabilities sums to 100; else "".
+func percentages[T kernel.Float](t *table.Table, row []T) string {
+	sum := 0.0
+	for _, x := range row {
+		sum += float64(x)
+	}
+	if !t.Probs || t.Single || math.Abs(sum-100) > 1 {
+		return ""
+	}
+	return "; the row sums to 100: divide percentages by 100"
 }
 
 // badScore is the text of x. An empty cell and a null are NaN in a table.
