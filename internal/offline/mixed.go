@@ -42,8 +42,8 @@ func NoteCalibrated(of table.Options, calFile string, c calibrator.Calibrator, f
 	all.Label = nil
 	noteMixed(of, file, &all, "calibrated by "+calFile+", which fits those that it was fitted on")
 	if of.Note != nil && t.Probs && compare.OfLogits(c, t.K) {
-		of.Note(fmt.Sprintf("%s holds probabilities: %s (%s) is wrong for them if it was fitted on logits", file, calFile,
-			c.Method()))
+		of.Note(fmt.Sprintf("%s holds probabilities: %s (%s) is wrong for them if it was fitted on logits", file,
+			calFile, c.Method()))
 	}
 }
 
