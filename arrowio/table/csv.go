@@ -264,8 +264,8 @@ func readCSV(r io.Reader, o Options) (*Table, error) {
 			columns[i] = func(s string) error {
 				if thousands(s) && (c.point || strings.Contains(s, ".")) {
 					whole := strings.NewReplacer(",", "", ".", "").Replace(s)
-					return fmt.Errorf("%s may be %s or a fraction, as other numbers have the other decimal sign: write "+
-						"%[2]s, or not three digits behind the sign", quoteName(s), whole)
+					return fmt.Errorf("%s may be %s or a fraction, as other numbers have the other decimal sign: "+
+						"write %[2]s, or not three digits behind the sign", quoteName(s), whole)
 				}
 				s, _ = decimal(s)
 				return set(s)
