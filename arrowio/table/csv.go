@@ -260,7 +260,8 @@ func readCSV(r io.Reader, o Options) (*Table, error) {
 	columns := make([]csvColumn, len(fields))
 	for i := range columns {
 		columns[i] = f.column(i)
-		if set := columns[i]; c.comma && set != nil && fields[i].kind.numeric() && p.roles[i].part != textColumn {
+		number := fields[i].kind.numeric() && p.roles[i].part != textColumn
+		if set := columns[i]; c.comma && set != nil && number {
 			columns[i] = func(s string) error {
 				if thousands(s) && (c.point || strings.Contains(s, ".")) {
 					whole := strings.NewReplacer(",", "", ".", "").Replace(s)

@@ -110,7 +110,7 @@ func TestOddFilesAreRefusedInWords(t *testing.T) {
 		{oddCSV[strings.IndexByte(oddCSV, '\n')+1:], "put a header before it, such as probs_0,probs_1,…,label"},
 		{swap("0.5,", "50%,").Replace(oddCSV), "line 2, column probs_0: 50% is no number: write 0.5, not 50%"},
 		{"prob;label\n22,5%;1\n", "22,5% is no number: write 0.225, not 22,5%"},
-		{"prob;label;weight\n0,25;1;1.200\n", "line 2, column weight: 1.200 may be 1200 or a fraction, as other"},
+		{"prob;label;weight\n0,25;1;1.200\n", "column weight: 1.200 may be 1200 or a fraction, as other numbers"},
 		{"prob;label;weight\n0.25;1;1,200\n", "line 2, column weight: 1,200 may be 1200 or a fraction"},
 		{"prob;label;city\n0,5;1;K\xf6ln\n0,5;1;M\xfcnchen\n0,5;1;\xdc\xe4\n", "Windows-1252, as Excel saves CSV"},
 		{swap("probs_0", "cat", "probs_1", "dog", "probs_2", "owl").Replace(oddCSV), "perhaps --prob cat,dog,owl"},

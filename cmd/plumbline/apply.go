@@ -83,13 +83,13 @@ func runApply(cmd *cobra.Command, calFile, file string, f applyFlags) error {
 	if err := offline.CheckClasses(calFile, cal, file, t.K); err != nil {
 		return err
 	}
+	offline.NoteCalibrated(f.of, calFile, cal, file, t)
 	bar := progress.New(cmd.ErrOrStderr(), int64(t.N), "apply", "rows")
 	err = offline.CalibrateTable(cal, t, f.double, func(rows int) { bar.Add(int64(rows)) })
 	bar.Finish()
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	offline.NoteCalibrated(f.of, calFile, cal, file, t)
 	offline.NoteLeft(f.of, file, t)
 	if f.out == "-" {
 		w := cmd.OutOrStdout()

@@ -215,7 +215,7 @@ func TestApplyToOtherScores(t *testing.T) {
 			}
 			for _, args := range [][]string{{"apply", cal, file, "-o", "-"}, {"eval", "--calibrator", cal, file}} {
 				_, _, stderr := runCommand(t, args...)
-				if says := strings.Contains(stderr, "p.npz holds probabilities: "+cal+" ("+c.method+
+				if says := strings.Contains(stderr, file+" holds probabilities: "+cal+" ("+c.method+
 					") is wrong for them if it was fitted on logits"); says != (wrong && c.tells) {
 					t.Errorf("%v: %s", args, stderr)
 				}
