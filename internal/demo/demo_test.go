@@ -65,6 +65,9 @@ func replayDemo(t *testing.T, length time.Duration, seed uint64) Result {
 // archived.
 func replayGate(t *testing.T, r *engine.Replay) hold {
 	return func(ts time.Time) error {
+		if err := r.Settle(t.Context()); err != nil { // a fit that lasts would hide the request behind it
+			return err
+		}
 		for _, req := range awaited(r.Tuning, ts) {
 			dir := t.TempDir()
 			task := service.Task{Request: req, Attempt: 1, Dir: dir, Result: filepath.Join(dir, "result"),
