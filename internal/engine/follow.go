@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -108,15 +109,20 @@ func (f *onTopic) lacks(key string, revision int) bool {
 }
 
 // reminder has a model task publish again what is in force, as far as the topics may have lost it: alerts when it has
-// read all, since an older state may have one that was resolved; calibrators at its begin, and when their topic was
-// made again.
+// read all, since an older state may have one that was resolved; calibrators soon after its begin, and after their topic
+// was made again.
 type reminder struct {
 	topic    *onTopic
 	log      *slog.Logger
 	caughtUp bool // the task has been at its log's end
 	fired    bool
-	made     int // for which the calibrators are there
+	made     int       // for which the calibrators are there
+	since    time.Time // when made was first seen to differ; 0 = it does not
 }
+
+// lostAfter is how long the topic must have lacked a calibrator. What a task has just published, or publishes from its
+// checkpoint as it begins, is read back a moment later.
+const lostAfter = 5 * time.Second
 
 // of looks whether there is something to do. The task calls it between two records.
 func (m *reminder) of(t *model.Task) error {
@@ -125,10 +131,16 @@ func (m *reminder) of(t *model.Task) error {
 		model.FireAgain(t)
 	}
 	made := m.topic.since()
-	if made == m.made {
+	switch {
+	case made == m.made:
+		return nil
+	case m.since.IsZero():
+		m.since = time.Now()
+		return nil
+	case time.Since(m.since) < lostAfter:
 		return nil
 	}
-	m.made = made
+	m.made, m.since = made, time.Time{}
 	n, err := model.ServeAgain(t, m.topic.lacks)
 	if n > 0 {
 		m.log.Warn("the topic of calibrators had lost what is in force: it is published again", "task", t.Name(),
