@@ -114,7 +114,9 @@ func (r *Replay) take(ctx context.Context, shard int, rec pipeline.Record) error
 			}
 			r.offset++
 		}
-		r.observe(r.Model.Outputs())
+		if err := r.settle(ctx); err != nil {
+			return err
+		}
 	}
 	s.Written()
 	return nil
@@ -124,11 +126,27 @@ func (r *Replay) take(ctx context.Context, shard int, rec pipeline.Record) error
 func (r *Replay) Settle(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.Model.Settle(ctx); err != nil {
-		return err
+	return r.settle(ctx)
+}
+
+// settle passes outputs on as they come. An input without messages, such as that of labels that come inline, holds all
+// panes back until the end, and the snapshots of a slow stream are a thousand times as large as its rows.
+func (r *Replay) settle(ctx context.Context) error {
+	for {
+		if err := r.Model.Resume(); err != nil {
+			return err
+		}
+		r.observe(r.Model.Outputs())
+		news := r.Model.Wake()
+		if news == nil {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	r.observe(r.Model.Outputs())
-	return nil
 }
 
 // drain closes the panes that are open at the end of the input, as idle inputs do in a live run.
