@@ -109,8 +109,8 @@ func (f *onTopic) lacks(key string, revision int) bool {
 }
 
 // reminder has a model task publish again what is in force, as far as the topics may have lost it: alerts when it has
-// read all, since an older state may have one that was resolved; calibrators soon after its begin, and after their topic
-// was made again.
+// read all, since an older state may have one that was resolved; calibrators soon after its begin, and after their
+// topic was made again.
 type reminder struct {
 	topic    *onTopic
 	log      *slog.Logger
