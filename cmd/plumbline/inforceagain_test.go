@@ -13,9 +13,8 @@ import (
 	"github.com/plumbline/plumbline/internal/testsize"
 )
 
-// TestLostCalibratorsComeBack makes the calibrators topic again, once while no process runs and once under one that
-// does. Each time a process that only follows the topic has the calibrator in force without a new decision, and the
-// list of decisions has it once.
+// TestLostCalibratorsComeBack makes the calibrators topic again under a process. Another that only follows the topic
+// has the calibrator in force without a new decision, and the list of decisions has it once.
 func TestLostCalibratorsComeBack(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -54,10 +53,7 @@ checkpoints: {dir: %q, interval: 100ms}
 		defer end()
 		eventually.True(t, "the calibrator is in force", func() bool { return revision(follower) == want })
 	}
-	stop()
-	makeAgain()
-	rt, stop = start(t, cfg, all)
-	defer func() { stop() }()
+	defer stop()
 	follows()
 	makeAgain()
 	follows()

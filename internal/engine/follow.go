@@ -109,8 +109,8 @@ func (f *onTopic) lacks(key string, revision int) bool {
 }
 
 // reminder has a model task publish again what is in force, as far as the topics may have lost it: alerts when it has
-// read all, since an older state may have one that was resolved; calibrators soon after its begin, and after their
-// topic was made again.
+// read all, since an older state may have one that was resolved; calibrators once their
+// topic was made again under this process.
 type reminder struct {
 	topic    *onTopic
 	log      *slog.Logger
@@ -132,7 +132,7 @@ func (m *reminder) of(t *model.Task) error {
 	}
 	made := m.topic.since()
 	switch {
-	case made == m.made:
+	case made <= max(m.made, 1): // of a task that begins, or wakes up, the topic may show the latest only later
 		return nil
 	case m.since.IsZero():
 		m.since = time.Now()
