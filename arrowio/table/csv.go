@@ -23,10 +23,10 @@ type csvReader struct {
 	in      *csv.Reader
 	header  []string
 	first   [][]string
-	lines   []int // of first
-	skipped int   // lines before the header
-	comma   bool  // numbers have a decimal comma
-	point   bool  // numbers have a decimal point
+	lines   []int  // of first
+	skipped int    // lines before the header
+	comma   bool   // numbers have a decimal comma
+	points  []bool // of each column: numbers have a decimal point
 }
 
 // csvFirst is how many rows say what a column holds.
@@ -165,6 +165,7 @@ func (c *csvReader) look() ([]field, error) {
 		c.first = append(c.first, slices.Clone(row))
 	}
 	fields := make([]field, len(c.header))
+	c.points = make([]bool, len(c.header))
 	for i, name := range c.header {
 		fields[i] = field{name: name, cell: true}
 		for _, row := range c.first {
@@ -172,7 +173,7 @@ func (c *csvReader) look() ([]field, error) {
 			if point, ok := decimal(cell); ok && c.in.Comma != ',' {
 				cell, c.comma = point, true
 			} else if _, err := parseFloat(cell); err == nil && strings.Contains(cell, ".") && !thousands(cell) {
-				c.point = true
+				c.points[i] = true
 			}
 			fields[i].kind = kindOfText(fields[i].kind, cell)
 		}
@@ -258,12 +259,16 @@ func readCSV(r io.Reader, o Options) (*Table, error) {
 	}
 	f := &csvFiller{filler: newFiller(p)}
 	columns := make([]csvColumn, len(fields))
+	number := func(i int) bool { return fields[i].kind.numeric() && p.roles[i].part != textColumn }
+	mixed := false // a version 2.1 beside decimal commas says nothing of numbers
 	for i := range columns {
 		columns[i] = f.column(i)
-		number := fields[i].kind.numeric() && p.roles[i].part != textColumn
-		if set := columns[i]; c.comma && set != nil && number {
+		mixed = mixed || c.points[i] && columns[i] != nil && number(i)
+	}
+	for i := range columns {
+		if set := columns[i]; c.comma && set != nil && number(i) {
 			columns[i] = func(s string) error {
-				if thousands(s) && (c.point || strings.Contains(s, ".")) {
+				if thousands(s) && (mixed || strings.Contains(s, ".")) {
 					whole := strings.NewReplacer(",", "", ".", "").Replace(s)
 					return fmt.Errorf("%s may be %s or a fraction, as other numbers have the other decimal sign: "+
 						"write %[2]s, or not three digits behind the sign", quoteName(s), whole)

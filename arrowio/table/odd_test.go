@@ -96,6 +96,17 @@ func TestOddFiles(t *testing.T) {
 	}
 }
 
+// TestThreeDecimals: numbers of three decimals with a comma are fractions, whatever columns hold that are not read as
+// numbers.
+func TestThreeDecimals(t *testing.T) {
+	for _, rest := range []string{"version\n2,345;-1,25;0;2.1\n", "price\n2,345;-1,25;0;2.5\n"} {
+		x, err := Open(writeOdd(t, "logits_0;logits_1;label;"+rest), Options{})
+		if err != nil || len(x.Scores64) != 2 || x.Scores64[0] != 2.345 {
+			t.Errorf("%q: %+v, %v", rest, x, err)
+		}
+	}
+}
+
 const oddSplit = `{"columns":["probs_0","probs_1","probs_2","label"],"index":[0,1,2,3],` +
 	`"data":[[0.5,0.25,0.25,0],[0.125,0.75,0.125,1],[0.25,0.25,0.5,2],[0.75,0.125,0.125,1]]}`
 
