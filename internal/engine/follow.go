@@ -42,10 +42,7 @@ func (r *KafkaRun) follow(ctx context.Context, g *errgroup.Group) (tuned <-chan 
 // page.
 func (r *KafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) error {
 	return r.tail(ctx, g, []kafkaio.Tailed{{Topic: r.Config.Topics.Calibrators, Take: r.takeCalibrator,
-		Anew: r.onTopic.anew}}, func() {
-		r.onTopic.read()
-		r.following.Store(false)
-	})
+		Anew: r.onTopic.anew}}, func() { r.following.Store(false) })
 }
 
 func (r *KafkaRun) takeCalibrator(rec *pipeline.Record) error {
@@ -57,8 +54,8 @@ func (r *KafkaRun) takeCalibrator(rec *pipeline.Record) error {
 	return r.showRecord(c)
 }
 
-// onTopic is what the calibrators topic says: by key the latest revision. made is how often it has been made, as far
-// as this process has seen; 0 = it has not been read to its end yet.
+// onTopic is what the calibrators topic says: by key the latest revision. made is how often it was deleted and made
+// again under this process.
 type onTopic struct {
 	mu        sync.Mutex
 	made      int
@@ -79,13 +76,6 @@ func (f *onTopic) has(key string, rec any) {
 	}
 }
 
-// read notes that the topic has been read to its end.
-func (f *onTopic) read() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.made = max(f.made, 1)
-}
-
 // anew notes that the topic was deleted and made again. What comes in it of this process's tasks comes from them.
 func (f *onTopic) anew() {
 	f.mu.Lock()
@@ -93,8 +83,8 @@ func (f *onTopic) anew() {
 	f.made, f.revisions = f.made+1, nil
 }
 
-// since returns how often the topic has been made.
-func (f *onTopic) since() int {
+// again returns made.
+func (f *onTopic) again() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.made
@@ -109,19 +99,20 @@ func (f *onTopic) lacks(key string, revision int) bool {
 }
 
 // reminder has a model task publish again what is in force, as far as the topics may have lost it: alerts when it has
-// read all, since an older state may have one that was resolved; calibrators once their
-// topic was made again under this process.
+// read all, since an older state may have one that was resolved; calibrators once their topic was made again under the
+// task. At its begin it does not ask: the topic may show the latest calibrator only later, and a process that was
+// frozen and wakes up would publish it twice.
 type reminder struct {
 	topic    *onTopic
 	log      *slog.Logger
 	caughtUp bool // the task has been at its log's end
 	fired    bool
-	made     int       // for which the calibrators are there
-	since    time.Time // when made was first seen to differ; 0 = it does not
+	made     int       // onTopic.made, for which the calibrators are there
+	since    time.Time // when another was first seen; 0 = none was
 }
 
-// lostAfter is how long the topic must have lacked a calibrator. What a task has just published, or publishes from its
-// checkpoint as it begins, is read back a moment later.
+// lostAfter is how long after the topic was made again it must lack a calibrator: what has just been published is read
+// back a moment later.
 const lostAfter = 5 * time.Second
 
 // of looks whether there is something to do. The task calls it between two records.
@@ -130,9 +121,9 @@ func (m *reminder) of(t *model.Task) error {
 		m.fired = true
 		model.FireAgain(t)
 	}
-	made := m.topic.since()
+	made := m.topic.again()
 	switch {
-	case made <= max(m.made, 1): // of a task that begins, or wakes up, the topic may show the latest only later
+	case made == m.made:
 		return nil
 	case m.since.IsZero():
 		m.since = time.Now()

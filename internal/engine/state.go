@@ -46,7 +46,7 @@ func shardTask(r *KafkaRun, s *pipeline.Shard) pipeline.Registered {
 
 // modelTask registers the model task of a partition.
 func modelTask(r *KafkaRun, t *model.Task, p int) pipeline.Registered {
-	task := inTurn{t, r.turns, &reminder{topic: &r.onTopic, log: r.Log}}
+	task := inTurn{t, r.turns, &reminder{topic: &r.onTopic, log: r.Log, made: r.onTopic.again()}}
 	return pipeline.Registered{
 		Task:   task,
 		Report: task.report,

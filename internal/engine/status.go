@@ -103,8 +103,8 @@ func (s *silence) shutOut() error {
 	defer s.silentMu.Unlock()
 	for _, group := range slices.Sorted(maps.Keys(s.silent)) {
 		if st := s.silent[group]; st.refused {
-			return fmt.Errorf("stage %s: not in its group any more since %s: %s; plumbline doctor names the right",
-				group, st.Since.Format(time.RFC3339), st.Error)
+			return fmt.Errorf("stage %s: not in its group any more since %s: %s; plumbline doctor names the missing "+
+				"right", group, st.Since.Format(time.RFC3339), st.Error)
 		}
 	}
 	return nil

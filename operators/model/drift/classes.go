@@ -43,6 +43,12 @@ type classDrift struct {
 // gapBins is the number of bins of the ECE by class.
 const gapBins = 15
 
+// A softJoint is rebuilt when this share of its rows is new.
+const (
+	shownShare    = 1
+	proposedShare = .25
+)
+
 // leastSoft is the smallest number of sampled rows for a softJoint.
 const leastSoft = 200
 

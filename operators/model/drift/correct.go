@@ -46,7 +46,7 @@ func (d *classDrift) propose(k *stage.Key, now *acc.ClassCounts, alpha float64) 
 	if k.K > shift.MaxClasses && inForce == nil && slices.Max(contrast) < leastContrast {
 		return nil, "" // usual when nothing has moved; this skips the costly steps below
 	}
-	s, err := d.current(k, .25)
+	s, err := d.current(k, proposedShare)
 	if err == nil && k.K > shift.MaxClasses {
 		var made softJoint
 		made, err = newSoftJoint(k, base, shift.NewPool(contrast))

@@ -160,7 +160,7 @@ func TestCorrectionIsFinite(t *testing.T) {
 				}
 			}
 			d := &st.classes
-			if _, err := d.current(key, .25); err != nil {
+			if _, err := d.current(key, proposedShare); err != nil {
 				t.Fatalf("%s, K = %d: %v", name, k, err)
 			}
 			if c, why := d.propose(key, now, 1e-9); c != nil {

@@ -11,7 +11,7 @@ import (
 // as it is.
 func (d *State) shown() {
 	if d.counted() || d.classes.soft.fresh > 0 {
-		_, _ = d.classes.current(d.key, 1) // the error is of a sample that is too small yet: shifts says so
+		_, _ = d.classes.current(d.key, shownShare) // the error is of a sample that is too small yet: shifts says so
 	}
 }
 

@@ -115,7 +115,7 @@ func (t *tops) forgetBefore(ts int64) {
 
 // topRow is a sampled row as the calibrator of its time scores it, and as the correction of its time told it.
 type topRow struct {
-	q, z       []float64 // by the calibrator, and the LogRatios of that
+	q, z       []float64 // by the calibrator, and the LogRatios of that where k > 2
 	y          int
 	conf, told float64 // the largest of q, and what was told of it
 	hit        bool
@@ -178,10 +178,13 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		x := topRow{q: all[2*i*k:][:k], z: all[(2*i+1)*k:][:k], y: int(row.Y), hit: r.Hit, class: r.Class, by: f,
-			ts: row.TS, conf: min(r.Confidence, 1), w: min(float64(row.W)/weights.one, followMost)} // rounded
+		x := topRow{q: all[2*i*k:][:k], y: int(row.Y), hit: r.Hit, class: r.Class, by: f, ts: row.TS,
+			conf: min(r.Confidence, 1), w: min(float64(row.W)/weights.one, followMost)} // rounded
 		sc.Probs(x.q)
-		calibrator.LogRatios(x.z, x.q)
+		if k > 2 { // with two classes no power is learnt
+			x.z = all[(2*i+1)*k:][:k]
+			calibrator.LogRatios(x.z, x.q)
+		}
 		x.told = x.conf
 		if c := s.tops.at(row.TS, f); !c.None() {
 			copy(told, x.q)
