@@ -110,6 +110,7 @@ type blockResult struct {
 	followed        float64 // NLL with refit.follow
 	acc, rawAcc     float64
 	lost            toRaw
+	notOurs         unavoidable
 }
 
 func measureBlocks(o options, unseen bool) ([]blockResult, error) {
@@ -139,6 +140,9 @@ func measureBlock(r recipe, kind string, verbose bool) (blockResult, error) {
 	}
 	out := blockResult{kind: kind, published: len(changes)}
 	out.lost = lost(s, changes)
+	if out.notOurs, err = notOurs(s, changes); err != nil {
+		return out, err
+	}
 	out.raw, out.rawAcc = served(s, nil)
 	out.ours, out.acc = served(s, changes)
 	out.followed, _ = served(s, ours.followed)
@@ -191,7 +195,7 @@ func renderBlocks(title string, all []blockResult) string {
 		"| NLL of the day after worse | NLL raw | served | with `refit.follow` "+
 		"| a temperature every 1,000 rows | accuracy raw | served |\n"+
 		"|---|---|---|---|---|---|---|---|---|---|---|\n", title, blockNetsOfSet)
-	published, hurt, worse, worst, most := 0, 0, 0, math.Inf(-1), toRaw{}
+	published, hurt, worse, worst, most, not := 0, 0, 0, math.Inf(-1), toRaw{}, unavoidable{}
 	var kinds []string
 	byKind := map[string][]blockResult{}
 	for _, r := range all {
@@ -202,6 +206,7 @@ func renderBlocks(title string, all []blockResult) string {
 		published, hurt, worse = published+r.published, hurt+r.hurt, worse+r.worse
 		worst = max(worst, r.ours-r.raw)
 		most.add(r.lost)
+		not.add(r.notOurs)
 	}
 	for _, kind := range kinds {
 		var m blockResult
@@ -217,9 +222,9 @@ func renderBlocks(title string, all []blockResult) string {
 			m.hurt, m.least, m.worse, m.raw, m.ours, m.followed, m.ts, m.rawAcc, m.acc)
 	}
 	fmt.Fprintf(&b, "\nBars, %s: publications that lower accuracy by more than %g beyond noise on the %d rows after "+
-		"them: %d of %d (%s); that raise the NLL of the day after: %d (%s); served NLL of a stream "+
+		"them: %d of %d (%s); that raise the NLL of the day after: %d (%s; %v); served NLL of a stream "+
 		"at most raw + %g: %+.4f at most (%s); %v.\n", title, accuracyFalls, accuracyRows, hurt, published,
-		few(hurt, published), worse, few(worse, published), nllRises, worst, met(worst <= nllRises), most)
+		few(hurt, published), worse, few(worse, published), not, nllRises, worst, met(worst <= nllRises), most)
 	return b.String()
 }
 

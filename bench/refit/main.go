@@ -43,6 +43,7 @@ func main() {
 // setOf is a set of streams and what was measured on them.
 type setOf struct {
 	name    string
+	settled bool // its streams are stationary in the long run
 	recipes []recipe
 	results []result
 }
@@ -64,7 +65,7 @@ func run(o options) error {
 		if err != nil {
 			return err
 		}
-		set := &setOf{name: s.name}
+		set := &setOf{name: s.name, settled: s.flag == "runs"}
 		for _, r := range recipes {
 			if strings.Contains(r.name, o.only) && len(set.recipes) < o.few {
 				set.recipes = append(set.recipes, r)
@@ -153,7 +154,7 @@ func (s *setOf) measure(o options) error {
 	for i, r := range s.recipes {
 		wg.Go(func() {
 			places <- struct{}{}
-			s.results[i], errs[i] = measure(r, o)
+			s.results[i], errs[i] = s.measureOne(r, o)
 			<-places
 			if o.verbose {
 				fmt.Fprint(os.Stderr, s.results[i].lines())
@@ -178,6 +179,7 @@ type result struct {
 	whole    []verdict // until the next publication
 	policies []policy
 	lost     toRaw
+	notOurs  unavoidable
 	raw, top regret // of online Platt scaling on the scores as they are, and on what was published
 }
 
@@ -186,7 +188,7 @@ type policy struct {
 	scored
 }
 
-func measure(r recipe, o options) (result, error) {
+func (set *setOf) measureOne(r recipe, o options) (result, error) {
 	s, err := r.make()
 	if err != nil {
 		return result{}, err
@@ -199,6 +201,11 @@ func measure(r recipe, o options) (result, error) {
 	out.ours = did.published
 	out.day, out.whole = judge(s, out.ours, dayRows, byNLL), judge(s, out.ours, s.rows(), byNLL)
 	out.lost = lost(s, out.ours)
+	if set.settled || !s.drifting {
+		if out.notOurs, err = notOurs(s, out.ours); err != nil {
+			return out, err
+		}
+	}
 	if out.top, err = online(s, out.ours); err != nil {
 		return out, err
 	}

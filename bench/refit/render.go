@@ -34,10 +34,18 @@ func render(sets []*setOf) string {
 		"A publication with no effect on the mean would count as hurt in 5 %% of cases, by chance.\n\n", z95)
 	for _, s := range sets {
 		var all toRaw
+		var not unavoidable
+		published, hurt := 0, 0
 		for _, r := range s.results {
 			all.add(r.lost)
+			if s.settled || !r.stream.drifting {
+				not.add(r.notOurs)
+				t := tallyOf([]result{r})
+				published, hurt = published+t.published, hurt+t.hurt
+			}
 		}
-		fmt.Fprintf(&b, "Streams %s: %v.\n\n", s.name, all)
+		fmt.Fprintf(&b, "Streams %s: %v. Where a stream is stationary in the long run, %d of %d publications hurt on the "+
+			"day after; %v.\n\n", s.name, all, hurt, published, not)
 	}
 	policies(&b, sets)
 	onlineTable(&b, sets)

@@ -143,27 +143,69 @@ func byAccuracy(now, was rowScore) float64 { return float64(step(now.hit) - step
 // turns the scores of a row under both into a number.
 func judge(s *stream, changes []change, horizon int, compare func(now, was rowScore) float64) []verdict {
 	var out []verdict
-	z, p := make([]float64, s.k), make([]float64, s.k)
 	var before calibrator.Calibrator
 	for n, c := range changes {
 		end := min(s.rows(), c.row+horizon)
 		if n+1 < len(changes) {
 			end = min(end, changes[n+1].row)
 		}
-		var v verdict
-		var sum, square float64
-		for i := c.row; i < end; i++ {
-			d := compare(scoreRow(s, i, c.cal, z, p), scoreRow(s, i, before, z, p))
-			sum += d
-			square += d * d
-			v.rows++
-		}
-		if m := float64(v.rows); v.rows > 1 {
-			v.diff = sum / m
-			v.se = math.Sqrt(max(0, square/m-v.diff*v.diff) / (m - 1))
-		}
+		out = append(out, judgeRows(s, [2]int{c.row, end}, c.cal, before, compare))
 		before = c.cal
-		out = append(out, v)
 	}
 	return out
+}
+
+// judgeRows looks at the rows [of[0], of[1]) under a calibrator and under the one before it.
+func judgeRows(s *stream, of [2]int, now, before calibrator.Calibrator, compare func(now, was rowScore) float64,
+) (v verdict) {
+	z, p := make([]float64, s.k), make([]float64, s.k)
+	var sum, square float64
+	for i := of[0]; i < of[1]; i++ {
+		d := compare(scoreRow(s, i, now, z, p), scoreRow(s, i, before, z, p))
+		sum += d
+		square += d * d
+		v.rows++
+	}
+	if m := float64(v.rows); v.rows > 1 {
+		v.diff = sum / m
+		v.se = math.Sqrt(max(0, square/m-v.diff*v.diff) / (m - 1))
+	}
+	return v
+}
+
+// unavoidable tells how many hurt publications of a stream which is stationary in the long run are the stream's doing.
+type unavoidable struct {
+	longRun   int // publications that hurt over all rows of the stream
+	hindsight int // that would hurt, too, were the published method fitted to all rows of the stream
+}
+
+func (u *unavoidable) add(v unavoidable) {
+	u.longRun, u.hindsight = u.longRun+v.longRun, u.hindsight+v.hindsight
+}
+
+func (u unavoidable) String() string {
+	return fmt.Sprintf("%d hurt over all rows of their stream; had each been fitted to all of these in hindsight, %d "+
+		"would hurt on the day after", u.longRun, u.hindsight)
+}
+
+// notOurs judges the published calibrators on all rows of the stream, and in their place, on the rows of the day after,
+// those which hindsight fits.
+func notOurs(s *stream, changes []change) (out unavoidable, err error) {
+	best := map[string]calibrator.Calibrator{"identity": nil}
+	var before calibrator.Calibrator
+	for n, c := range changes {
+		end := min(s.rows(), c.row+dayRows)
+		if n+1 < len(changes) {
+			end = min(end, changes[n+1].row)
+		}
+		if _, ok := best[c.method]; !ok {
+			if best[c.method], err = fitted(c.method, s, 0, s.rows()); err != nil {
+				return out, err
+			}
+		}
+		out.longRun += step(judgeRows(s, [2]int{0, s.rows()}, c.cal, before, byNLL).hurt())
+		out.hindsight += step(judgeRows(s, [2]int{c.row, end}, best[c.method], before, byNLL).hurt())
+		before = c.cal
+	}
+	return out, nil
 }
