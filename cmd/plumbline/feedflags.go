@@ -85,7 +85,7 @@ func addFeedFlags(cmd *cobra.Command) *feedFlags {
 	flags.StringVar(&f.model, "model", "",
 		"model `name` of all rows; default: each row's, else the file's name and array")
 	flags.StringVar(&f.version, "version", "", "model `version` of all rows; default: each row's, else 0")
-	flags.Float64Var(&f.eventRate, "event-rate", 100, "rows per second of event time; 0: the files' times")
+	flags.Float64Var(&f.eventRate, "event-rate", 10, "rows per second of event time; 0: the files' times")
 	flags.StringVar(&f.start, "start", "", "event `time` of the first row, RFC 3339; default: so that the last is now")
 	flags.StringVar(&f.labelDelay, "label-delay", "0s",
 		"event time from a row to its label, uniform in `MIN-MAX` such as 0s-5m")

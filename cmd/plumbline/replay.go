@@ -90,7 +90,7 @@ func (f replayFlags) readFiles(cmd *cobra.Command, r *engine.Replay, files []str
 		return err
 	}
 	if in.LeavesTimes() && !cmd.Flags().Changed("event-rate") {
-		r.Log.Info("the files have times of their own, which --event-rate 0 takes: rows are 100 a second without it")
+		r.Log.Info("the files have times of their own, which --event-rate 0 takes: rows are 10 a second without it")
 	}
 	bar := progress.New(cmd.ErrOrStderr(), total, "replay", "rows")
 	defer bar.Finish()
