@@ -44,8 +44,8 @@ func render(sets []*setOf) string {
 				published, hurt = published+t.published, hurt+t.hurt
 			}
 		}
-		fmt.Fprintf(&b, "Streams %s: %v. Where a stream is stationary in the long run, %d of %d publications hurt on the "+
-			"day after; %v.\n\n", s.name, all, hurt, published, not)
+		fmt.Fprintf(&b, "Streams %s: %v. Where a stream is stationary in the long run, %d of %d publications hurt on "+
+			"the day after; %v.\n\n", s.name, all, hurt, published, not)
 	}
 	policies(&b, sets)
 	onlineTable(&b, sets)

@@ -173,7 +173,8 @@ type Privacy struct {
 
 // EventTime configures panes and lateness.
 type EventTime struct {
-	// Length of a pane, the unit of all windows.
+	// Length of a pane, the unit of all windows. Calibrators and alarms change at its end: shorter for thousands of
+	// rows a second.
 	Pane time.Duration `yaml:"pane" default:"10s" min:"100ms"`
 	// A row that is later than the newest row by at most this still counts in its own pane.
 	AllowedLateness time.Duration `yaml:"allowed_lateness" default:"10s"`
