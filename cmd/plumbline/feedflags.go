@@ -176,7 +176,8 @@ func (f *feedFlags) open(files []string, cfg config.Config, partitions int) (*fe
 	if err != nil || !f.startTime.IsZero() || f.eventRate == 0 {
 		return stream, rows, err
 	}
-	return in.Open(f.options(cfg, partitions, time.Now().Add(-f.ahead(rows))))
+	start := time.Now().Add(-f.ahead(rows)).Truncate(time.Second) // people read it in alerts
+	return in.Open(f.options(cfg, partitions, start))
 }
 
 // ahead is how far event time gets ahead of the clock while so many rows are sent: rows of the future are rejected.
