@@ -1,6 +1,8 @@
 package arrowio
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -20,5 +22,51 @@ func TestOnlyNullLists(t *testing.T) {
 		b := decodeOne(t, Options{}, v, Predictions)
 		equal(t, l.String(), b.Reject, []string{NullRow, NullRow})
 		equal(t, l.String()+" scores", len(b.Scores), b.N*b.K)
+	}
+}
+
+// TestNullTypeColumns: a column of type null, which Arrow's libraries make where they see no value, is as good as
+// absent if its values may be missing. A message that needs the column is refused.
+func TestNullTypeColumns(t *testing.T) {
+	two := field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32))
+	id, label := field("id", arrow.BinaryTypes.String), field("label", arrow.PrimitiveTypes.Int8)
+	none := func(name string) arrow.Field { return field(name, arrow.Null) }
+	read := func(kind Kind, fields ...arrow.Field) ([]*Batch, error) {
+		row := map[string]any{}
+		for _, f := range fields {
+			if f.Type != arrow.Null {
+				row[f.Name] = map[string]any{"id": "a", "logits": []int{1, 2}, "label": 1}[f.Name]
+			}
+		}
+		text, _ := json.Marshal(row)
+		v := stream(t, fields, model, rowsOf(t, string(text)))
+		return NewDecoder(Options{Slices: []string{"region"}}).Decode(v, Origin{}, kind)
+	}
+	for _, name := range []string{"label", "features", "version", "served", "weight", "region"} {
+		bs, err := read(Predictions, id, two, none(name))
+		if err != nil || len(bs) != 1 {
+			t.Errorf("%s: got %v, %v", name, bs, err)
+			continue
+		}
+		b := bs[0]
+		equal(t, name+" rejects", b.Rejected(), 0)
+		equal(t, name+" model", b.Models[0], ModelKey{"m", "1"})
+		equal(t, name+" absent", b.Label == nil && b.D == 0 && b.Served == nil && b.Weight == nil && len(b.Slices) == 0,
+			true)
+	}
+	for _, c := range []struct {
+		kind   Kind
+		fields []arrow.Field
+		want   string
+	}{
+		{Predictions, []arrow.Field{none("id"), two, label}, `column "id" is null, allowed is utf8`},
+		{Predictions, []arrow.Field{id, none("logits"), label}, `column "logits" is null, allowed is a list`},
+		{Predictions, []arrow.Field{two, none("label")}, "neither the column id, to join labels by, nor"},
+		{Predictions, []arrow.Field{id, two, none("label"), none("label")}, `column "label" occurs twice`},
+		{Labels, []arrow.Field{id, none("label")}, `column "label" is null, allowed is an integer`},
+	} {
+		if _, err := read(c.kind, c.fields...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: got %v, want %s", c.fields, err, c.want)
+		}
 	}
 }

@@ -55,20 +55,21 @@ func (d *Decoder) parsePlan(m wire.Message, kind Kind) (*plan, error) {
 	f := planner{p, wire.NewFinder(s)}
 	p.id = f.Find("id", "utf8, large_utf8, binary, large_binary, int64 or uint64", (*wire.Field).IsID)
 	p.ts = f.Find("ts", "timestamp", (*wire.Field).IsTimestamp)
-	p.label = f.Find("label", "an integer", (*wire.Field).IsInt)
+	p.label = f.findLabel(kind)
 	p.model = f.Find("model", "utf8, large_utf8 or a dictionary of them", (*wire.Field).IsText)
-	p.version = f.Find("version", "utf8, large_utf8 or a dictionary of them", (*wire.Field).IsText)
+	p.version = f.FindOptional("version", "utf8, large_utf8 or a dictionary of them", (*wire.Field).IsText)
 	p.features, p.served, p.weight, p.scores = -1, -1, -1, -1
 	if kind == Predictions {
 		f.findSide()
-		p.features = f.Find("features", "a list of float16, float32 or float64", (*wire.Field).IsFloatList)
-		p.served = f.Find("served", "a float", (*wire.Field).IsFloat)
-		p.weight = f.Find("weight", "a float", (*wire.Field).IsFloat)
+		p.features = f.FindOptional("features", "a list of float16, float32 or float64", (*wire.Field).IsFloatList)
+		p.served = f.FindOptional("served", "a float", (*wire.Field).IsFloat)
+		p.weight = f.FindOptional("weight", "a float", (*wire.Field).IsFloat)
 		if p.side != Request {
 			f.findScores()
 		}
 		for _, name := range d.opt.Slices {
-			p.slices = append(p.slices, f.Find(name, "utf8, large_utf8 or a dictionary of them", (*wire.Field).IsText))
+			p.slices = append(p.slices,
+				f.FindOptional(name, "utf8, large_utf8 or a dictionary of them", (*wire.Field).IsText))
 		}
 	}
 	f.check(kind, d.opt)
@@ -82,6 +83,14 @@ func (d *Decoder) parsePlan(m wire.Message, kind Kind) (*plan, error) {
 type planner struct {
 	*plan
 	*wire.Finder
+}
+
+// findLabel finds the labels, which only predictions may be without.
+func (f *planner) findLabel(kind Kind) int {
+	if kind == Labels {
+		return f.Find("label", "an integer", (*wire.Field).IsInt)
+	}
+	return f.FindOptional("label", "an integer", (*wire.Field).IsInt)
 }
 
 func (f *planner) findScores() {

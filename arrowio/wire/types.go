@@ -91,6 +91,17 @@ type Finder struct {
 // NewFinder makes a finder that wants no column yet.
 func NewFinder(s *Schema) *Finder { return &Finder{Schema: s, Want: make([]bool, len(s.Fields))} }
 
+// FindOptional is Find of a column whose values may be missing. One of type null, which Arrow's libraries make of a
+// column without any value, is as good as absent.
+func (f *Finder) FindOptional(name, allowed string, ok func(*Field) bool) int {
+	found := f.Find(name, allowed, func(c *Field) bool { return c.Type == Null || ok(c) })
+	if found >= 0 && f.Schema.Fields[found].Type == Null {
+		f.Want[found] = false
+		return -1
+	}
+	return found
+}
+
 // Find is the index of the column name, whose type must pass ok, or -1. allowed names the types in the error.
 func (f *Finder) Find(name, allowed string, ok func(*Field) bool) int {
 	found := -1
