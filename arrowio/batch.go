@@ -2,6 +2,7 @@ package arrowio
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 )
 
@@ -77,6 +78,8 @@ type Batch struct {
 	Reject []string
 	// BadLabel is the label of the first row that is rejected for it; "" where there is none.
 	BadLabel string
+	// Missing are the columns for which rows are rejected as NullRow, each once.
+	Missing []string
 	// Side says whether the rows are predictions, or one of two parts of them.
 	Side Side
 	// Shadow says that the rows were computed here by another head: they follow rows that were received, and are
@@ -116,6 +119,14 @@ func (b *Batch) reject(i int, reason string) {
 	}
 	if b.Reject[i] == "" {
 		b.Reject[i] = reason
+	}
+}
+
+// rejectNull marks row i, which has no value in a column that must have one.
+func (b *Batch) rejectNull(i int, column string) {
+	b.reject(i, NullRow)
+	if b.Reject[i] == NullRow && !slices.Contains(b.Missing, column) {
+		b.Missing = append(b.Missing, column)
 	}
 }
 

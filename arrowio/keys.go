@@ -37,7 +37,7 @@ func (r *reader) ids(b *Batch, c *wire.Column) error {
 		for i, id := range v {
 			b.IDs[i] = HashIntID(id)
 			if c.IsNull(i) {
-				b.reject(i, NullRow)
+				b.rejectNull(i, c.Field.Name)
 			}
 		}
 		return nil
@@ -50,7 +50,7 @@ func (r *reader) ids(b *Batch, c *wire.Column) error {
 	for i := range b.IDs {
 		if off[i] == off[i+1] || c.IsNull(i) {
 			b.IDs[i] = ID{}
-			b.reject(i, NullRow)
+			b.rejectNull(i, c.Field.Name)
 			continue
 		}
 		b.IDs[i] = HashIDBytes(c.Text[off[i]:off[i+1]])
@@ -81,7 +81,7 @@ func (r *reader) times(b *Batch, c *wire.Column) error {
 	for i, t := range v {
 		switch {
 		case c.IsNull(i):
-			b.reject(i, NullRow)
+			b.rejectNull(i, c.Field.Name)
 			t = 0
 		case t > limit || t < -limit:
 			b.reject(i, TimeRange)
@@ -132,7 +132,7 @@ func labelsOf[T wire.Number](b *Batch, c *wire.Column, k int64) error {
 		switch {
 		case c.IsNull(i):
 			if b.Kind == Labels {
-				b.reject(i, NullRow)
+				b.rejectNull(i, c.Field.Name)
 			}
 		case y < 0 || uint64(y) >= uint64(k):
 			b.reject(i, LabelRange)

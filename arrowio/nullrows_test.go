@@ -2,6 +2,8 @@ package arrowio
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,5 +70,32 @@ func TestNullTypeColumns(t *testing.T) {
 		if _, err := read(c.kind, c.fields...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: got %v, want %s", c.fields, err, c.want)
 		}
+	}
+}
+
+// TestMissingNamesTheColumns: a batch says in which columns rows lack what they must have.
+func TestMissingNamesTheColumns(t *testing.T) {
+	id, label := field("id", arrow.BinaryTypes.String), field("label", arrow.PrimitiveTypes.Int8)
+	logits := field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32))
+	fields := []arrow.Field{id, logits, field("ts", arrow.FixedWidthTypes.Timestamp_s),
+		field("model", arrow.BinaryTypes.String)}
+	for _, c := range []struct {
+		kind   Kind
+		fields []arrow.Field
+		rows   []string
+		want   []string
+	}{
+		{Predictions, fields, []string{`{"id":"a","logits":[1,2],"ts":1,"model":"m"}`}, nil},
+		{Predictions, fields, []string{`{"id":"","logits":[1,2],"ts":1,"model":"m"}`}, []string{"id"}},
+		{Predictions, fields, []string{`{"id":"a","logits":[1,2],"ts":null,"model":"m"}`}, []string{"ts"}},
+		{Predictions, fields, []string{`{"id":"a","logits":[null,2],"ts":1,"model":"m"}`}, []string{"logits"}},
+		{Predictions, fields, []string{`{"id":"a","logits":[1,2],"ts":1,"model":null}`,
+			`{"id":null,"logits":[1,2],"ts":1,"model":""}`}, []string{"model", "id"}},
+		{Labels, []arrow.Field{id, label}, []string{`{"id":"a","label":null}`, `{"id":"b"}`}, []string{"label"}},
+	} {
+		b := decodeOne(t, Options{}, stream(t, c.fields, model, rowsOf(t, c.rows...)), c.kind)
+		slices.Sort(b.Missing)
+		slices.Sort(c.want)
+		equal(t, fmt.Sprint(c.rows), b.Missing, c.want)
 	}
 }

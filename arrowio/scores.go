@@ -32,7 +32,7 @@ func (r *reader) scores(b *Batch, c *wire.Column) error {
 		r.sparse -= int64(k * b.N)
 		slab = make([]float32, k*b.N)
 		for i := range b.N {
-			b.reject(i, NullRow)
+			b.rejectNull(i, c.Field.Name)
 		}
 		b.K, b.Scores = k, slab
 		return nil
@@ -41,7 +41,7 @@ func (r *reader) scores(b *Batch, c *wire.Column) error {
 		return wire.Errorf(wire.Shape, "column %q: %d scores a row, at least 2", c.Field.Name, k)
 	}
 	b.K, b.Scores = k, slab
-	if err := wire.ChildNulls(c, b.N, k, func(i int) { b.reject(i, NullRow) }); err != nil {
+	if err := wire.ChildNulls(c, b.N, k, func(i int) { b.rejectNull(i, c.Field.Name) }); err != nil {
 		return err
 	}
 	check := finite
@@ -85,7 +85,7 @@ func (r *reader) binaryScores(b *Batch, c *wire.Column) error {
 		}
 		switch {
 		case c.IsNull(i):
-			b.reject(i, NullRow)
+			b.rejectNull(i, c.Field.Name)
 		case !ok:
 			b.reject(i, NonfiniteScores)
 		}

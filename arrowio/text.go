@@ -229,7 +229,7 @@ func (r *reader) models(b *Batch, model, version *wire.Column) error {
 	for i := range b.Model {
 		key := keys.at(i)
 		if key.Model == "" && r.kind == Predictions {
-			b.reject(i, NullRow)
+			b.rejectNull(i, "model")
 		}
 		if i > 0 && key == last {
 			b.Model[i] = b.Model[i-1]

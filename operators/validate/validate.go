@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -238,7 +239,6 @@ func day(ns int64) string { return time.Unix(0, ns).UTC().Format(time.DateOnly) 
 
 // allowed is what rows need that their decoder has refused.
 var allowed = map[string]string{
-	arrowio.NullRow:   "id, ts, scores, model: never null, id and model not empty",
 	arrowio.BadWeight: "allowed are those above 0, at most 2^20",
 	arrowio.BadServed: "allowed are 0 to 1",
 	arrowio.TimeRange: "ts: " + day(-farthest) + " to " + day(farthest),
@@ -252,6 +252,8 @@ func (v *Operator) explain(b *arrowio.Batch, i int) {
 	}
 	has := ""
 	switch reason {
+	case arrowio.NullRow:
+		has = strings.Join(b.Missing, ", ") + ": null or empty; every row has one"
 	case arrowio.NonfiniteScores:
 		has = badScore(b.Scores[i*b.K:(i+1)*b.K], b.Probs)
 	case arrowio.LabelRange:

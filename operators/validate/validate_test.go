@@ -162,7 +162,8 @@ func TestRefusedIsWhatAShardRefuses(t *testing.T) {
 			decoder("label_range")(b)
 			b.BadLabel, b.K, b.Scores, b.Kind = "1099511627776", 0, nil, arrowio.Labels
 		}), "label_range: label: 1099511627776; allowed are 0 and more"},
-		{one(decoder("null_row")), "null_row: id, ts, scores, model: never null, id and model not empty"},
+		{one(func(b *arrowio.Batch) { decoder("null_row")(b); b.Missing = []string{"id", "label"} }),
+			"null_row: id, label: null or empty; every row has one"},
 	} {
 		got := ""
 		validate.Refused(config, c.batch, func(_ int, reason, detail string) { got += reason + ": " + detail })

@@ -313,7 +313,8 @@ func (c *collector) missing(what string, names ...string) error {
 			paths = append(paths, col.path)
 		}
 	}
-	return wire.Errorf(wire.NoColumn, "rows without %s: there is nothing at %q", what, cmp.Or(joined(paths), names[0]))
+	at := cmp.Or(joined(paths), names[0])
+	return wire.Errorf(wire.NoColumn, "rows without %s: there is nothing, or null, at %q", what, at)
 }
 
 func (c *collector) joinParts() error {

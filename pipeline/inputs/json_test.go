@@ -146,7 +146,7 @@ func TestJSONRefusals(t *testing.T) {
 		{`{"id":"a","id":"b","model":"m","probs":[1,0]}`, "duplicate_column: row 0, id (column id) is there twice"},
 		{
 			`{"id":"a","model":"m","score":[1,0]}`,
-			`column_missing: rows without scores: there is nothing at "logits, probs, logit, prob"`,
+			`column_missing: rows without scores: there is nothing, or null, at "logits, probs, logit, prob"`,
 		},
 		{`{"id":"a","model":"m","probs":[1]}`, "shape: row 0, probs (column probs): 1 scores, at least 2"},
 		{`{"id":"a","model":"m","probs":[1,0],"label":"cat"}`, `"cat" is text; name the classes`},

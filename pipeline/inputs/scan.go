@@ -28,7 +28,8 @@ func (s *scanner) fail(want string) error {
 	rest := s.b[s.i:min(len(s.b), s.i+24)]
 	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
 		if len(rest) >= len(word) && string(rest[:len(word)]) == word {
-			return wire.Errorf(NotJSON, "byte %d: JSON has no %s; send null where there is no number", s.i, word)
+			return wire.Errorf(NotJSON, "byte %d: JSON has no %s; send null where there is no number, "+
+				"-1e9 for a masked logit", s.i, word)
 		}
 	}
 	return wire.Errorf(NotJSON, "byte %d: %.24q where %s must be", s.i, rest, want)
