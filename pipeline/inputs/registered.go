@@ -106,6 +106,9 @@ func (d *registered[S]) ready(ctx context.Context, r *Record) error {
 }
 
 func (d *registered[S]) decode(r *Record, c *collector) error {
+	if len(r.Value) == 0 {
+		return nil // a tombstone, as of a row that was deleted in a database
+	}
 	id, value, ok := framed(r.Value)
 	if !ok {
 		return wire.Errorf(NotFramed, "begins with %.8q: must be a 0 byte and the number of the schema in 4 bytes",

@@ -320,6 +320,13 @@ func TestSchemaThatCannotBeHad(t *testing.T) {
 	if _, err := d.Decode(&Record{Value: []byte(`{"p":1}`)}); !errors.As(err, &fe) || fe.Reason != NotFramed {
 		t.Errorf("got %v", err)
 	}
+	tombstone := &Record{Key: []byte("a")} // what change data capture sends of a deleted row
+	if err := d.Ready(t.Context(), tombstone); err != nil {
+		t.Errorf("a tombstone: %v", err)
+	}
+	if messages, err := d.Decode(tombstone); err != nil || len(messages) != 0 {
+		t.Errorf("a tombstone: got %d messages, %v", len(messages), err)
+	}
 }
 
 // TestHostileSchemasAreBounded: neither a schema that calls itself nor lists of values without bytes cost more than the
