@@ -78,8 +78,9 @@ type Batch struct {
 	Reject []string
 	// BadLabel is the label of the first row that is rejected for it; "" where there is none.
 	BadLabel string
-	// Missing are the columns for which rows are rejected as NullRow, each once.
-	Missing []string
+	// Missing are the columns that the first row lacks that is rejected as NullRow; nil where there is none.
+	Missing   []string
+	missingAt int // that row
 	// Side says whether the rows are predictions, or one of two parts of them.
 	Side Side
 	// Shadow says that the rows were computed here by another head: they follow rows that were received, and are
@@ -125,8 +126,14 @@ func (b *Batch) reject(i int, reason string) {
 // rejectNull marks row i, which has no value in a column that must have one.
 func (b *Batch) rejectNull(i int, column string) {
 	b.reject(i, NullRow)
-	if b.Reject[i] == NullRow && !slices.Contains(b.Missing, column) {
-		b.Missing = append(b.Missing, column)
+	switch {
+	case b.Reject[i] != NullRow || b.Missing != nil && i > b.missingAt:
+	case b.Missing != nil && i == b.missingAt:
+		if !slices.Contains(b.Missing, column) {
+			b.Missing = append(b.Missing, column)
+		}
+	default:
+		b.Missing, b.missingAt = []string{column}, i
 	}
 }
 

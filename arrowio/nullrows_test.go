@@ -73,7 +73,7 @@ func TestNullTypeColumns(t *testing.T) {
 	}
 }
 
-// TestMissingNamesTheColumns: a batch says in which columns rows lack what they must have.
+// TestMissingNamesTheColumns: a batch says which columns the first of its null rows lacks.
 func TestMissingNamesTheColumns(t *testing.T) {
 	id, label := field("id", arrow.BinaryTypes.String), field("label", arrow.PrimitiveTypes.Int8)
 	logits := field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32))
@@ -90,7 +90,9 @@ func TestMissingNamesTheColumns(t *testing.T) {
 		{Predictions, fields, []string{`{"id":"a","logits":[1,2],"ts":null,"model":"m"}`}, []string{"ts"}},
 		{Predictions, fields, []string{`{"id":"a","logits":[null,2],"ts":1,"model":"m"}`}, []string{"logits"}},
 		{Predictions, fields, []string{`{"id":"a","logits":[1,2],"ts":1,"model":null}`,
-			`{"id":null,"logits":[1,2],"ts":1,"model":""}`}, []string{"model", "id"}},
+			`{"id":null,"logits":[1,2],"ts":1,"model":""}`}, []string{"model"}},
+		{Predictions, fields, []string{`{"id":"a","logits":[1,2],"ts":1,"model":"m"}`,
+			`{"id":null,"logits":[1,2],"ts":1,"model":""}`, `{"id":"a","logits":null}`}, []string{"id", "model"}},
 		{Labels, []arrow.Field{id, label}, []string{`{"id":"a","label":null}`, `{"id":"b"}`}, []string{"label"}},
 	} {
 		b := decodeOne(t, Options{}, stream(t, c.fields, model, rowsOf(t, c.rows...)), c.kind)

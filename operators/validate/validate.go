@@ -253,7 +253,7 @@ func (v *Operator) explain(b *arrowio.Batch, i int) {
 	has := ""
 	switch reason {
 	case arrowio.NullRow:
-		has = strings.Join(b.Missing, ", ") + ": null or empty; every row has one"
+		has = strings.Join(b.Missing, ", ") + ": null or empty; every row must have one"
 	case arrowio.NonfiniteScores:
 		has = badScore(b.Scores[i*b.K:(i+1)*b.K], b.Probs)
 	case arrowio.LabelRange:

@@ -163,7 +163,7 @@ func TestRefusedIsWhatAShardRefuses(t *testing.T) {
 			b.BadLabel, b.K, b.Scores, b.Kind = "1099511627776", 0, nil, arrowio.Labels
 		}), "label_range: label: 1099511627776; allowed are 0 and more"},
 		{one(func(b *arrowio.Batch) { decoder("null_row")(b); b.Missing = []string{"id", "label"} }),
-			"null_row: id, label: null or empty; every row has one"},
+			"null_row: id, label: null or empty; every row must have one"},
 	} {
 		got := ""
 		validate.Refused(config, c.batch, func(_ int, reason, detail string) { got += reason + ": " + detail })
