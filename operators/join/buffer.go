@@ -32,6 +32,9 @@ type buffer struct {
 	log     *slog.Logger
 	n       tally // of both tiers
 	dropped int64 // slice values whose column is no longer configured, in the restored state
+	// sharesIDs says that an id had predictions of two model versions. From then on a label that may be for both stays
+	// for those that are read after it.
+	sharesIDs bool
 	memory
 	remembered
 	disk
@@ -127,9 +130,9 @@ func (w *buffer) after(e int32) int32 {
 	return p.chain
 }
 
-// hasPrediction reports whether the id has a prediction of the key, waiting or joined, and how many other entries and
-// joined rows it has.
-func (w *buffer) hasPrediction(id *arrowio.ID, key *arrowio.ModelKey) (known bool, others int) {
+// hasPrediction reports whether the id has a prediction of the key, waiting or joined, whether it has one of another
+// key, and how many other entries and joined rows it has.
+func (w *buffer) hasPrediction(id *arrowio.ID, key *arrowio.ModelKey) (known, rival bool, others int) {
 	first := w.recalled
 	for _, ref := range w.index.Lookup(w.index.Hash((*store.ID)(id))) {
 		if !store.IsJoined(ref) {
@@ -140,18 +143,22 @@ func (w *buffer) hasPrediction(id *arrowio.ID, key *arrowio.ModelKey) (known boo
 		}
 		if m, ok := w.met.Match(ref, (*store.ID)(id)); ok {
 			if arrowio.ModelKey(m.Key) == *key {
-				return true, others
+				return true, rival, others
 			}
+			rival = true
 			others++
 		}
 	}
 	for e := first; e >= 0; e = w.after(e) {
-		if w.entries[e].label < 0 && w.models[w.entries[e].model] == *key {
-			return true, others
+		if p := &w.entries[e]; p.label < 0 {
+			if w.models[p.model] == *key {
+				return true, rival, others
+			}
+			rival = true
 		}
 		others++
 	}
-	return false, others
+	return false, rival, others
 }
 
 // place returns an unused entry.

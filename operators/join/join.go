@@ -58,7 +58,7 @@ const maxBuilt = 8 << 20
 // that has joined already is a correction, which is counted and changes nothing. With one prediction and one label of
 // an id, whether they join depends on event times alone, so it does not matter which topic is read first. Arrival
 // matters in two cases: the bounds on rows, when they are hit (what they push out is counted), and several versions
-// under one id with labels that name no version (docs/architecture.md, limits).
+// under one id with labels that name no version, until the first such id is seen (buffer.sharesIDs).
 type Operator struct {
 	cfg         Options
 	out         *pipeline.Out
@@ -116,13 +116,16 @@ func (j *Operator) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 			continue
 		}
 		look(&j.w, b, i)
-		if met, err := meetRun(j, b, i); err != nil {
-			return err
-		} else if met > 0 {
-			j.w.forget()
-			n += int64(met)
-			i += met - 1
-			continue
+		stays := stays(&j.w, b, i)
+		if !stays {
+			if met, err := meetRun(j, b, i); err != nil {
+				return err
+			} else if met > 0 {
+				j.w.forget()
+				n += int64(met)
+				i += met - 1
+				continue
+			}
 		}
 		n++
 		if err := j.w.recall(b.IDs[i]); err != nil {
@@ -135,9 +138,11 @@ func (j *Operator) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 		}
 		switch {
 		case met:
-			j.met++
+			if j.met++; stays && others < maxOfID {
+				j.w.serve(letWait(&j.w, b, i))
+			}
 		case others < maxOfID:
-			j.keep(b, i, key, named, corrects)
+			j.keep(b, i, corrects)
 		default:
 			j.counts.Add(pipeline.CountEvicted, 1)
 			j.counts.Add(pipeline.CountEvictedLabels, 1)
@@ -188,17 +193,33 @@ func (j *Operator) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named boo
 }
 
 // keep lets a label wait, unless it is a correction that no other version's prediction could use.
-func (j *Operator) keep(b *arrowio.Batch, i int, key arrowio.ModelKey, named, correction bool) {
-	if correction && named && key.Version != "" {
+func (j *Operator) keep(b *arrowio.Batch, i int, correction bool) {
+	if key, named := b.ModelOf(i); correction && named && key.Version != "" {
 		j.corrections++
 		return
 	}
-	j.w.waits = true
-	e := j.w.add(b.IDs[i], false)
-	j.w.setLabel(e, b.TS[i], b.Label[i], key, named)
+	e := letWait(&j.w, b, i)
 	if correction {
 		j.serve(e, true)
 	}
+}
+
+// letWait adds label i to what waits.
+func letWait(w *buffer, b *arrowio.Batch, i int) (e int32) {
+	w.waits = true
+	e = w.add(b.IDs[i], false)
+	key, named := b.ModelOf(i)
+	w.setLabel(e, b.TS[i], b.Label[i], key, named)
+	return e
+}
+
+// stays reports whether label i waits on once it has joined: another model version of its id may be read later.
+func stays(w *buffer, b *arrowio.Batch, i int) bool {
+	if !w.sharesIDs {
+		return false
+	}
+	key, named := b.ModelOf(i)
+	return !named || key.Version == ""
 }
 
 // settle, called after each row, drops the copies of rows on disk and evicts rows beyond the bounds.

@@ -81,7 +81,8 @@ func (j *Operator) prediction(b *arrowio.Batch, i int, labelled bool) (repeat bo
 	if err := j.w.recall(b.IDs[i]); err != nil {
 		return false, err
 	}
-	known, others := j.w.hasPrediction(&b.IDs[i], &key)
+	known, rival, others := j.w.hasPrediction(&b.IDs[i], &key)
+	j.w.sharesIDs = j.w.sharesIDs || rival
 	switch {
 	case known:
 		return true, nil

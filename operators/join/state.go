@@ -24,7 +24,7 @@ func (w *buffer) AppendState(dst []byte) ([]byte, error) {
 	for e := range w.inOrder {
 		dst = w.appendEntry(dst, e)
 	}
-	dst = append(dst, binenc.Flags(w.store != nil))
+	dst = append(dst, binenc.Flags(w.store != nil, w.sharesIDs))
 	if w.store != nil {
 		dst = w.store.AppendState(dst)
 	}
@@ -84,7 +84,9 @@ func (w *buffer) restore(src []byte, fetch pipeline.Fetch) error {
 			return r.Err()
 		}
 	}
-	onDisk := r.Int("on disk", 0, 1) == 1
+	flags := r.Int("flags of the buffer", 0, 3)
+	onDisk := flags&1 != 0
+	w.sharesIDs = flags&2 != 0
 	if r.Err() == nil && onDisk {
 		w.openStore()
 		if err := w.store.Restore(&r, fetch, w.restored); err != nil {

@@ -1,0 +1,76 @@
+package join
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// TestModelsThatShareIDs: once two models have shared an id, a label that may be for both joins both, whichever of the
+// three is read last, after a restart, and where rows wait on disk.
+func TestModelsThatShareIDs(t *testing.T) {
+	first := "p z 1 m/1; p z 1 n/2; l z 2 1;"
+	for _, c := range []struct {
+		name, label string
+		orders      []string
+		joined      []string
+	}{
+		{"no model", "l a 5 2", []string{"p a 1 m/1; LABEL; p a 3 n/2", "p a 3 n/2; LABEL; p a 1 m/1",
+			"LABEL; p a 1 m/1; p a 3 n/2", "p a 1 m/1; p a 3 n/2; LABEL"}, []string{"a 2@5-1 m/1", "a 2@5-3 n/2"}},
+		{"no version", "l a 5 2 m/", []string{"p a 1 m/1; LABEL; p a 3 m/2; p a 3 n/2", "LABEL; p a 3 m/2; p a 1 m/1",
+			"p a 3 m/2; LABEL; p a 3 n/2; p a 1 m/1"}, []string{"a 2@5-1 m/1", "a 2@5-3 m/2"}},
+		{"one version", "l a 5 2 n/2", []string{"p a 1 m/1; LABEL; p a 3 n/2", "p a 3 n/2; LABEL; p a 1 m/1"},
+			[]string{"a 2@5-3 n/2"}},
+		{"the first of two labels", "l a 5 2; l a 6 0", []string{"p a 1 m/1; LABEL; p a 3 n/2",
+			"LABEL; p a 3 n/2; p a 1 m/1"}, []string{"a 2@5-1 m/1", "a 2@5-3 n/2"}},
+		{"after the wait", "l a 5 2", []string{"p a 1 m/1; LABEL; w 16; p a 3 n/2"}, []string{"a 2@5-1 m/1"}},
+	} {
+		for _, order := range c.orders {
+			for _, memory := range []int{0, 1} {
+				t.Run(fmt.Sprint(c.name, ": ", order, " ", memory), func(t *testing.T) {
+					config := Config{Wait: 10, MaxRows: 100, Remember: 100, MemoryBytes: memory, Dir: t.TempDir()}
+					r := newJoinRun(t, Options{Config: config, Name: "s"}).do(first)
+					r.joined = nil
+					for step := range strings.SplitSeq(strings.ReplaceAll(order, "LABEL", c.label), ";") {
+						r.reopen()
+						r.do(step)
+					}
+					if slices.Sort(r.joined); !slices.Equal(r.joined, c.joined) {
+						t.Errorf("joined %q, want %q", r.joined, c.joined)
+					}
+					if ok, detail := r.conserves(); !ok {
+						t.Error(detail)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestSharedIDsInAnyOrder: what joins does not depend on the order in which predictions and labels are read.
+func TestSharedIDsInAnyOrder(t *testing.T) {
+	var steps []string
+	for i := range 40 {
+		steps = append(steps, fmt.Sprintf("p r%d %d m/1", i, i), fmt.Sprintf("p r%d %d n/1", i, i),
+			fmt.Sprintf("l r%d %d %d", i, i+2, i%3))
+	}
+	var want []string
+	for seed := range uint64(20) {
+		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+		r := newJoinRun(t, Options{Config: Config{Wait: 100, MaxRows: 1000, Remember: 1000}})
+		r.do("p z 1 m/1; p z 1 n/1").do(strings.Join(steps, ";"))
+		if slices.Sort(r.joined); seed == 0 {
+			want = r.joined
+		}
+		if len(want) != 80 || !slices.Equal(r.joined, want) {
+			t.Fatalf("seed %d: %d rows have joined, %d of seed 0; want 80, the same", seed, len(r.joined), len(want))
+		}
+		if n := r.counts.All(); n[pipeline.CountMet] != 40 || n[pipeline.CountCorrections] != 0 {
+			t.Errorf("seed %d: %v, want 40 labels that met a prediction", seed, n)
+		}
+	}
+}
