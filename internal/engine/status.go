@@ -597,8 +597,9 @@ func unused(cfg *config.Config, in pipeline.Input, s kafkaio.Silence) string {
 		own, kind = cfg.Topics.Labels, arrowio.Labels
 	}
 	named := slices.ContainsFunc(cfg.Inputs, func(c inputs.Config) bool { return c.Kind() == kind })
+	is := slices.ContainsFunc(cfg.Inputs, func(c inputs.Config) bool { return c.Topic == own })
 	switch {
-	case !s.Never || s.Topic != own || len(cfg.Inputs) == 0:
+	case !s.Never || s.Topic != own || is || len(cfg.Inputs) == 0:
 	case named:
 		return fmt.Sprintf("if nobody sends to %s, start a new group where topics.%s names a topic of inputs", own, in)
 	case in == pipeline.Labels:

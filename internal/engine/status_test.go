@@ -287,6 +287,7 @@ func TestWaitText(t *testing.T) {
 // for it; a topic with records, or one that is an input itself, is used.
 func TestUnusedTopics(t *testing.T) {
 	predictions, labels := inputs.Config{Topic: "rows"}, inputs.Config{Topic: "truths", Rows: "labels"}
+	same := []inputs.Config{{Topic: "plumbline.logits"}, {Topic: "plumbline.labels", Rows: "labels"}}
 	for _, c := range []struct {
 		in     pipeline.Input
 		by     []inputs.Config
@@ -300,6 +301,8 @@ func TestUnusedTopics(t *testing.T) {
 		{pipeline.Logits, []inputs.Config{predictions}, "plumbline.logits", false, ""},
 		{pipeline.Logits, []inputs.Config{predictions}, "rows", true, ""},
 		{pipeline.Logits, []inputs.Config{labels}, "plumbline.logits", true, ""},
+		{pipeline.Logits, same, "plumbline.logits", true, ""},
+		{pipeline.Labels, same, "plumbline.labels", true, ""},
 		{pipeline.Labels, []inputs.Config{predictions}, "plumbline.labels", true, "topics.labels is empty"},
 		{pipeline.Labels, []inputs.Config{predictions, labels}, "plumbline.labels", true,
 			"topics.labels names a topic of inputs"},

@@ -201,7 +201,7 @@ async function refreshModels() {
 function waiting() {
   fillSelectors($("selectors"), [], null);
   $("content").hidden = true;
-  notice("Waiting for the first labels", "No window has a labelled row yet. Numbers appear once predictions have met their labels and the first pane has closed; the process status below shows what has arrived so far. Where several processes run, each shows the models of its own tasks only.", "", el("span.num", { id: "arrived" }));
+  notice("Waiting for the first labels", "No window has a labelled row yet. Numbers appear once predictions have met their labels and the first pane has closed; the process status below shows what has arrived so far. Where several processes run, each shows the models of its own tasks only. ", "", el("span.num", { id: "arrived" }));
   $("statusbox").open = true;
 }
 
