@@ -42,8 +42,12 @@ func (rt *Engine) Show(rec any) {
 func (rt *Engine) logRecord(rec any) {
 	switch r := rec.(type) {
 	case *record.Alert:
-		rt.Log.Info("alert", "model", r.Model, "version", r.Version, "slice", r.Slice, "rule", r.Rule, "state", r.State,
-			"at", r.At, "value", r.Value, "rows", r.Rows)
+		args := []any{"model", r.Model, "version", r.Version, "slice", r.Slice, "rule", r.Rule, "state", r.State,
+			"at", r.At, "value", r.Value, "rows", r.Rows}
+		if r.InhibitedBy != "" { // nobody is notified of it
+			args = append(args, "inhibited_by", r.InhibitedBy)
+		}
+		rt.Log.Info("alert", args...)
 	case *record.Calibrator:
 		rt.Log.Info("refit", "model", r.Model, "version", r.Version, "reason", r.Reason, "outcome", r.Outcome, "at",
 			r.DecidedAt)

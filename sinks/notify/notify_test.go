@@ -218,7 +218,7 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 // TestInhibitedIsNotNotified: nobody is notified of an inhibited alert; one that was notified before is over for
 // Alertmanager and for webhooks, once, but for those that ask for the change itself.
 func TestInhibitedIsNotNotified(t *testing.T) {
-	am, hook, all, topic := newServer(t), newServer(t), newServer(t), newTopic()
+	am, hook, all, chat, topic := newServer(t), newServer(t), newServer(t), newServer(t), newTopic()
 	inhibited := func(rule, state, by string) {
 		b, err := json.Marshal(record.Alert{
 			Schema:      1,
@@ -245,7 +245,7 @@ func TestInhibitedIsNotNotified(t *testing.T) {
 	topic.idle()
 	_, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL},
 		ExternalURL: "https://page.example/", Resend: time.Hour}, Hooks: []Webhook{{URL: hook.URL}, {URL: all.URL,
-		States: []string{"firing", "inhibited"}}}}, topic, 0)
+		States: []string{"firing", "inhibited"}}, {URL: chat.URL, Format: formatSlack}}}, topic, 0)
 	eventually.True(t, "all read and notified", func() bool { return committed() == 6 && am.requests() > 0 })
 	var got []postable
 	if err := json.Unmarshal([]byte(am.bodies[len(am.bodies)-1]), &got); err != nil {
@@ -266,6 +266,10 @@ func TestInhibitedIsNotNotified(t *testing.T) {
 		e.Data.Rule != "was" || e.Data.State != resolved || e.Data.InhibitedBy != "calibrator 1" {
 		t.Errorf("the one that was notified as firing and is inhibited now: %s, "+
 			"want it resolved for a webhook that does not ask for inhibited", hook.bodies[2])
+	}
+	if n := chat.requests(); n != 3 || !strings.Contains(chat.bodies[2], "INHIBITED: was on m 1") ||
+		!strings.Contains(chat.bodies[2], "not resolved, but calibrator 1 is in force against it") {
+		t.Errorf("a chat got %q, want the third headed INHIBITED: its fault is not over", chat.bodies)
 	}
 	if err := json.Unmarshal([]byte(all.bodies[3]), &e); err != nil || e.Type != "alert.inhibited" ||
 		e.Data.State != firing {

@@ -28,7 +28,7 @@ type Webhook struct {
 	Secret []byte
 	// States are those of the alerts that are sent; nil is firing and resolved. Where inhibited is not among them, an
 	// alert that was sent as firing and that another alert stands for from then on is sent as resolved, with
-	// InhibitedBy: what was opened is closed.
+	// InhibitedBy: what was opened is closed. A message for people is headed INHIBITED then.
 	States []string
 	Format string // "" is standard
 }
@@ -91,7 +91,10 @@ func (c *change) seenBy(w *Webhook) *record.Alert {
 		return nil
 	}
 	a := *c.alert
-	a.State, a.Message = resolved, closing(c.alert)
+	a.Message = closing(c.alert)
+	if w.Format != formatSlack && w.Format != formatTeams { // people would read that the fault is over
+		a.State = resolved
+	}
 	return &a
 }
 
@@ -99,6 +102,9 @@ func (c *change) seenBy(w *Webhook) *record.Alert {
 func closing(a *record.Alert) string {
 	if strings.HasPrefix(a.InhibitedBy, record.NoPredictions) {
 		return fmt.Sprintf("%s, so there is nothing to judge; before: %s", a.InhibitedBy, a.Message)
+	}
+	if strings.HasPrefix(a.InhibitedBy, "calibrator ") {
+		return fmt.Sprintf("not resolved, but %s is in force against it: %s", a.InhibitedBy, a.Message)
 	}
 	return fmt.Sprintf("not resolved, but inhibited by %s: %s", a.InhibitedBy, a.Message)
 }
