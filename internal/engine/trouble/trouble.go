@@ -123,8 +123,8 @@ func mend(reason string) string {
 		return "compare inputs in the configuration with the record, which plumbline deadletters shows: Inputs in " +
 			"docs/schema.md"
 	case "too_large", "inflates":
-		return "if it has too many bytes, raise kafka.message_max_bytes and kafka.fetch_max_bytes, or send fewer " +
-			"rows at a time; then send it again: docs/schema.md, What is refused"
+		return "send shorter texts, or fewer rows at a time; if the whole record has too many bytes, " +
+			"kafka.message_max_bytes and kafka.fetch_max_bytes can be raised: docs/schema.md, What is refused"
 	case "label_range", "classes":
 		return "labels and scores must be of one number of classes: docs/schema.md, What is refused"
 	case "too_far_ahead", "record_ahead", "ts_range", "control":

@@ -145,3 +145,13 @@ func TestRequestsThatMeetNothingAreSaid(t *testing.T) {
 		}
 	})
 }
+
+// TestMendOfLongTexts: a text over its fixed limit is not mended by room for larger records, so that is not the advice.
+func TestMendOfLongTexts(t *testing.T) {
+	var w Watch
+	w.Log = slog.New(slog.DiscardHandler)
+	w.Refused(&pipeline.Record{Topic: "t"}, "too_large", `column "region": text of 330 bytes, at most 256`)
+	if mend := w.Now()[0].Mend; !strings.HasPrefix(mend, "send shorter texts, or fewer rows") {
+		t.Errorf("to mend it: %s", mend)
+	}
+}
