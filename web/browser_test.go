@@ -255,3 +255,26 @@ func TestInhibitedAlertsInBrowser(t *testing.T) {
 		t.Errorf("the tile of a slice whose alert is inhibited does not say so: %s", us)
 	}
 }
+
+// TestOneMomentInBrowser: the curve of a single snapshot, as after the first one or a restart, has minutes on its axis.
+func TestOneMomentInBrowser(t *testing.T) {
+	h := history.New(history.Config{})
+	h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
+	srv := httptest.NewServer(scripted(New(Deps{History: h}), steps+`
+await wait(() => document.querySelector("#ecechart canvas"));
+const drawn = [], draw = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+  drawn.push(text);
+  draw.call(this, text, ...at);
+};
+document.querySelector("#legend button").click(); // it is drawn anew
+await wait(() => drawn.some((text) => /^[0-9]{2}[:-]/.test(text)));
+note("axis", drawn.filter((text) => /^[0-9]{2}[:-]/.test(text)).join(" "));`))
+	defer srv.Close()
+	dom := chromium(t, srv.URL, "--dump-dom")
+	_, axis, _ := strings.Cut(dom, "<pre>axis=")
+	axis, _, _ = strings.Cut(axis, "</pre>")
+	if at := stamp(time.Hour).Std().Format("15:04"); strings.Contains(axis, "-") || !strings.Contains(axis, at) {
+		t.Errorf("the axis has %q, want minutes about %s", axis, at)
+	}
+}

@@ -91,7 +91,7 @@ export class Timeline {
       width: Math.max(200, root.clientWidth), height, legend: { show: false },
       padding: [isECE ? 22 : 8, 24, 0, 0],
       tzDate: (ts) => uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC"),
-      scales: { y: { range: isECE ? (u, lo, hi) => [0, Math.max(0.02, hi * 1.08)] : (u, lo, hi) => padded(lo, hi) } },
+      scales: { x: { range: around }, y: { range: isECE ? (u, lo, hi) => [0, Math.max(0.02, hi * 1.08)] : (u, lo, hi) => padded(lo, hi) } },
       axes: [{ ...axis, size: 28, space: 70, values: timeLabels }, { ...axis, size: 46, space: 28, values: percent }],
       series: [{}, ...series],
       bands: isECE ? this.signals().map((s, i) => ({ series: [4 * i + 2, 4 * i + 1], fill: css(`--${s.key}-fill`) })) : [],
@@ -136,6 +136,9 @@ export class Timeline {
     }
   }
 }
+
+// One moment stands amid four minutes: uPlot would show the years after it.
+const around = (u, lo, hi) => (u.data[0].length === 1 ? [lo - 120, lo + 120] : [lo, hi]);
 
 function padded(lo, hi) {
   if (lo === null || hi === null) return [0, 1];
