@@ -11,9 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/segmentio/kafka-go"
-
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/reset"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
@@ -37,7 +36,7 @@ type topicShape struct {
 func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
 	t := topology{{key: "logits", name: r.Config.Topics.Logits}, {key: "labels", name: r.Config.Topics.Labels},
 		{key: "panes", name: r.Config.Topics.Panes}}
-	if err := t.askIDs(ctx, r.Client); err != nil {
+	if err := t.askIDs(ctx, r); err != nil {
 		return t, kafkaclient.Explain(ctx, r.Config.Kafka, err)
 	}
 	for i := range t {
@@ -52,16 +51,22 @@ func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
 	return t, nil
 }
 
-// askIDs asks for the topics' ids.
-func (t *topology) askIDs(ctx context.Context, c *kafka.Client) error {
-	var names []string
-	var at []int
+// identified returns the topics that must stay the same ones, and where they stand in t. Topics of inputs need not,
+// also where topics.logits or topics.labels names them: they are read anew (errMadeAgain).
+func (t *topology) identified(c *config.Config) (names []string, at []int) {
+	inputs := c.InputTopics()
 	for i := range t {
-		if t[i].name != "" {
+		if t[i].name != "" && !slices.Contains(inputs, t[i].name) {
 			names, at = append(names, t[i].name), append(at, i)
 		}
 	}
-	ids, err := kafkaio.TopicIDs(ctx, c, names...)
+	return names, at
+}
+
+// askIDs asks for the topics' ids.
+func (t *topology) askIDs(ctx context.Context, r *KafkaRun) error {
+	names, at := t.identified(&r.Config)
+	ids, err := kafkaio.TopicIDs(ctx, r.Client, names...)
 	if err != nil {
 		return err
 	}
@@ -209,7 +214,7 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 		}
 		topics.look(ctx, r)
 		now := was
-		if err := now.askIDs(ctx, r.Client); err != nil {
+		if err := now.askIDs(ctx, r); err != nil {
 			r.Log.Debug("ids of topics", "err", err)
 		}
 		if err := sameTopology(r.Config.Group, was, now); err != nil {
@@ -299,13 +304,7 @@ func unchanged(ctx context.Context, r *KafkaRun) error {
 	ctx, cancel := context.WithTimeout(ctx, idPatience)
 	defer cancel()
 	now := r.topics
-	var names []string
-	var at []int
-	for i := range now {
-		if now[i].name != "" {
-			names, at = append(names, now[i].name), append(at, i)
-		}
-	}
+	names, at := now.identified(&r.Config)
 	ids, err := kafkaio.KnownTopicIDs(ctx, r.Client, names...)
 	if err != nil {
 		r.Log.Debug("ids of topics", "err", err)

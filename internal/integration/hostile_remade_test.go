@@ -152,14 +152,19 @@ func retentionUnkeyed(t *testing.T, a *attack) {
 }
 
 // remadeInput deletes a topic of inputs under a process that reads it and makes it again, in one partition longer than
-// it was: every row of both topics counts once, before a restart and after it.
+// it was: every row of both topics counts once, before a restart and after it; also where topics.logits names it.
 func remadeInput(t *testing.T, a *attack) {
+	topic := topicPrefix(t) + ".rows"
+	remadeInputOf(t, a, topic, "  logits: ", "  logits: "+topic+" # ")
+	remadeInputOf(t, a, topicPrefix(t)+".rows")
+}
+
+func remadeInputOf(t *testing.T, a *attack, topic string, edits ...string) {
 	const was, more = 500, 700
 	a.Input = "a topic of inputs is deleted, made again and longer than it was, under a process that reads it"
 	a.Before = "231 of 700 rows were not read; after a restart 469 counted twice"
-	topic := topicPrefix(t) + ".rows"
 	s := configureEdited(t, oneDay+"models: [{name: m, classes: 2}]\ninputs:\n-\n  topic: "+topic+"\n  model: m\n",
-		"idle_timeout: 0s", "idle_timeout: 2s")
+		append(edits, "idle_timeout: 0s", "idle_timeout: 2s")...)
 	send := func(from, n, partitions int) {
 		ms := make([]kafka.Message, n)
 		for i := range ms {
