@@ -499,12 +499,15 @@ func TestLayoutInBrowser(t *testing.T) {
 func TestLossInBrowser(t *testing.T) {
 	h := history.New(history.Config{})
 	s := snapshotAt("m", "1", "", time.Hour)
-	s.Lost = &record.Lost{Since: stamp(0), Until: stamp(time.Minute), Tasks: []string{"shards/3"}}
+	s.Lost = &record.Lost{Since: stamp(-12 * time.Hour), Until: stamp(time.Minute), Tasks: []string{"shards/3"}}
 	h.AddSnapshot(s)
-	srv := httptest.NewServer(still(h))
+	srv := httptest.NewServer(scripted(New(Deps{History: h}), steps+`
+const said = await wait(() => document.querySelector(".tile dd .bad"));
+note("cut", said.parentElement.scrollWidth > said.parentElement.clientWidth);`))
 	defer srv.Close()
 	dom := chromium(t, srv.URL+"/?model=m&version=1", "--dump-dom")
-	for _, want := range []string{"rows may be missing from 11:30:00 to 11:31:00", "The state of shards/3 was lost"} {
+	for _, want := range []string{"rows may be missing from 2024-03-04&nbsp;23:30:00 to 11:31:00",
+		"The state of shards/3 was lost", "<pre>cut=false</pre>"} {
 		if !strings.Contains(dom, want) {
 			_, from, _ := strings.Cut(dom, "Labelled rows")
 			t.Errorf("the page lacks %q: %.600s", want, from)
