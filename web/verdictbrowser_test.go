@@ -345,6 +345,32 @@ note("box", box.textContent);`))
 	}
 }
 
+// TestManyTroublesInBrowser: of many troubles the first is shown and the others are folded, so that they do not push
+// the alarm out of sight; what a reader opened stays open when the next status comes.
+func TestManyTroublesInBrowser(t *testing.T) {
+	srv := httptest.NewServer(scripted(New(Deps{History: synthetic()}), steps+`
+const { drawTrouble } = await import("/assets/js/status.js");
+const box = document.createElement("div");
+document.body.append(box);
+const said = (n) => [...Array(n).keys()].map((i) => ({ title: "t" + i, count: n, since: "s", text: "x", mend: "m" }));
+const shown = () => [...box.querySelectorAll("p")].filter((p) => p.checkVisibility()).length;
+for (const n of [1, 2, 3, 6]) {
+  drawTrouble(box, { troubles: said(n) });
+  note("shown" + n, shown() + (box.querySelector("summary")?.textContent || ""));
+}
+box.querySelector("details").open = true;
+drawTrouble(box, { troubles: said(7) });
+note("open", shown());`))
+	defer srv.Close()
+	dom := chromium(t, srv.URL+link, "--dump-dom")
+	for _, want := range []string{"shown1=1<", "shown2=2<", "shown3=12 more<", "shown6=15 more<", "open=7<"} {
+		if !strings.Contains(dom, want) {
+			_, notes, _ := strings.Cut(dom, "<pre>")
+			t.Errorf("the page lacks %q: %.600s", want, notes)
+		}
+	}
+}
+
 // TestWrongClockInBrowser: the page names the partition that everything waits for, and a model whose rows are rejected
 // because their time is ahead, from the time on at which it was opened.
 func TestWrongClockInBrowser(t *testing.T) {

@@ -24,7 +24,14 @@ export function drawTrouble(root, process) {
   root.hidden = lines.length === 0;
   if (root.dataset.said === lines.join("\n")) return; // screen readers hear it once
   root.dataset.said = lines.join("\n");
-  root.replaceChildren(el("strong", {}, failing.length ? "A task fails" : lost.length ? "Rows are lost" : skipped.length ? "A record was skipped" : early.length ? "A clock is ahead" : "The number of shards changes"), ...lines.map((l) => el("p", {}, l)));
+  root.replaceChildren(el("strong", {}, failing.length ? "A task fails" : lost.length ? "Rows are lost" : skipped.length ? "A record was skipped" : early.length ? "A clock is ahead" : "The number of shards changes"), ...folded(root, lines.map((l) => el("p", {}, l))));
+}
+
+// folded shows the first of many lines: the alarm below is to be seen, too. What was opened stays so.
+function folded(root, lines) {
+  if (lines.length < 3) return lines;
+  const open = root.querySelector("details")?.open ? { open: "" } : {};
+  return [lines[0], el("details", open, el("summary", {}, `${lines.length - 1} more`), ...lines.slice(1))];
 }
 
 function flatten(name, v, rows) {
