@@ -51,6 +51,27 @@ func TestVerdictInBrowser(t *testing.T) {
 		"It follows from calibration-calibrated of all rows.", "Also: ", ">region=eu</a>.")
 }
 
+// TestVerdictOfRulesInBrowser: a rule that is not about confidence is told in its own words, never as overconfidence.
+func TestVerdictOfRulesInBrowser(t *testing.T) {
+	for kind, measure := range map[string]string{"threshold": "coverage", "distance": "ks", "estimate": "ece",
+		"reference": "nll", "excess": "ece"} {
+		h := history.New(history.Config{})
+		h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
+		h.AddAlert(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: "r", Kind: kind, Measure: measure,
+			State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Minute), Message: measure + " is 0.1"})
+		srv := httptest.NewServer(still(h))
+		v := verdictOf(t, chromium(t, srv.URL, "--dump-dom"))
+		srv.Close()
+		want, not := strings.ToUpper(measure[:1])+measure[1:]+" is 0.1. Since 11:30:00. ECE ", "confident"
+		if kind == "excess" {
+			want, not = "The model is ", want
+		}
+		if !strings.Contains(v, "▲ r is firing") || !strings.Contains(v, want) || strings.Contains(v, not) {
+			t.Errorf("%s of %s: want %q: %s", kind, measure, want, v)
+		}
+	}
+}
+
 // TestAnsweredInBrowser: an alarm that a calibrator answers is no alarm, and an accuracy that stays down is told beside
 // it.
 func TestAnsweredInBrowser(t *testing.T) {

@@ -5,6 +5,7 @@ import { keyOf, own, silent } from "./inhibit.js";
 const RANK = { firing: 2, pending: 1 };
 const WORDS = { raw: "The model", calibrated: "Calibrated confidence" };
 const NAMED = 3; // other slices that are named
+const OF_ECE = ["ece", "smece", "curve", "log_e"]; // measures that say whether confidence is true
 const SEVERITY = { critical: 3, warning: 2, info: 1 };
 
 /** ofAccuracy tells the alarm on a fall of accuracy from those on confidence. */
@@ -71,7 +72,15 @@ export function verdict(snap, current, heads) {
 
 function alerting(a, snap) {
   const since = `since ${a.kind === "anytime" ? "about " : ""}${clock(a.since, snap.at)}`;
-  return { state: a.state, head: `${a.state === "firing" ? "▲" : "△"} ${a.rule} is ${a.state}`, text: ofAccuracy(a) ? fall(a, snap, since) : a.measure === "cwece" ? classes(a, snap, since) : wrong(a, snap, since) };
+  const text = ofAccuracy(a) ? fall : a.measure === "cwece" ? classes : told(a) ? message : wrong;
+  return { state: a.state, head: `${a.state === "firing" ? "▲" : "△"} ${a.rule} is ${a.state}`, text: text(a, snap, since) };
+}
+
+// told tells whether only an alert's own words say what is wrong: labels that stop are no fault of the model's confidence.
+const told = (a) => Boolean(a.message && a.measure) && (a.kind === "estimate" || !OF_ECE.includes(a.measure));
+
+function message(a, snap, since) {
+  return `${sentence(clocks(a.message, snap.at))} ${sentence(since)} ${error("raw", snap.raw)}`;
 }
 
 function fall(a, snap, since) {
