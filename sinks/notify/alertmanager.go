@@ -51,9 +51,11 @@ func (c *Options) asPostable(a *record.Alert, now time.Time) postable {
 	annotations := map[string]string{"summary": summary, "since": a.Since.String(), "at": a.At.String(),
 		"signal": a.Signal,
 		"window": a.Window,
-		"value":  number(a.Value), "threshold": number(a.Threshold), "ece": number(a.ECE),
-		"ece_null": number(a.ECENull),
-		"rows":     strconv.FormatInt(a.Rows, 10)}
+		"value":  number(a.Value), "threshold": number(a.Threshold),
+		"rows": strconv.FormatInt(a.Rows, 10)}
+	if a.ECELo != nil || a.ECE != 0 { // else nobody computed it: people would read that the model is calibrated
+		annotations["ece"], annotations["ece_null"] = number(a.ECE), number(a.ECENull)
+	}
 	if evidence := c.evidence(a); evidence != "" {
 		annotations["evidence"] = evidence
 	}

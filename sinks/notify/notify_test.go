@@ -215,6 +215,24 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 	}
 }
 
+// TestNoECEIsNotZero: an alert of which no ECE was computed, as of label coverage, has none for Alertmanager.
+func TestNoECEIsNotZero(t *testing.T) {
+	zero := 0.
+	for _, c := range []struct {
+		alert record.Alert
+		want  string
+	}{
+		{record.Alert{Measure: "coverage"}, ""},
+		{record.Alert{Measure: "ece", ECE: .1}, "0.1"},
+		{record.Alert{Measure: "ece", ECELo: &zero}, "0"},
+	} {
+		got := (&Options{}).asPostable(&c.alert, time.Now()).Annotations
+		if _, null := got["ece_null"]; got["ece"] != c.want || null != (c.want != "") {
+			t.Errorf("%s: %v, want ece %q", c.alert.Measure, got, c.want)
+		}
+	}
+}
+
 // TestInhibitedIsNotNotified: nobody is notified of an inhibited alert; one that was notified before is over for
 // Alertmanager and for webhooks, once, but for those that ask for the change itself.
 func TestInhibitedIsNotNotified(t *testing.T) {
