@@ -53,6 +53,9 @@ func (t Time) Std() time.Time {
 	return time.Unix(0, t.ns).UTC()
 }
 
+// About is the time for a sentence, to the second.
+func (t Time) About() string { return t.Std().Format(time.RFC3339) }
+
 // IsZero reports whether there is no time.
 func (t Time) IsZero() bool { return !t.known }
 

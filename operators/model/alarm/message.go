@@ -47,7 +47,7 @@ func errorMessage(a *record.Alert, bins []metric.Bin) string {
 	if e.Reference != "" {
 		how = fmt.Sprintf("%s confidence has changed against its %s reference: %s", a.Signal, e.Reference, e.Direction)
 	}
-	text := fmt.Sprintf("%s since about %s", how, e.Since)
+	text := fmt.Sprintf("%s since about %s", how, e.Since.About())
 	if n, right, confidence := totals(bins); n > 0 {
 		text += fmt.Sprintf(": mean confidence %.3f, accuracy %.3f, ECE %.4f on the %s", confidence/n, right/n, a.ECE,
 			rowsOf(a))
@@ -137,7 +137,7 @@ func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
 			*e.AccuracyHard)
 	}
 	text := fmt.Sprintf("accuracy is more than %.3g below %s since about %s", e.EpsilonAccuracy+e.AccuracySlack, than,
-		e.Since)
+		e.Since.About())
 	if n, right, confidence := totals(bins); n > 0 {
 		text += fmt.Sprintf(": %.3f on the %s, whose mean confidence is %.3f", right/n, rowsOf(a), confidence/n)
 	}

@@ -652,7 +652,7 @@ func publishAnswer(s *State, a *quickAnswer, in *stage.Pane) error {
 		e.OnBound, what = true, what+" (the bound)"
 	}
 	d.Outcome = fmt.Sprintf("published: %s of %d rows, NLL %.5f → %.5f, ECE %.4f → %.4f on the %d since about %s",
-		what, e.FitRows, e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows, record.At(a.since))
+		what, e.FitRows, e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows, record.At(a.since).About())
 	s.quick.restart()
 	s.unit = s.quick.weight
 	return s.putInForce(&d, a.cal, a.encoded, in.End)
