@@ -40,8 +40,11 @@ type entry[T kernel.Float] struct {
 }
 
 // registry lists every method, in the order of Methods. A new method is a file of this package, a line here and one of
-// parametrics, a line of the graphs of package onnx, a map in _maps.py of clients/python and in examples/calibrate, its
-// parameters in docs/format.md and its formula in docs/math.md.
+// parametrics, a line of the graphs of package onnx, a map in _maps.py of clients/python and the same in
+// examples/calibrate, its parameters in docs/format.md and its formula in docs/math.md; a method for one K is named in
+// classes of _calibrator.py, too. TestMethodsAreKnown and the tests of package onnx find what is missing. The page and
+// the golden files that list methods are written anew (internal/config and internal/oracle, -update). Refits take the
+// method by name; auto takes it once it is in candidateMethods of operators/model/refit.
 func registry[T kernel.Float]() []entry[T] {
 	return []entry[T]{
 		{FitMethod{Name: "identity", Title: "identity", KeepsArgmax: true, KeepsRanking: true, MinRows: 1,
@@ -149,8 +152,13 @@ func find[T kernel.Float](name string) (entry[T], bool, error) {
 }
 
 func notScalable(name string) error {
-	return fmt.Errorf("method: %s with class-wise loss scaling, allowed are temperature, ensemble_temperature, "+
-		"class_temperature, parameterised_temperature", name)
+	var allowed []string
+	for _, m := range Methods() {
+		if m.Scalable {
+			allowed = append(allowed, m.Name)
+		}
+	}
+	return fmt.Errorf("method: %s with class-wise loss scaling, allowed are %s", name, strings.Join(allowed, ", "))
 }
 
 // Fit fits the method of that name. A name that ends in "+cls", or opts.LossScaling.On, wraps it in class-wise loss
