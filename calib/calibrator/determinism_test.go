@@ -35,11 +35,8 @@ func TestFitsDoNotDependOnProcessors(t *testing.T) {
 	}
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
-	for _, method := range []string{
-		"temperature", "temperature_sbece", "ensemble_temperature", "class_temperature", "vector", "matrix",
-		"dirichlet",
-		"platt", "beta", "isotonic", "histogram", "scaling_binning",
-	} {
+	for _, m := range calibrator.Methods() {
+		method := m.Name
 		runtime.GOMAXPROCS(1)
 		want := fit(method)
 		runtime.GOMAXPROCS(4)
