@@ -277,6 +277,7 @@ func golden(t *testing.T, name string, got lines) {
 			moved = append(moved, l)
 		}
 	}
-	t.Errorf("%s: %d of %d items differ, %d were recorded. The first:\n%s", name, len(moved), len(got), len(want),
+	t.Errorf("%s: %d of %d items differ, %d were recorded. If the change is meant, write the files anew with "+
+		"go test ./internal/oracle -update, and read their diff. The first:\n%s", name, len(moved), len(got), len(want),
 		strings.Join(moved[:min(20, len(moved))], "\n"))
 }

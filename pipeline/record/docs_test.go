@@ -32,7 +32,8 @@ func TestFieldsAreDocumented(t *testing.T) {
 				found = found || strings.Contains(text, as)
 			}
 			if !found {
-				t.Errorf("the documents do not describe %s.%s", typ.Name(), name)
+				t.Errorf("%s.%s is described nowhere: add `%s` to the record's part of docs/http.md, docs/metrics.md "+
+					"or docs/format.md", typ.Name(), name, name)
 			}
 		}
 	}
