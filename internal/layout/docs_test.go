@@ -226,16 +226,18 @@ func TestReasonsAreDocumented(t *testing.T) {
 	const constant = `(?m)^\t\w+ += "(\w+)" +//`
 	schema := document(t, "docs/schema.md")
 	rows := document(t, "arrowio/batch.go") + document(t, "operators/validate/validate.go")
-	sortedAlike(t, "the list of reasons for rows", firstGroups(between(t, schema, "\n### Rows\n", "\n### "),
-		"(?m)^- `(\\w+)`"), firstGroups(rows, `(?m)^\t\w+ += "(\w+)"`))
-	inputs := ""
-	for _, name := range []string{"scan", "events", "v2", "avro", "registered"} {
-		inputs += document(t, "pipeline/inputs/"+name+".go")
-	}
-	sortedAlike(t, "the list of reasons for messages", firstGroups(between(t, schema, "\n### Messages\n", "\n## "),
-		"(?m)^- `(\\w+)`"), append(firstGroups(document(t, "arrowio/wire/error.go")+
-		document(t, "pipeline/kafkaio/recordset/recordset.go"), constant),
-		firstGroups(inputs, `(?m)^(?:const |\t)(?:Not\w+|BadSchema) = "(\w+)"`)...))
+	const listed = "(?m)^- `(\\w+)`"
+	sortedAlike(t, "docs/schema.md: the list of reasons for rows",
+		firstGroups(between(t, schema, "\n### Rows\n", "\n### "), listed), firstGroups(rows, `(?m)^\t\w+ += "(\w+)"`))
+	inputs := "" // all files: each format may have reasons of its own
+	walk(t, filepath.Join("..", "..", "pipeline", "inputs"), ".go", func(path string) {
+		inputs += document(t, "pipeline/inputs/"+path)
+	})
+	messages := firstGroups(document(t, "arrowio/wire/error.go")+
+		document(t, "pipeline/kafkaio/recordset/recordset.go"), constant)
+	messages = append(messages, firstGroups(inputs, `(?m)^(?:const |\t)(?:Not\w+|BadSchema) = "(\w+)"`)...)
+	sortedAlike(t, "docs/schema.md: the list of reasons for messages",
+		firstGroups(between(t, schema, "\n### Messages\n", "\n## "), listed), messages)
 }
 
 // TestNamedTestsExist: what documents and the Makefile run is there, in the package that they name.

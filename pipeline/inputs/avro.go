@@ -232,7 +232,7 @@ func (d *avroDecoder) columns(c *collector, t *avroType, n *node) error {
 	from := d.i
 	for _, col := range n.columns {
 		d.i = from
-		if err := c.set(col); err != nil {
+		if err := c.once(col); err != nil {
 			return err
 		}
 		if err := d.fill(col, t); err != nil {

@@ -148,8 +148,8 @@ func (c *collector) begin() error {
 	return nil
 }
 
-// set refuses a column that has a value in this row already.
-func (c *collector) set(col *column) error {
+// once refuses a column that has a value in this row already. A decoder calls it before it adds a value.
+func (c *collector) once(col *column) error {
 	if col.n != c.at {
 		return wire.Errorf(wire.Duplicate, "row %d, %s (column %s) is there twice", c.at, col.path, col.name)
 	}

@@ -4,7 +4,8 @@
 // [New] compiles it once. [Decoder.Decode] turns a record into the messages in Arrow that a producer for plumbline
 // would have sent (package arrowio). So the code that splits, decodes, validates and replays rows knows one format.
 //
-// A new format is a line of the table formats and a file with its decoder, which sets columns by the compiled paths.
+// A new format is a line of the table formats, which names what else belongs to it, and a file with its decoder, which
+// sets columns by the compiled paths.
 // The work that a record asks for is bounded before it begins. The package knows records and columns; it must not know
 // Kafka's protocol, nor what becomes of a message.
 //

@@ -41,6 +41,9 @@ type format struct {
 
 // decoder adds the rows of a value to a collector.
 type decoder interface {
+	// decode calls begin of the collector, then end, for each document of the value. In between it follows the nodes
+	// from collector.root (kidOf, items, each). For each column of a field's node it calls once of the collector, then
+	// an add… method of the column. Columns without a value need no call.
 	decode(r *Record, c *collector) error
 	// ready gets what the record needs from elsewhere, and returns an error where that cannot be had now.
 	ready(ctx context.Context, r *Record) error
@@ -53,39 +56,38 @@ func (complete) ready(context.Context, *Record) error { return nil }
 
 const formatArrow = "arrow"
 
-var formats map[string]format
-
-func init() {
-	formats = map[string]format{
-		formatArrow: {},
-		"json": {
-			new:      func(*Config, *Options) (decoder, error) { return &jsonDecoder{}, nil },
-			defaults: defaults{own: true},
-		},
-		"avro":     {new: newAvro, defaults: defaults{own: true}, registered: true},
-		"protobuf": {new: newProtobuf, defaults: defaults{own: true}, registered: true},
-		"v2": {
-			new: func(*Config, *Options) (decoder, error) { return &v2Decoder{}, nil },
-			defaults: defaults{tensors: true, paths: map[string]string{"id": "id", "model": "model_name",
-				"version": "model_version"}},
-		},
-		"cloudevents": {
-			new:      func(*Config, *Options) (decoder, error) { return &eventDecoder{}, nil },
-			defaults: defaults{own: true, paths: map[string]string{"ts": "event:time"}},
-		},
-		"kserve": {
-			new:    func(c *Config, _ *Options) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
-			logger: true,
-			defaults: defaults{tensors: true, paths: map[string]string{"id": "event:id", "ts": "event:time",
-				"model": "event:inferenceservicename"}},
-		},
-		"seldon": {
-			new:    func(c *Config, _ *Options) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
-			logger: true,
-			defaults: defaults{tensors: true, paths: map[string]string{"id": "event:requestid", "ts": "event:time",
-				"model": "event:inferenceservicename"}},
-		},
-	}
+// formats is the table of formats. A new format is a line here, a file with its decoder, a line in docs/schema.md with
+// an example in examples/config, and mappings for a fuzz test in fuzzed. Reasons of its own for which records are
+// refused are constants, and lines in docs/schema.md.
+var formats = map[string]format{
+	formatArrow: {},
+	"json": {
+		new:      func(*Config, *Options) (decoder, error) { return &jsonDecoder{}, nil },
+		defaults: defaults{own: true},
+	},
+	"avro":     {new: newAvro, defaults: defaults{own: true}, registered: true},
+	"protobuf": {new: newProtobuf, defaults: defaults{own: true}, registered: true},
+	"v2": {
+		new: func(*Config, *Options) (decoder, error) { return &v2Decoder{}, nil },
+		defaults: defaults{tensors: true, paths: map[string]string{"id": "id", "model": "model_name",
+			"version": "model_version"}},
+	},
+	"cloudevents": {
+		new:      func(*Config, *Options) (decoder, error) { return &eventDecoder{}, nil },
+		defaults: defaults{own: true, paths: map[string]string{"ts": "event:time"}},
+	},
+	"kserve": {
+		new:    func(c *Config, _ *Options) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
+		logger: true,
+		defaults: defaults{tensors: true, paths: map[string]string{"id": "event:id", "ts": "event:time",
+			"model": "event:inferenceservicename"}},
+	},
+	"seldon": {
+		new:    func(c *Config, _ *Options) (decoder, error) { return &eventDecoder{only: logged(c)}, nil },
+		logger: true,
+		defaults: defaults{tensors: true, paths: map[string]string{"id": "event:requestid", "ts": "event:time",
+			"model": "event:inferenceservicename"}},
+	},
 }
 
 func formatNames() []string { return slices.Sorted(maps.Keys(formats)) }

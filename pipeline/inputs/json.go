@@ -164,7 +164,7 @@ func (d *jsonDecoder) columns(c *collector, n *node) error {
 		if i > 0 {
 			d.s.i = from
 		}
-		if err := c.set(col); err != nil {
+		if err := c.once(col); err != nil {
 			return err
 		}
 		if err := d.fill(col); err != nil {

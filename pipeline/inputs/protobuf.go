@@ -199,7 +199,7 @@ func (d *protoDecoder) one(c *collector, f *protoField, n *node, o occurrence) e
 	}
 	if len(n.columns) > 0 {
 		for _, col := range n.columns {
-			if err := c.set(col); err != nil {
+			if err := c.once(col); err != nil {
 				return err
 			}
 			if err := d.fill(col, f, o); err != nil {
@@ -255,7 +255,7 @@ func (d *protoDecoder) repeated(c *collector, f *protoField, n *node, found []oc
 	switch {
 	case len(n.columns) > 0:
 		for _, col := range n.columns {
-			if err := c.set(col); err != nil {
+			if err := c.once(col); err != nil {
 				return err
 			}
 			if len(found) == 0 {

@@ -34,7 +34,7 @@ func (t *tensor) set(c *collector, n *node) error {
 	each := t.size() / max(1, rows)
 	for i := range rows {
 		for _, col := range n.each.columns {
-			if err := c.set(col); err != nil {
+			if err := c.once(col); err != nil {
 				return err
 			}
 			if err := t.row(col, i*each, (i+1)*each); err != nil {

@@ -1,0 +1,42 @@
+package inputs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestFormatsAreKnown: every format is described and has an example, except arrow, which needs none.
+func TestFormatsAreKnown(t *testing.T) {
+	schema, err := os.ReadFile("../../docs/schema.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table string
+	for line := range strings.Lines(string(schema)) {
+		if cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | "); ok {
+			table += cell
+		}
+	}
+	examples := ""
+	files, err := filepath.Glob("../../examples/config/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples += string(text)
+	}
+	for _, name := range formatNames() {
+		if !strings.Contains(table, "`"+name+"`") {
+			t.Errorf("docs/schema.md: no line for `%s` in the table of formats", name)
+		}
+		if name != formatArrow && !strings.Contains(examples, "format: "+name+"\n") {
+			t.Errorf("examples/config: no file has an input with format: %s", name)
+		}
+	}
+}
