@@ -70,7 +70,9 @@ type kind struct {
 	make     func(*context) Rule
 }
 
-// kinds is the table of kinds. A new kind is a type that implements Rule, and a line here.
+// kinds is the table of kinds. A new kind is a type that implements Rule, and a line here; a new measure is a case of
+// Evaluate of its kind. Both are described in docs/operations.md. Config.bounds knows the kinds with keys of their own,
+// Config.warm those without labels, and OF_ECE in web/assets/js/verdict.js the measures of calibration.
 var kinds = []kind{
 	{Excess, []string{ECE}, newExcess},
 	{Reference, []string{ECE, SmECE, Accuracy, NLL, Curve}, newComparison},

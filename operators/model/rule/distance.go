@@ -81,12 +81,15 @@ func (r *distance) Evaluate(int64) (j Evaluation, ok bool, err error) {
 	if err != nil { // there are too few rows
 		return j, false, nil
 	}
-	x := map[string]unlabelled.Distance{
+	x, ok := map[string]unlabelled.Distance{
 		KS:          d.KS,
 		Wasserstein: d.Wasserstein,
 		PSI:         d.PSI,
 		JS:          d.JensenShannon,
 	}[s.Measure]
+	if !ok {
+		panic("rule: " + s.Name + ": measure " + s.Measure)
+	}
 	detail := fmt.Sprintf("%s of %s between the last %d predictions and the %s reference of %d is %.4f; "+
 		"noise alone makes it %.4f, and above %.4f with probability %g",
 		s.Measure, s.Score, cur.rows, s.Reference, ref.rows, x.Value, x.Null, x.Threshold, s.Alpha)

@@ -115,7 +115,7 @@ func (r *estimate) Evaluate(int64) (j Evaluation, ok bool, err error) {
 		j.Detail = fmt.Sprintf("of the last %d labelled rows accuracy was estimated at %.4f without their labels "+
 			"and is %.4f, %.1f standard errors off: not true that %s",
 			cur.rows, e.Accuracy, right/float64(cur.rows), math.Abs(m.Z), e.Assumption)
-	default:
+	case Accuracy:
 		was, total, full := r.key.Estimator.Reference()
 		if !full {
 			return j, false, nil
@@ -127,6 +127,8 @@ func (r *estimate) Evaluate(int64) (j Evaluation, ok bool, err error) {
 		j.Value, j.Lo, j.Hi, j.Significant = d, &lo, &hi, lo > 0
 		j.Detail = fmt.Sprintf("estimated accuracy of the last %d predictions is %.4f, "+
 			"%.4f in the labelled reference of %.0f rows, if %s", cur.rows, e.Accuracy, was, total, e.Assumption)
+	default:
+		panic("rule: " + r.cfg.Name + ": measure " + r.cfg.Measure)
 	}
 	return j, true, nil
 }

@@ -53,6 +53,8 @@ func (r comparison) Evaluate(pane int64) (j Evaluation, ok bool, err error) {
 		d = reference.Change{Reference: a.Reference, Now: a.Now, Difference: -a.Difference, Lo: -a.Hi, Hi: -a.Lo}
 	case Curve:
 		return evaluateCurve(j, c.Curve, s, ref.rows)
+	default:
+		panic("rule: " + s.Name + ": measure " + s.Measure)
 	}
 	if math.IsNaN(d.Difference) {
 		return j, false, nil

@@ -107,6 +107,9 @@ func (s *Config) measured(w reference.Window, opt reference.Options) (value, lo,
 	case NLL:
 		value, lo, hi = normal(w.NLL, w.PerWeight())
 		return value, lo, hi, nil
+	case ECE:
+		value, half := reference.DebiasedInterval(w.Bins)
+		return value, value - half, value + half, nil
 	case Confidence:
 		value, lo, hi = normal(cellMoments(w.Cells), 1)
 		return value, lo, hi, nil
@@ -115,8 +118,7 @@ func (s *Config) measured(w reference.Window, opt reference.Options) (value, lo,
 		value = metric.SmECECells(w.Cells)
 		return value, min(iv.Lo, value), max(iv.Hi, value), err
 	}
-	value, half := reference.DebiasedInterval(w.Bins)
-	return value, value - half, value + half, nil
+	panic("rule: " + s.Name + ": measure " + s.Measure)
 }
 
 // normal returns the mean for the given moments, ± 1.96 standard errors. It returns NaN for fewer than two rows.
