@@ -164,7 +164,7 @@ func (t *stepper) stepKeys(pane int64) error {
 	if in.Labelled > 0 || t.env.Maturity.On() { // the whole version was the last
 		err = v.refit.Step(&in)
 	} else {
-		err = refit.StepQuiet(v.refit, &in)
+		err = refit.StepEmpty(v.refit, &in)
 	}
 	if err != nil {
 		return err

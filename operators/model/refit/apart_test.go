@@ -177,7 +177,7 @@ func TestWayBound(t *testing.T) {
 		w, most := &way{weight: 1. / (apartOdds * k), speeds: s}, 0.
 		for range rows {
 			c := .5 + .5*r.Float64()
-			row := topRow{conf: c, hit: r.Float64() < c, w: 1}
+			row := followedRow{conf: c, hit: r.Float64() < c, w: 1}
 			w.weigh(&row, common.top(), 1./(apartOdds*k))
 			if err := s.update(row.conf, row.hit, 1); err != nil {
 				t.Fatal(err)
@@ -192,7 +192,7 @@ func TestWayBound(t *testing.T) {
 		t.Errorf("%d of %d maps go apart by chance, allowed %d", wrong, streams, limit)
 	}
 	w := &way{weight: .5, speeds: common}
-	row := topRow{conf: .8, hit: true, w: 2}
+	row := followedRow{conf: .8, hit: true, w: 2}
 	other := calibrator.TopCorrection{Slope: 1, Intercept: -math.Log(4)} // of .8 it makes .5
 	w.weigh(&row, other, .05)
 	v := .64 / (.64 + .25)
@@ -207,26 +207,27 @@ func TestStateBeforeApart(t *testing.T) {
 	for at, rows := range rareStream(1, 20, 100, func(_ int, x float64) float64 { return x + math.Log(6) }) {
 		f.pane(int64(at), rows)
 	}
-	old, err := f.top.append([]byte{1})
+	old, err := f.following.append([]byte{1})
 	f.must(err)
 	back := newFixture(t, followConfig(), 2)
 	in := binenc.NewReader(old)
-	f.must(restoreTop(back.State, &in))
-	if back.top.speeds.top() != f.top.speeds.top() || back.top.apart.rows != 0 || len(back.top.apart.ways) != 0 {
-		t.Errorf("restored %+v", back.top)
+	f.must(restoreFollowing(back.State, &in))
+	got, want := back.following, f.following
+	if got.speeds.top() != want.speeds.top() || got.apart.rows != 0 || len(got.apart.ways) != 0 {
+		t.Errorf("restored %+v", got)
 	}
-	whole, err := f.top.append([]byte{3})
+	whole, err := f.following.append([]byte{3})
 	f.must(err)
-	whole, err = f.top.appendClasses(whole)
+	whole, err = f.following.appendClasses(whole)
 	f.must(err)
 	for n := range len(whole) {
 		in := binenc.NewReader(whole[:n])
-		if err := restoreTop(newFixture(t, followConfig(), 2).State, &in); err == nil && in.Err() == nil {
+		if err := restoreFollowing(newFixture(t, followConfig(), 2).State, &in); err == nil && in.Err() == nil {
 			t.Fatalf("%d of %d bytes were taken", n, len(whole))
 		}
 	}
 	in = binenc.NewReader(whole)
-	if err := restoreTop(newFixture(t, followConfig(), 3).State, &in); err == nil {
+	if err := restoreFollowing(newFixture(t, followConfig(), 3).State, &in); err == nil {
 		t.Error("a state of 2 classes was taken for 3")
 	}
 }

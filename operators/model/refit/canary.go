@@ -45,7 +45,7 @@ func (s *State) stepCanary(in *stage.Pane) error {
 	if in.End-r.canaryFrom < int64(cfg.CanaryFor) {
 		return nil
 	}
-	if wait, err := s.turning(c); err != nil || wait {
+	if wait, err := s.mustWait(c); err != nil || wait {
 		return err
 	}
 	return s.promote(r.chosen, in.End)

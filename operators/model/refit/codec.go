@@ -15,7 +15,8 @@ import (
 
 // Append appends the state.
 func (s *State) Append(dst []byte) ([]byte, error) {
-	dst = append(dst, binenc.Flags(s.started, s.quarters > 0, s.tops.split(), s.tops.powered(), s.withheld != 0))
+	dst = append(dst, binenc.Flags(s.started, s.quarters > 0, s.corrections.split(), s.corrections.powered(),
+		s.withheld != 0))
 	if s.quarters > 0 {
 		dst = binenc.AppendUvarint(dst, uint64(s.quarters))
 	}
@@ -55,13 +56,13 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 	if s.quick != nil {
 		dst = s.quick.append(dst)
 	}
-	if dst = s.tops.append(dst); s.tops.split() {
-		dst = s.tops.appendApart(dst)
+	if dst = s.corrections.append(dst); s.corrections.split() {
+		dst = s.corrections.appendApart(dst)
 	}
-	if s.tops.powered() {
-		dst = s.tops.appendPowers(dst)
+	if s.corrections.powered() {
+		dst = s.corrections.appendPowers(dst)
 	}
-	dst, err := appendTop(s, s.topAccount.append(dst))
+	dst, err := appendFollowing(s, s.followAccount.append(dst))
 	if err != nil {
 		return dst, err
 	}
@@ -114,18 +115,18 @@ func (s *State) Restore(in *binenc.Reader) error {
 		s.quick = newQuick()
 		s.quick.restore(in)
 	}
-	err := s.tops.restore(in)
+	err := s.corrections.restore(in)
 	if err == nil && flags&4 != 0 {
-		err = s.tops.restoreApart(in)
+		err = s.corrections.restoreApart(in)
 	}
 	if err == nil && flags&8 != 0 {
-		err = s.tops.restorePowers(in)
+		err = s.corrections.restorePowers(in)
 	}
 	if err != nil {
 		return err
 	}
-	s.topAccount.restore(in)
-	if err := restoreTop(s, in); err != nil {
+	s.followAccount.restore(in)
+	if err := restoreFollowing(s, in); err != nil {
 		return err
 	}
 	if in.Byte() == 1 {
@@ -140,43 +141,43 @@ func (s *State) Restore(in *binenc.Reader) error {
 	return s.check(s.version.K)
 }
 
-// appendTop appends what is followed.
-func appendTop(s *State, dst []byte) ([]byte, error) {
-	there := s.top != nil
-	dst = append(dst, binenc.Flags(there, there, there && s.top.powers != nil))
+// appendFollowing appends what is followed.
+func appendFollowing(s *State, dst []byte) ([]byte, error) {
+	there := s.following != nil
+	dst = append(dst, binenc.Flags(there, there, there && s.following.powers != nil))
 	if !there {
 		return dst, nil
 	}
-	dst, err := s.top.append(dst)
+	dst, err := s.following.append(dst)
 	if err == nil {
-		dst, err = s.top.appendClasses(dst)
+		dst, err = s.following.appendClasses(dst)
 	}
-	if err == nil && s.top.powers != nil {
-		dst, err = s.top.appendPower(dst)
+	if err == nil && s.following.powers != nil {
+		dst, err = s.following.appendPower(dst)
 	}
 	return dst, err
 }
 
-// restoreTop reads what is followed. States of before classes could go apart end without these, and those of before
-// there were powers begin to follow them.
-func restoreTop(s *State, in *binenc.Reader) error {
+// restoreFollowing reads what is followed. States of before classes could go apart end without these, and those of
+// before there were powers begin to follow them.
+func restoreFollowing(s *State, in *binenc.Reader) error {
 	flags := in.Byte()
 	if flags&1 == 0 {
 		return nil
 	}
-	s.top = &following{}
-	if err := s.top.restore(in); err != nil {
+	s.following = &following{}
+	if err := s.following.restore(in); err != nil {
 		return err
 	}
 	if flags&2 != 0 {
-		if err := s.top.restoreClasses(in, s.version.K); err != nil {
+		if err := s.following.restoreClasses(in, s.version.K); err != nil {
 			return err
 		}
 	}
 	if flags&4 != 0 {
-		return s.top.restorePower(in, s.version.K)
+		return s.following.restorePower(in, s.version.K)
 	}
-	s.top.powers = newPowers(s.version.K)
+	s.following.powers = newPowers(s.version.K)
 	return nil
 }
 

@@ -164,11 +164,11 @@ func Again(s *State, lacks func(key string, revision int) bool) (n int, err erro
 		}
 		emit(m)
 	}
-	top := s.tops.servedAt(math.MaxInt64, v.Newest())
-	if top.top.None() || !lacks(key+"/"+record.StageTop, top.base) {
+	top := s.corrections.servedAt(math.MaxInt64, v.Newest())
+	if top.correction.None() || !lacks(key+"/"+record.StageTop, top.base) {
 		return n, nil
 	}
-	m, err := s.topMessage(top, s.top.learnt())
+	m, err := s.correctionMessage(top, s.following.learnt())
 	if err == nil {
 		emit(m)
 	}

@@ -23,6 +23,17 @@
 // panes only, not on how long a fit takes: before each label pane the task asks Awaits, and waits if a fit is due that
 // has not ended.
 //
+// Words of this package:
+//
+//	answer      a first answer (step 4), published with the reason quick; refit.first_answer in the configuration
+//	tracker     one of the temperatures that follow the newest rows and may become the first answer
+//	turn        a publication that takes back the one before it: a stream may go to and fro
+//	outlook     a lower bound of a calibrator's mean gain on the rows until the next refit (outlook.go)
+//	correction  what probabilities get on top of the calibrator in force (steps 1 and 7); record.TopCorrection
+//	account     what rows lost by being calibrated, or corrected; above a limit that ends, and rests
+//	changes     the prediction times from which rows were unlike those before
+//	promises    a run does that is likely to publish soon: no other replaces it
+//
 // With alarm.matured all of this sees a row once it is old enough (stage.Maturity), else when its label comes.
 //
 // The state of a version is in the task's checkpoint (State.Append). A fit that was running when the state was saved

@@ -74,24 +74,26 @@ func followable(f *stage.InForce) bool {
 	return true
 }
 
-// tops are the corrections that were served, in their order.
-type tops []servedTop
+// servedCorrections are the corrections that were served, in their order.
+type servedCorrections []servedCorrection
 
-// servedTop is a correction from an event time on, of rows that a revision calibrates.
-type servedTop struct {
-	from int64
-	base int
-	top  calibrator.Correction
+// servedCorrection is a correction from an event time on, of rows that a revision calibrates.
+type servedCorrection struct {
+	from       int64
+	base       int
+	correction calibrator.Correction
 }
 
-// keptTops bounds the corrections that late rows are scored by.
-const keptTops = 1024
+// keptCorrections bounds the corrections that late rows are scored by.
+const keptCorrections = 1024
 
 // at is the correction of a row that f calibrates.
-func (t tops) at(ts int64, f *stage.InForce) calibrator.Correction { return t.servedAt(ts, f).top }
+func (t servedCorrections) at(ts int64, f *stage.InForce) calibrator.Correction {
+	return t.servedAt(ts, f).correction
+}
 
 // servedAt is the same with when it took force; 0 where there is none.
-func (t tops) servedAt(ts int64, f *stage.InForce) servedTop {
+func (t servedCorrections) servedAt(ts int64, f *stage.InForce) servedCorrection {
 	base := 0
 	if f != nil {
 		base = f.Revision
@@ -101,20 +103,20 @@ func (t tops) servedAt(ts int64, f *stage.InForce) servedTop {
 			return x
 		}
 	}
-	return servedTop{top: uncorrected}
+	return servedCorrection{correction: uncorrected}
 }
 
 // forgetBefore drops the corrections that no row needs any more. All rows before ts have come.
-func (t *tops) forgetBefore(ts int64) {
-	n := max(0, len(*t)-keptTops)
+func (t *servedCorrections) forgetBefore(ts int64) {
+	n := max(0, len(*t)-keptCorrections)
 	for n+1 < len(*t) && (*t)[n+1].from <= ts {
 		n++
 	}
 	*t = slices.Delete(*t, 0, n)
 }
 
-// topRow is a sampled row as the calibrator of its time scores it, and as the correction of its time told it.
-type topRow struct {
+// followedRow is a sampled row as the calibrator of its time scores it, and as the correction of its time told it.
+type followedRow struct {
 	q, z       []float64 // by the calibrator, and the LogRatios of that where k > 2
 	y          int
 	conf, told float64 // the largest of q, and what was told of it
@@ -122,29 +124,29 @@ type topRow struct {
 	class      int // predicted
 	by         *stage.InForce
 	ts         int64
-	w          float64 // in units of topWeights.one, at most followMost
+	w          float64 // in units of rowWeights.one, at most followMost
 	lost       float64 // NLL as told less that by the calibrator alone, by weight
 }
 
-// topWeights is the scale of the row weights, by the latest sampled rows: one is the weight of a row that counts as
+// rowWeights is the scale of the row weights, by the latest sampled rows: one is the weight of a row that counts as
 // one, and the most is what a row may count in the account.
 //
 //	one = Σw²/Σw
 //
 // So the memory holds as many effective rows (Kish) as without weights; with the mean weight, few heavy rows would be
 // followed into their noise. With equal weights it is their weight, whatever that is.
-type topWeights struct{ one, most float64 }
+type rowWeights struct{ one, most float64 }
 
-func weightsOf(rows []acc.SampleRow) topWeights {
+func weightsOf(rows []acc.SampleRow) rowWeights {
 	var sum, squares, most float64
 	for i := range rows {
 		w := float64(rows[i].W)
 		sum, squares, most = sum+w, squares+w*w, max(most, w)
 	}
 	if !(squares > 0) {
-		return topWeights{1, 1}
+		return rowWeights{1, 1}
 	}
-	return topWeights{squares / sum, most}
+	return rowWeights{squares / sum, most}
 }
 
 // byLabel is the order in which labels came. By prediction time a pane's last rows are those with quick labels, which
@@ -153,8 +155,8 @@ func byLabel(a, b acc.SampleRow) int {
 	return cmp.Or(cmp.Compare(a.LabelTS, b.LabelTS), slices.Compare(a.ID[:], b.ID[:]), cmp.Compare(a.TS, b.TS))
 }
 
-// topRows scores the rows of a pane, where probabilities follow them.
-func topRows(s *State, in *stage.Pane) ([]topRow, error) {
+// followedRows scores the rows of a pane, where probabilities follow them.
+func followedRows(s *State, in *stage.Pane) ([]followedRow, error) {
 	if !s.stage.cfg.Follow || len(in.Rows) == 0 {
 		return nil, nil
 	}
@@ -164,7 +166,7 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 		rows = slices.Clone(rows)
 		slices.SortFunc(rows, byLabel)
 	}
-	out, sc, bound := make([]topRow, len(rows)), stage.NewScorer(k), s.bound()
+	out, sc, bound := make([]followedRow, len(rows)), stage.NewScorer(k), s.bound()
 	all, told := make([]float64, 2*len(rows)*k), make([]float64, k)
 	weights := weightsOf(s.sampled().Sample)
 	for i := range rows {
@@ -178,7 +180,7 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		x := topRow{q: all[2*i*k:][:k], y: int(row.Y), hit: r.Hit, class: r.Class, by: f, ts: row.TS,
+		x := followedRow{q: all[2*i*k:][:k], y: int(row.Y), hit: r.Hit, class: r.Class, by: f, ts: row.TS,
 			conf: min(r.Confidence, 1), w: min(float64(row.W)/weights.one, followMost)} // rounded
 		sc.Probs(x.q)
 		if k > 2 { // with two classes no power is learnt
@@ -186,7 +188,7 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 			calibrator.LogRatios(x.z, x.q)
 		}
 		x.told = x.conf
-		if c := s.tops.at(row.TS, f); !c.None() {
+		if c := s.corrections.at(row.TS, f); !c.None() {
 			copy(told, x.q)
 			c.ApplyRatios(told, x.z)
 			x.told = min(told[r.Class], 1)
@@ -198,9 +200,10 @@ func topRows(s *State, in *stage.Pane) ([]topRow, error) {
 	return out, nil
 }
 
-// countTop keeps the account of the corrections: what rows lost by them. Where that is too much, they end and rest.
-func countTop(s *State, in *stage.Pane, rows []topRow) {
-	a := &s.topAccount
+// chargeCorrections keeps the account of the corrections: what rows lost by them. Where that is too much, they end and
+// rest.
+func chargeCorrections(s *State, in *stage.Pane, rows []followedRow) {
+	a := &s.followAccount
 	a.pass(in.Rows)
 	for i := range rows {
 		r := &rows[i]
@@ -213,10 +216,10 @@ func countTop(s *State, in *stage.Pane, rows []topRow) {
 	}
 }
 
-// learnTop learns from the rows that the calibrator in force has served. Those of earlier calibrators are left out: the
-// one in force may have been fitted on them.
-func learnTop(s *State, rows []topRow) error {
-	t, newest := s.top, s.version.Newest()
+// learnCorrection learns from the rows that the calibrator in force has served. Those of earlier calibrators are left
+// out: the one in force may have been fitted on them.
+func learnCorrection(s *State, rows []followedRow) error {
+	t, newest := s.following, s.version.Newest()
 	if t == nil || len(rows) == 0 {
 		return nil
 	}
@@ -251,7 +254,7 @@ func learnTop(s *State, rows []topRow) error {
 }
 
 // learn learns from the outcome of a row: powers first, then the correction of its class or the one of all.
-func (f *following) learn(r topRow, k int) error {
+func (f *following) learn(r followedRow, k int) error {
 	if f.powers != nil {
 		r.conf = f.powers.update(r.q, r.z, r.y, r.w)
 	}
@@ -269,13 +272,13 @@ func totalVariation(p, q []float64) (d float64) {
 	return d
 }
 
-// serveTop publishes what has been learnt, once it is something else than what is served. With a new revision there is
-// nothing to take back: it is served without the correction of the one before. While labels are of a biased sample of
-// the rows that it served, nothing is served or learnt.
-func serveTop(s *State, in *stage.Pane) error {
-	base, t, f := s.version.InForceRevision(), s.top, s.version.Newest()
-	if !s.stage.cfg.Follow || s.pin != nil || s.topAccount.resting() || !followable(f) {
-		return endTop(s, in.End)
+// serveCorrection publishes what has been learnt, once it is something else than what is served. With a new revision
+// there is nothing to take back: it is served without the correction of the one before. While labels are of a biased
+// sample of the rows that it served, nothing is served or learnt.
+func serveCorrection(s *State, in *stage.Pane) error {
+	base, t, f := s.version.InForceRevision(), s.following, s.version.Newest()
+	if !s.stage.cfg.Follow || s.pin != nil || s.followAccount.resting() || !followable(f) {
+		return endCorrection(s, in.End)
 	}
 	since := int64(math.MinInt64)
 	if f != nil {
@@ -292,16 +295,16 @@ func serveTop(s *State, in *stage.Pane) error {
 				return err
 			}
 		}
-		return endTop(s, in.End)
+		return endCorrection(s, in.End)
 	case t == nil || t.base != base:
-		s.top, err = newFollowing(base, s.version.K)
+		s.following, err = newFollowing(base, s.version.K)
 		return err
 	case !(t.moved > followStep*float64(t.rows)):
 		return nil
 	}
 	t.served, t.moved = t.now(), 0
-	s.tops.forgetBefore(in.End - s.stage.env.FinalAfter)
-	return s.emitTop(t.served, t.speeds.rows(), in.End)
+	s.corrections.forgetBefore(in.End - s.stage.env.FinalAfter)
+	return s.emitCorrection(t.served, t.speeds.rows(), in.End)
 }
 
 // serves reports whether a correction of a revision is served.
@@ -309,19 +312,19 @@ func (f *following) serves(revision int) bool {
 	return f != nil && !f.served.None() && f.base == revision
 }
 
-// endTop takes back the correction that is served, and forgets what was learnt.
-func endTop(s *State, now int64) error {
-	t := s.top
-	if s.top = nil; !t.serves(s.version.InForceRevision()) {
+// endCorrection takes back the correction that is served, and forgets what was learnt.
+func endCorrection(s *State, now int64) error {
+	t := s.following
+	if s.following = nil; !t.serves(s.version.InForceRevision()) {
 		return nil
 	}
-	return s.emitTop(uncorrected, 0, now)
+	return s.emitCorrection(uncorrected, 0, now)
 }
 
-func (p *publisher) emitTop(top calibrator.Correction, rows, now int64) error {
-	served := servedTop{now, p.version.InForceRevision(), top}
-	p.tops = append(p.tops, served)
-	m, err := p.topMessage(served, rows)
+func (p *publisher) emitCorrection(c calibrator.Correction, rows, now int64) error {
+	served := servedCorrection{now, p.version.InForceRevision(), c}
+	p.corrections = append(p.corrections, served)
+	m, err := p.correctionMessage(served, rows)
 	if err != nil {
 		return err
 	}
@@ -330,17 +333,17 @@ func (p *publisher) emitTop(top calibrator.Correction, rows, now int64) error {
 	return nil
 }
 
-// topMessage is the record of a correction that has followed so many rows.
-func (p *publisher) topMessage(t servedTop, rows int64) (pipeline.Message, error) {
-	v, top := p.version, t.top
+// correctionMessage is the record of a correction that has followed so many rows.
+func (p *publisher) correctionMessage(t servedCorrection, rows int64) (pipeline.Message, error) {
+	v, c := p.version, t.correction
 	var apart []record.ClassCorrection
-	for _, x := range top.Apart {
+	for _, x := range c.Apart {
 		apart = append(apart, record.ClassCorrection{Class: x.Class, Slope: x.Slope, Intercept: x.Intercept})
 	}
 	m, err := pipeline.NewMessage(pipeline.StreamTops, v.Model+"/"+v.Name+"/"+record.StageTop, t.from,
 		&record.TopCorrection{Schema: 1, Model: v.Model, Version: v.Name, Revision: t.base,
 			Stage: record.StageTop, DecidedAt: record.At(t.from), EffectiveFrom: record.At(t.from), Rows: rows,
-			Power: shownPower(top.Power), Slope: top.Slope, Intercept: top.Intercept, Apart: apart})
+			Power: shownPower(c.Power), Slope: c.Slope, Intercept: c.Intercept, Apart: apart})
 	if err != nil {
 		return m, fmt.Errorf("correction between refits: %w", err)
 	}
@@ -364,29 +367,29 @@ func shownPower(p float64) float64 {
 }
 
 // split reports whether a class has a correction of its own.
-func (t tops) split() bool {
-	return slices.ContainsFunc(t, func(x servedTop) bool { return len(x.top.Apart) > 0 })
+func (t servedCorrections) split() bool {
+	return slices.ContainsFunc(t, func(x servedCorrection) bool { return len(x.correction.Apart) > 0 })
 }
 
 // powered reports whether one has a power.
-func (t tops) powered() bool {
-	return slices.ContainsFunc(t, func(x servedTop) bool { return shownPower(x.top.Power) != 0 })
+func (t servedCorrections) powered() bool {
+	return slices.ContainsFunc(t, func(x servedCorrection) bool { return shownPower(x.correction.Power) != 0 })
 }
 
 // appendPowers appends the powers. States without any have no such part.
-func (t tops) appendPowers(dst []byte) []byte {
+func (t servedCorrections) appendPowers(dst []byte) []byte {
 	for _, x := range t {
-		dst = binenc.AppendFloat64(dst, x.top.Power)
+		dst = binenc.AppendFloat64(dst, x.correction.Power)
 	}
 	return dst
 }
 
-func (t tops) restorePowers(r *binenc.Reader) error {
+func (t servedCorrections) restorePowers(r *binenc.Reader) error {
 	for i := range t {
-		if t[i].top.Power = r.Float64(); r.Err() != nil {
+		if t[i].correction.Power = r.Float64(); r.Err() != nil {
 			return r.Err()
 		}
-		if err := t[i].top.Check(); err != nil {
+		if err := t[i].correction.Check(); err != nil {
 			return err
 		}
 	}
@@ -394,9 +397,9 @@ func (t tops) restorePowers(r *binenc.Reader) error {
 }
 
 // appendApart appends the corrections of single classes. States without any have no such part.
-func (t tops) appendApart(dst []byte) []byte {
+func (t servedCorrections) appendApart(dst []byte) []byte {
 	for _, x := range t {
-		dst = appendApart(dst, x.top.Apart)
+		dst = appendApart(dst, x.correction.Apart)
 	}
 	return dst
 }
@@ -409,9 +412,9 @@ func appendApart(dst []byte, apart []calibrator.ClassCorrection) []byte {
 	return dst
 }
 
-func (t tops) restoreApart(r *binenc.Reader) (err error) {
+func (t servedCorrections) restoreApart(r *binenc.Reader) (err error) {
 	for i := range t {
-		if t[i].top.Apart, err = restoreApart(r); err != nil {
+		if t[i].correction.Apart, err = restoreApart(r); err != nil {
 			return err
 		}
 	}
@@ -430,23 +433,23 @@ func restoreApart(r *binenc.Reader) (out []calibrator.ClassCorrection, err error
 	return out, calibrator.CheckClasses(out)
 }
 
-func (t tops) append(dst []byte) []byte {
+func (t servedCorrections) append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(t)))
 	for _, x := range t {
 		dst = binenc.AppendUvarint(binenc.AppendVarint(dst, x.from), uint64(x.base))
-		dst = binenc.AppendFloat64s(dst, x.top.Slope, x.top.Intercept)
+		dst = binenc.AppendFloat64s(dst, x.correction.Slope, x.correction.Intercept)
 	}
 	return dst
 }
 
-func (t *tops) restore(r *binenc.Reader) error {
-	for range r.Count(18, 2*keptTops) {
-		x := servedTop{from: r.Varint(), base: int(r.Int("revision", 0, 1<<40)), top: uncorrected}
-		readFloats(r, &x.top.Slope, &x.top.Intercept)
+func (t *servedCorrections) restore(r *binenc.Reader) error {
+	for range r.Count(18, 2*keptCorrections) {
+		x := servedCorrection{from: r.Varint(), base: int(r.Int("revision", 0, 1<<40)), correction: uncorrected}
+		readFloats(r, &x.correction.Slope, &x.correction.Intercept)
 		if r.Err() != nil {
 			return r.Err()
 		}
-		if err := x.top.Check(); err != nil {
+		if err := x.correction.Check(); err != nil {
 			return err
 		}
 		*t = append(*t, x)

@@ -38,7 +38,7 @@ const (
 var onlineReach = math.Log((1 - onlineClip) / onlineClip)
 
 // stepOnline processes a pane's rows. Each row is forecast before its label is used.
-func (s *State) stepOnline(rows []topRow) error {
+func (s *State) stepOnline(rows []followedRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -152,13 +152,13 @@ func (o *online) fixedLoss(a, b float64) (loss float64) {
 }
 
 // shown returns the online part of a snapshot; nil before the first row.
-func (o *online) shown(served servedTop) *record.Online {
+func (o *online) shown(served servedCorrection) *record.Online {
 	if o == nil || o.rows == 0 {
 		return nil
 	}
 	n := float64(o.rows)
 	best, a, b := o.bestFixed()
-	top, from := served.top, record.Time{}
+	top, from := served.correction, record.Time{}
 	if served.from != 0 {
 		from = record.At(served.from)
 	}

@@ -72,7 +72,7 @@ func TestOnlineRegretOnRealDrift(t *testing.T) {
 			}
 		}
 	}
-	got := o.shown(servedTop{top: uncorrected})
+	got := o.shown(servedCorrection{correction: uncorrected})
 	want := plainRegret(conf, hits, o.loss)
 	t.Logf("regret %.4f nats a row (rows themselves: %.4f), ECE %.4f, slope %.2f, best fixed %+v", got.Regret, want,
 		got.ECE, got.Slope, got.BestFixed)
@@ -90,8 +90,8 @@ func TestOnlineRegretOnRealDrift(t *testing.T) {
 	if err := back.restore(&r); err != nil {
 		t.Fatal(err)
 	}
-	again := back.append(nil)
-	if !bytes.Equal(state, again) || asJSON(t, back.shown(servedTop{top: uncorrected})) != asJSON(t, got) {
+	again, none := back.append(nil), servedCorrection{correction: uncorrected}
+	if !bytes.Equal(state, again) || asJSON(t, back.shown(none)) != asJSON(t, got) {
 		t.Errorf("state of %d bytes became %d", len(state), len(again))
 	}
 }

@@ -98,7 +98,7 @@ func (f *fixture) throughState(k int) {
 	if again, err := f.Append(nil); err != nil || string(again) != string(state) {
 		f.t.Fatalf("a state of %d bytes became %d, %v", len(state), len(again), err)
 	}
-	if top := f.top; top != nil && len(top.powers.p) != k {
+	if top := f.following; top != nil && len(top.powers.p) != k {
 		f.t.Fatalf("restored powers are of %d classes, want %d", len(top.powers.p), k)
 	}
 }
@@ -214,34 +214,34 @@ func TestStateBeforePowers(t *testing.T) {
 	if len(served) == 0 || !(served[len(served)-1].Power < .7) {
 		t.Fatalf("nothing to restore: %+v", served)
 	}
-	f.top.speeds, _ = newSpeeds(followed) // as before
-	old, err := f.top.append([]byte{3})
+	f.following.speeds, _ = newSpeeds(followed) // as before
+	old, err := f.following.append([]byte{3})
 	f.must(err)
-	old, err = f.top.appendClasses(old)
+	old, err = f.following.appendClasses(old)
 	f.must(err)
 	back := newFixture(t, followConfig(), 4)
 	in := binenc.NewReader(old)
-	f.must(restoreTop(back.State, &in))
-	if p := back.top.powers; p == nil || p.mean() != 1 || back.top.served.Power != 1 ||
-		len(back.top.speeds.Platts) != 3 {
-		t.Fatalf("restored %+v", back.top)
+	f.must(restoreFollowing(back.State, &in))
+	if p := back.following.powers; p == nil || p.mean() != 1 || back.following.served.Power != 1 ||
+		len(back.following.speeds.Platts) != 3 {
+		t.Fatalf("restored %+v", back.following)
 	}
 	for at, rows := range panes[20:] {
 		back.pane(int64(20+at), rows)
 	}
-	if b := back.top.powers.mean(); !(b < .8) {
+	if b := back.following.powers.mean(); !(b < .8) {
 		t.Errorf("from then on a power of %v is followed", b)
 	}
 
-	whole, err := f.top.append([]byte{7})
+	whole, err := f.following.append([]byte{7})
 	f.must(err)
-	whole, err = f.top.appendClasses(whole)
+	whole, err = f.following.appendClasses(whole)
 	f.must(err)
-	whole, err = f.top.appendPower(whole)
+	whole, err = f.following.appendPower(whole)
 	f.must(err)
 	for n := range len(whole) {
 		in := binenc.NewReader(whole[:n])
-		if err := restoreTop(newFixture(t, followConfig(), 4).State, &in); err == nil && in.Err() == nil {
+		if err := restoreFollowing(newFixture(t, followConfig(), 4).State, &in); err == nil && in.Err() == nil {
 			t.Fatalf("%d of %d bytes were taken", n, len(whole))
 		}
 	}

@@ -117,7 +117,7 @@ func (s *State) decide(in *stage.Pane) error {
 			return err
 		}
 		if c >= 0 {
-			if wait, err := s.turning(r.candidates[c]); err != nil || wait {
+			if wait, err := s.mustWait(r.candidates[c]); err != nil || wait {
 				return err
 			}
 			return s.promote(c, in.End)
@@ -138,11 +138,11 @@ func (s *State) decide(in *stage.Pane) error {
 // validation, these rows show it first, while the sum over all rows still favours the candidate.
 const newestRows = 2 * leastValidation
 
-// turning reports whether a candidate that may be published must wait. It must wait if its mean NLL on the newestRows
+// mustWait reports whether a candidate that may be published must wait. It must wait if its mean NLL on the newestRows
 // latest sampled rows, without those it was fitted on, is above that of the calibrator in force. A candidate by period
 // must also wait while an alert fires that began after the oldest row of its fit, because the refit that follows uses
 // only rows from after the change.
-func (s *State) turning(c *candidate) (bool, error) {
+func (s *State) mustWait(c *candidate) (bool, error) {
 	r, k := s.run, s.sampled()
 	if since, firing := k.FiringSince(); firing && s.stage.cfg.OnAlarm && r.reason == reasonPeriod &&
 		since > r.fitFrom {

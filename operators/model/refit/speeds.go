@@ -285,7 +285,7 @@ type way struct {
 
 // take counts a row and has the map of its class learn from it, if it has one. common is that of the others. It reports
 // whether the row is of a class that goes apart.
-func (a *apart) take(r *topRow, common *speeds, k int) (apart bool, err error) {
+func (a *apart) take(r *followedRow, common *speeds, k int) (apart bool, err error) {
 	if a.of == nil {
 		a.of = make([]int64, k)
 	}
@@ -312,7 +312,7 @@ func (a *apart) take(r *topRow, common *speeds, k int) (apart bool, err error) {
 }
 
 // weigh takes the outcome of a row that neither map has learnt from.
-func (w *way) weigh(r *topRow, common calibrator.TopCorrection, share float64) {
+func (w *way) weigh(r *followedRow, common calibrator.TopCorrection, share float64) {
 	c := max(followClip, min(1-followClip, r.conf))
 	own, other := w.speeds.top().Map(c), common.Map(c)
 	if !r.hit {

@@ -15,35 +15,35 @@ import (
 // State is the refit state of one model version.
 type State struct {
 	publisher
-	period  int64 // index of the period of the last refit by period
-	started bool
-	alarmAt int64      // end of the pane of the last refit on alarm; 0 = none
-	run     *run       // the current run
-	orders  [][16]byte // the latest orders that were carried out
-	quick   *quick     // the first answer; nil = no rows yet
-	online  *online
-	top     *following
-	// topAccount counts what the corrections lost to the calibrators below them.
-	topAccount account
+	period    int64 // index of the period of the last refit by period
+	started   bool
+	alarmAt   int64      // end of the pane of the last refit on alarm; 0 = none
+	run       *run       // the current run
+	orders    [][16]byte // the latest orders that were carried out
+	quick     *quick     // the first answer; nil = no rows yet
+	online    *online    // how the followed top confidence does, for snapshots
+	following *following // what probabilities that follow have learnt; nil = they do not
+	// followAccount counts what the corrections lost to the calibrators below them.
+	followAccount account
 	// packedOnline is the online scaling while the version is new; online is nil then.
 	packedOnline []byte
 }
 
 // publisher puts the calibrators of a version into force and monitors them.
 type publisher struct {
-	stage    *Stage
-	version  *stage.Version
-	revision int                              // the latest published revision
-	changes  changes                          // known changes of the stream
-	unit     float64                          // largest row weight at the latest publication by a refit
-	quarters int                              // by which the bound of losses is raised, for a rare class
-	pin      *pin                             // while set, only a person changes the calibrator in force
-	monitor  *monitor                         // of the calibrator in force
-	account  account                          // what was lost to the raw scores
-	tops     tops                             // corrections between refits
-	withheld int64                            // when something was withheld last because of labels; 0 = never
-	matured  *stage.Key                       // what sampled returns where rows wait; nil = the key itself; not saved
-	losses   map[*stage.InForce]*sampleLosses // losses of the sample by calibrator; nil key = the identity; not saved
+	stage       *Stage
+	version     *stage.Version
+	revision    int                              // the latest published revision
+	changes     changes                          // known changes of the stream
+	unit        float64                          // largest row weight at the latest publication by a refit
+	quarters    int                              // by which the bound of losses is raised, for a rare class
+	pin         *pin                             // while set, only a person changes the calibrator in force
+	monitor     *monitor                         // of the calibrator in force
+	account     account                          // what was lost to the raw scores
+	corrections servedCorrections                // between refits, as they were published
+	withheld    int64                            // when something was withheld last because of labels; 0 = never
+	matured     *stage.Key                       // what sampled returns where rows wait; nil = the key; not saved
+	losses      map[*stage.InForce]*sampleLosses // of the sample, by calibrator; nil key = the identity; not saved
 }
 
 // NewState returns the state of a version without any refit.
@@ -123,7 +123,7 @@ func (s *State) Online() *record.Online {
 	if err != nil {
 		panic("refit: " + err.Error()) // what this process has packed itself
 	}
-	return o.shown(s.tops.servedAt(math.MaxInt64, s.version.Newest()))
+	return o.shown(s.corrections.servedAt(math.MaxInt64, s.version.Newest()))
 }
 
 // Step processes all rows of a version at the end of a label pane. It tests the calibrator in force, continues the
@@ -132,25 +132,25 @@ func (s *State) Step(in *stage.Pane) error {
 	if s.stage.env.Maturity.On() {
 		waited := *in
 		if waited.Rows = s.mature(in.End); len(waited.Rows) == 0 {
-			return StepQuiet(s, in)
+			return StepEmpty(s, in)
 		}
 		in = &waited
 	}
-	rows, err := topRows(s, in)
+	rows, err := followedRows(s, in)
 	if err != nil {
 		return err
 	}
 	if err := s.stepOnline(rows); err != nil {
 		return err
 	}
-	if err := learnTop(s, rows); err != nil {
+	if err := learnCorrection(s, rows); err != nil {
 		return err
 	}
 	if err := recalibrate(s, in); err != nil {
 		return err
 	}
-	countTop(s, in, rows)
-	return serveTop(s, in)
+	chargeCorrections(s, in, rows)
+	return serveCorrection(s, in)
 }
 
 // recalibrate is what may change the calibrator in force: one step at most does.
@@ -395,5 +395,5 @@ func (s *State) Forget(why string, now int64) error {
 		}
 	}
 	s.quick, s.monitor, s.online, s.packedOnline, s.losses = nil, nil, nil, nil, nil
-	return endTop(s, now)
+	return endCorrection(s, now)
 }

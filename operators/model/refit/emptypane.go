@@ -19,18 +19,18 @@ import (
 //
 // Where labels flow there are no such panes, or not for so long.
 
-// quietPanes is the least number of label panes without rows after which labels are long in coming. There must be as
+// emptyPanes is the least number of label panes without rows after which labels are long in coming. There must be as
 // many as it took from the start of the alarm to the latest labels, too.
-const quietPanes = 6
+const emptyPanes = 6
 
-// StepQuiet ends a label pane without rows of a version.
-func StepQuiet(s *State, in *stage.Pane) error {
+// StepEmpty ends a label pane without rows of a version.
+func StepEmpty(s *State, in *stage.Pane) error {
 	s.mature(in.End)
 	if s.run.fitting() && in.Index >= s.run.due && s.pin == nil {
 		if err := s.stepRun(in); err != nil {
 			return err
 		}
-		return serveTop(s, in)
+		return serveCorrection(s, in)
 	}
 	cfg, k := &s.stage.cfg, s.whole()
 	_, firing := k.FiringSince()
@@ -50,7 +50,7 @@ func StepQuiet(s *State, in *stage.Pane) error {
 		}
 		first, last = min(first, at), max(last, at)
 	}
-	if in.Index != last+max(quietPanes, last-first) { // it is tried once
+	if in.Index != last+max(emptyPanes, last-first) { // it is tried once
 		return nil
 	}
 	since, err := changeIn(s, rows)
