@@ -73,23 +73,29 @@ const maxRelayed = 4 << 20
 // Run relays until ctx is done (nil), the source ends (nil) or an error. Messages of records that are available
 // together are written together.
 func (y *Relay) Run(ctx context.Context) error {
+	if err := y.run(ctx); err != nil {
+		return fmt.Errorf("%s: %w", y.Name, err)
+	}
+	return nil
+}
+
+func (y *Relay) run(ctx context.Context) error {
 	y.Guard = guarded(y.Guard)
-	done, last := y.Next, time.Time{}
+	done, last := y.Next, time.Time{} // offset before which all is written; when it was committed
 	y.Sink = lossySink{y.Sink, y.Counts}
 	y.report(done, false)
 	if err := y.Sink.Write(ctx, y.Convert.Opening()); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%s: %w", y.Name, err)
+		return err
 	}
 	for {
 		ms, next, passed, err := y.gather(ctx, last.Add(y.Interval))
 		due := passed || isEOF(err) || time.Since(last) >= y.Interval
 		if (len(ms) > 0 || due) && y.Confirm != nil {
-			cerr := y.Confirm(ctx)
-			switch {
+			switch cerr := y.Confirm(ctx); {
 			case ctx.Err() != nil: // it says nothing; the records come again
 				ms, next = nil, -1
 			case cerr != nil:
-				return fmt.Errorf("%s: %w", y.Name, cerr)
+				return cerr
 			}
 		}
 		var werr error
@@ -107,10 +113,10 @@ func (y *Relay) Run(ctx context.Context) error {
 		switch {
 		case stopped || werr == nil && isEOF(err):
 			return nil
-		case werr != nil: // whatever it is: what was read is not written
-			return fmt.Errorf("%s: %w", y.Name, werr)
+		case werr != nil: // whatever err is: what was read is not written
+			return werr
 		case err != nil && !errors.Is(err, context.DeadlineExceeded):
-			return fmt.Errorf("%s: %w", y.Name, err)
+			return err
 		}
 	}
 }
