@@ -53,15 +53,16 @@ type Change struct {
 	Reason string       `json:"reason"`
 	Loss   *record.Loss `json:"loss,omitempty"`
 
+	// The rest is for Apply, filled in by Plan.
 	stage     string
 	partition int
-	in        map[pipeline.Input]string
-	stored    *pipeline.Stored // the newest that can be read; nil = none
-	foreign   error            // why the newest that is whole cannot be read by this build
-	newest    uint64           // number of the newest, whatever it is
-	next      map[pipeline.Input]int64
-	heard     []model.Heard // of a model task: what shards had said before
-	relay     *Relay        // whose partition it is; nil = a task of another stage
+	in        map[pipeline.Input]string // topics by input
+	stored    *pipeline.Stored          // the newest that can be read; nil = none
+	foreign   error                     // why the newest that is whole cannot be read by this build
+	newest    uint64                    // number of the newest, whatever it is
+	next      map[pipeline.Input]int64  // where it goes on
+	heard     []model.Heard             // of a model task: what shards had said before
+	relay     *Relay                    // whose partition it is; nil = a task of another stage
 }
 
 // Kinds of a change.
@@ -77,7 +78,8 @@ var (
 	ErrTask  = errors.New("no such task")
 )
 
-// Plan returns what an order does, task by task. Nothing is changed.
+// Plan returns what an order does, task by task. Nothing is changed. Where it would do nothing, it returns the tasks
+// with an error that wraps ErrOrder.
 func (r *Reset) Plan(ctx context.Context, o Order) ([]*Change, error) {
 	tasks, err := r.tasks(o.Task)
 	if err != nil {
@@ -96,32 +98,40 @@ func (r *Reset) Plan(ctx context.Context, o Order) ([]*Change, error) {
 			break
 		}
 	}
-	changes, alive := 0, false
-	groups := []string{r.Readers, r.Config.Group + "-models"}
 	for _, c := range tasks {
 		if err := r.plan(ctx, c, o, shards); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Task, err)
 		}
-		if c.What != Keep {
-			changes++
-		}
-		// A build that reads a checkpoint that this one does not may be running.
-		alive = alive || c.What == Begin && (c.stored != nil || c.foreign != nil)
-		if c.relay != nil && c.What == Move { // brokers take offsets for a group without members only
-			if alive = true; !slices.Contains(groups, c.relay.Group) {
-				groups = append(groups, c.relay.Group)
-			}
-		}
 	}
-	if alive {
+	if groups := r.mustStop(tasks); groups != nil {
 		if err := r.stopped(ctx, groups); err != nil {
 			return nil, err
 		}
 	}
-	if changes == 0 && len(r.Remade) == 0 {
+	kept := !slices.ContainsFunc(tasks, func(c *Change) bool { return c.What != Keep })
+	if kept && len(r.Remade) == 0 {
 		return tasks, fmt.Errorf("%w: %s", ErrOrder, tasks[0].Reason)
 	}
 	return tasks, nil
+}
+
+// mustStop returns the consumer groups that must have no members when tasks are changed; nil = processes may run.
+func (r *Reset) mustStop(tasks []*Change) []string {
+	stop, groups := false, []string{r.Readers, r.Config.Group + "-models"}
+	for _, c := range tasks {
+		switch {
+		case c.relay != nil && c.What == Move: // brokers take offsets for a group without members only
+			if stop = true; !slices.Contains(groups, c.relay.Group) {
+				groups = append(groups, c.relay.Group)
+			}
+		case c.What == Begin && (c.stored != nil || c.foreign != nil):
+			stop = true // a build that reads a checkpoint that this one does not may be running, too
+		}
+	}
+	if !stop {
+		return nil
+	}
+	return groups
 }
 
 // stopped returns an error while processes run: a task that has a checkpoint may write panes behind those that were
