@@ -151,12 +151,7 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) (taken bool, err err
 	}
 	begin, again := time.Now(), backoff.New(firstPause, lastPause)
 	for {
-		at := time.Now()
-		h := http.Header{"Webhook-Id": {id}, "Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}}
-		if len(w.Secret) > 0 {
-			h.Set("Webhook-Signature", Sign(w.Secret, id, at, body))
-		}
-		err := c.post(ctx, w.URL, body, h)
+		err := c.attempt(ctx, w, id, body)
 		if err == nil {
 			return true, nil
 		}
@@ -177,6 +172,18 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) (taken bool, err err
 			return false, ctx.Err()
 		}
 	}
+}
+
+// attempt sends a webhook one body, once. A new kind of receiver is a case here, a key of Config with what it needs in
+// Webhook, and a line in docs/http.md: the queue, repeats and offsets stay the same. A *statusError may be final, all
+// else is tried again. Counts and logs name the receiver by host.
+func (c *Options) attempt(ctx context.Context, w *Webhook, id string, body []byte) error {
+	at := time.Now()
+	h := http.Header{"Webhook-Id": {id}, "Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}}
+	if len(w.Secret) > 0 {
+		h.Set("Webhook-Signature", Sign(w.Secret, id, at, body))
+	}
+	return c.post(ctx, w.URL, body, h)
 }
 
 // host is what a log may show of an address: paths, queries and users may be secrets.
