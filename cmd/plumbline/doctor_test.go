@@ -213,6 +213,17 @@ func TestDoctorNamesRights(t *testing.T) {
 	}
 }
 
+// TestDoctorOfEmptyInputs: what produce writes is not for a topic of inputs.
+func TestDoctorOfEmptyInputs(t *testing.T) {
+	file := brokerConfig(t, kafkatest.Start(t), "  partitions: 2\ntopics: {labels: \"\"}\ninputs: [{topic: rows, model: m}]\n"+
+		"checkpoints: {dir: "+t.TempDir()+"}\n")
+	run(t, "topics", "create", "-c", file)
+	got := examine(t, file)["records"]
+	if !strings.Contains(got.Found, "rows: no predictions yet") || !strings.Contains(got.Do, "inputs says") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestDoctorOfKeyedGroup: a group whose shards have read the producers' topics goes on so where topics.keyed is set to
 // false: nobody needs topics by id, and doctor says that each row still has a partition of its own.
 func TestDoctorOfKeyedGroup(t *testing.T) {

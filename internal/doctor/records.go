@@ -235,8 +235,11 @@ func (d *doctor) format(l *look) {
 		return
 	}
 	if l.records == 0 {
-		d.say("records", Warn, "send some: plumbline produce -c FILE examples/data/monday.npz is a test",
-			"%s: no %s yet", l.topic, what)
+		mend := "send some: plumbline produce -c FILE examples/data/monday.npz is a test"
+		if slices.Contains(d.Config.InputTopics(), l.topic) {
+			mend = "send some, in the format that inputs says"
+		}
+		d.say("records", Warn, mend, "%s: no %s yet", l.topic, what)
 		return
 	}
 	if len(l.refused) == 0 {
