@@ -215,8 +215,8 @@ func TestDoctorNamesRights(t *testing.T) {
 
 // TestDoctorOfEmptyInputs: what produce writes is not for a topic of inputs.
 func TestDoctorOfEmptyInputs(t *testing.T) {
-	file := brokerConfig(t, kafkatest.Start(t), "  partitions: 2\ntopics: {labels: \"\"}\ninputs: [{topic: rows, model: m}]\n"+
-		"checkpoints: {dir: "+t.TempDir()+"}\n")
+	file := brokerConfig(t, kafkatest.Start(t), "  partitions: 2\ntopics: {labels: \"\"}\n"+
+		"inputs: [{topic: rows, model: m}]\ncheckpoints: {dir: "+t.TempDir()+"}\n")
 	run(t, "topics", "create", "-c", file)
 	got := examine(t, file)["records"]
 	if !strings.Contains(got.Found, "rows: no predictions yet") || !strings.Contains(got.Do, "inputs says") {
