@@ -32,6 +32,15 @@ type keyAlarm struct {
 	unshown  bool  // resolved since it stayed quiet, not since rows showed it
 	seen     int64 // since when labels show the error
 	delay    int64 // from predictions to the panes of the tests
+	known    knownLogE
+}
+
+// knownLogE is the LogE of tests after so many panes with rows: e-BH asks for that of every slice at each pane, and
+// few of them have rows.
+type knownLogE struct {
+	tests *detect.Alarm
+	panes int64
+	logE  float64
 }
 
 func newAlert(s *spec, signal string) *stage.Alert {
@@ -104,7 +113,10 @@ func (a *keyAlarm) logE() float64 {
 	if a.tests == nil {
 		return math.Inf(-1)
 	}
-	return a.tests.LogE()
+	if n := a.tests.Headline.Panes(); a.known.tests != a.tests || a.known.panes != n {
+		a.known = knownLogE{a.tests, n, a.tests.LogE()}
+	}
+	return a.known.logE
 }
 
 // decide updates the state of the alarm at the end of a label pane. For a slice, rejected says whether e-BH rejects it.

@@ -255,16 +255,19 @@ func (w *window) due(t *Stage, in *stage.Pane, turn turn) []view {
 	}
 	latest := pipeline.PaneIndex(in.End-1, w.spec.Slide)
 	ended, before := pipeline.PaneIndex(in.End, w.spec.Slide), pipeline.PaneIndex(in.End-turn.every, w.spec.Slide)
-	var out []view
-	for _, e := range slices.Sorted(maps.Keys(w.dirty)) {
-		final := e < finalTo
+	var now []int64
+	for e := range w.dirty {
 		// Whether its age, in slides, has come to a power of 2 since the turn before.
 		doubled := bits.Len64(uint64(ended-e-1)) != bits.Len64(uint64(before-e-1))
-		if e > latest || !final && (!turn.now || !doubled && e != latest) {
-			continue
+		if e <= latest && (e < finalTo || turn.now && (doubled || e == latest)) {
+			now = append(now, e)
 		}
+	}
+	slices.Sort(now)
+	var out []view
+	for _, e := range now {
 		delete(w.dirty, e)
-		if v := w.viewAt(e, final); len(v.parts) > 0 {
+		if v := w.viewAt(e, e < finalTo); len(v.parts) > 0 {
 			out = append(out, v)
 		}
 	}
