@@ -56,6 +56,7 @@ type KafkaRun struct {
 	confirmed confirmer
 	turns     chan struct{} // of model tasks that compute
 	onTopic   onTopic       // of calibrators
+	fired     sync.Map      // by task a *sync.Once: reminder.alerts
 }
 
 // Run serves until ctx is done or until an error that retrying cannot fix. It checks the topics and opens the store,

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/segmentio/kafka-go"
 
@@ -46,7 +47,9 @@ func shardTask(r *KafkaRun, s *pipeline.Shard) pipeline.Registered {
 
 // modelTask registers the model task of a partition.
 func modelTask(r *KafkaRun, t *model.Task, p int) pipeline.Registered {
-	task := inTurn{t, r.turns, &reminder{topic: &r.onTopic, log: r.Log, made: r.onTopic.again()}}
+	once, _ := r.fired.LoadOrStore(p, &sync.Once{})
+	task := inTurn{t, r.turns, &reminder{topic: &r.onTopic, log: r.Log, made: r.onTopic.again(),
+		alerts: once.(*sync.Once)}}
 	return pipeline.Registered{
 		Task:   task,
 		Report: task.report,
