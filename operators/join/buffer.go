@@ -32,9 +32,9 @@ type buffer struct {
 	log     *slog.Logger
 	n       tally // of both tiers
 	dropped int64 // slice values whose column is no longer configured, in the restored state
-	// sharesIDs says that an id had predictions of two model versions. From then on a label that may be for both stays
-	// for those that are read after it.
-	sharesIDs bool
+	// sharedAt is the time of the newest prediction whose id had one of another model version, noShared = none. Within
+	// the wait from it a label that may be for both stays for those that are read after it.
+	sharedAt int64
 	memory
 	remembered
 	disk
@@ -67,6 +67,9 @@ type names struct {
 	texts   []map[int32]string // by column: value number → name in rows on disk
 }
 
+// noShared is no buffer.sharedAt.
+const noShared = math.MinInt64
+
 // tally counts entries by kind.
 type tally struct {
 	predictions, labels int
@@ -92,7 +95,7 @@ const entryBytes = 120
 
 func (w *buffer) reset(cfg *Options) {
 	index := store.NewIndex()
-	*w = buffer{cfg: cfg, log: w.log, remembered: remembered{cfg: cfg, shared: index}, disk: disk{recalled: -1},
+	*w = buffer{cfg: cfg, log: w.log, sharedAt: noShared, remembered: remembered{cfg: cfg, shared: index}, disk: disk{recalled: -1},
 		memory: memory{
 			cfg: cfg, columns: len(cfg.Slices), index: index,
 			pools: pools{by: map[int]*pool{}},

@@ -58,7 +58,7 @@ const maxBuilt = 8 << 20
 // that has joined already is a correction, which is counted and changes nothing. With one prediction and one label of
 // an id, whether they join depends on event times alone, so it does not matter which topic is read first. Arrival
 // matters in two cases: the bounds on rows, when they are hit (what they push out is counted), and several versions
-// under one id with labels that name no version, until the first such id is seen (buffer.sharesIDs).
+// under one id with labels that name no version, until such an id is seen (buffer.sharedAt).
 type Operator struct {
 	cfg         Options
 	out         *pipeline.Out
@@ -215,7 +215,7 @@ func letWait(w *buffer, b *arrowio.Batch, i int) (e int32) {
 
 // stays reports whether label i waits on once it has joined: another model version of its id may be read later.
 func stays(w *buffer, b *arrowio.Batch, i int) bool {
-	if !w.sharesIDs {
+	if w.sharedAt == noShared || b.TS[i] > w.sharedAt+int64(w.cfg.Wait) {
 		return false
 	}
 	key, named := b.ModelOf(i)

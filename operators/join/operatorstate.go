@@ -74,7 +74,7 @@ func take(j, old *Operator, mine func(arrowio.ID) bool) error {
 
 // take appends the rows of another buffer whose ids are mine.
 func (w *buffer) take(old *buffer, mine func(arrowio.ID) bool) error {
-	w.sharesIDs = w.sharesIDs || old.sharesIDs
+	w.sharedAt = max(w.sharedAt, old.sharedAt)
 	for n := uint64(0); old.store != nil; n++ {
 		var ok bool
 		if n, ok = old.store.After(n, func(store.State) bool { return true }); !ok {

@@ -82,7 +82,9 @@ func (j *Operator) prediction(b *arrowio.Batch, i int, labelled bool) (repeat bo
 		return false, err
 	}
 	known, rival, others := j.w.hasPrediction(&b.IDs[i], &key)
-	j.w.sharesIDs = j.w.sharesIDs || rival
+	if rival {
+		j.w.sharedAt = max(j.w.sharedAt, b.TS[i])
+	}
 	switch {
 	case known:
 		return true, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// TestModelsThatShareIDs: once two models have shared an id, a label that may be for both joins both, whichever of the
+// TestModelsThatShareIDs: while models share ids, a label that may be for both joins both, whichever of the
 // three is read last, after a restart, and where rows wait on disk.
 func TestModelsThatShareIDs(t *testing.T) {
 	first := "p z 1 m/1; p z 1 n/2; l z 2 1;"
@@ -48,6 +48,18 @@ func TestModelsThatShareIDs(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestOneSharedIDIsForgotten: a request that was scored twice, as while versions change, does not keep labels for ever.
+func TestOneSharedIDIsForgotten(t *testing.T) {
+	r := newJoinRun(t, Options{Config: Config{Wait: 10, MaxRows: 100, Remember: 100}})
+	r.do("p z 1 m/1; p z 1 m/2; l z 2 1; p a 5 m/2; l a 6 1; p b 12 m/2; l b 12 1")
+	if n := r.j.w.n.served; n != 2 {
+		t.Errorf("%d labels stay after they have joined, want those of z and a", n)
+	}
+	if r.do("w 30"); r.j.w.n.bounded() != 0 {
+		t.Errorf("%d rows stay for ever", r.j.w.n.bounded())
 	}
 }
 

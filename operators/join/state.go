@@ -24,7 +24,10 @@ func (w *buffer) AppendState(dst []byte) ([]byte, error) {
 	for e := range w.inOrder {
 		dst = w.appendEntry(dst, e)
 	}
-	dst = append(dst, binenc.Flags(w.store != nil, w.sharesIDs))
+	dst = append(dst, binenc.Flags(w.store != nil, w.sharedAt != noShared))
+	if w.sharedAt != noShared {
+		dst = binenc.AppendVarint(dst, w.sharedAt)
+	}
 	if w.store != nil {
 		dst = w.store.AppendState(dst)
 	}
@@ -86,7 +89,9 @@ func (w *buffer) restore(src []byte, fetch pipeline.Fetch) error {
 	}
 	flags := r.Int("flags of the buffer", 0, 3)
 	onDisk := flags&1 != 0
-	w.sharesIDs = flags&2 != 0
+	if flags&2 != 0 {
+		w.sharedAt = r.Varint()
+	}
 	if r.Err() == nil && onDisk {
 		w.openStore()
 		if err := w.store.Restore(&r, fetch, w.restored); err != nil {
