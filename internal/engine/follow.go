@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -105,10 +106,11 @@ func (f *onTopic) lacks(key string, revision int) bool {
 type reminder struct {
 	topic    *onTopic
 	log      *slog.Logger
-	caughtUp bool       // the task has been at its log's end
-	alerts   *sync.Once // of the process: an attempt after a failure has published them already
-	made     int        // onTopic.made, for which the calibrators are there
-	since    time.Time  // when another was first seen; 0 = none was
+	caughtUp bool         // the task has been at its log's end
+	fired    bool         // this attempt has published the alerts
+	alerts   *atomic.Bool // an attempt of this generation of the group has, and they are written
+	made     int          // onTopic.made, for which the calibrators are there
+	since    time.Time    // when another was first seen; 0 = none was
 }
 
 // lostAfter is how long after the topic was made again it must lack a calibrator: what has just been published is read
@@ -117,8 +119,9 @@ const lostAfter = 5 * time.Second
 
 // of looks whether there is something to do. The task calls it between two records.
 func (m *reminder) of(t *model.Task) error {
-	if m.caughtUp {
-		m.alerts.Do(func() { model.FireAgain(t) })
+	if m.caughtUp && !m.fired && !m.alerts.Load() {
+		m.fired = true
+		model.FireAgain(t)
 	}
 	made := m.topic.again()
 	switch {

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	exporter "github.com/prometheus/exporter-toolkit/web"
@@ -56,7 +57,6 @@ type KafkaRun struct {
 	confirmed confirmer
 	turns     chan struct{} // of model tasks that compute
 	onTopic   onTopic       // of calibrators
-	fired     sync.Map      // by task a *sync.Once: reminder.alerts
 }
 
 // Run serves until ctx is done or until an error that retrying cannot fix. It checks the topics and opens the store,
@@ -373,15 +373,18 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 			return nil
 		}
 		id := attempts.ID{Task: stageModels, Partition: p}
+		var alerts atomic.Bool
 		return r.attempts.Run(ctx, id, func(ctx context.Context, guard *attempts.Guard) error {
 			topics := map[pipeline.Input]string{pipeline.Panes: r.Config.Topics.Panes}
-			return r.model(ctx, guard, p, r.source(taskName(stageModels, p), topics, p, commit))
+			return r.model(ctx, guard, p, &alerts, r.source(taskName(stageModels, p), topics, p, commit))
 		})
 	})
 }
 
-// model runs one model task until ctx is done or an error.
-func (r *KafkaRun) model(ctx context.Context, guard *attempts.Guard, p int, open pipeline.Open) error {
+// model runs one model task until ctx is done or an error. alerts is reminder.alerts.
+func (r *KafkaRun) model(
+	ctx context.Context, guard *attempts.Guard, p int, alerts *atomic.Bool, open pipeline.Open,
+) error {
 	name := taskName(stageModels, p)
 	defer r.remove(name)
 	var task *model.Task
@@ -391,7 +394,7 @@ func (r *KafkaRun) model(ctx context.Context, guard *attempts.Guard, p int, open
 		task = r.NewModelTask(p, counts)
 		task.Trace = trace
 		r.add(name, task)
-		out := modelTask(r, task, p)
+		out := modelTask(r, task, p, alerts)
 		out.Counts = counts
 		return out, nil
 	}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {

@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 
 	"github.com/segmentio/kafka-go"
 
@@ -45,11 +45,9 @@ func shardTask(r *KafkaRun, s *pipeline.Shard) pipeline.Registered {
 	return out
 }
 
-// modelTask registers the model task of a partition.
-func modelTask(r *KafkaRun, t *model.Task, p int) pipeline.Registered {
-	once, _ := r.fired.LoadOrStore(p, &sync.Once{})
-	task := inTurn{t, r.turns, &reminder{topic: &r.onTopic, log: r.Log, made: r.onTopic.again(),
-		alerts: once.(*sync.Once)}}
+// modelTask registers the model task of a partition. alerts is reminder.alerts.
+func modelTask(r *KafkaRun, t *model.Task, p int, alerts *atomic.Bool) pipeline.Registered {
+	task := inTurn{t, r.turns, &reminder{topic: &r.onTopic, log: r.Log, made: r.onTopic.again(), alerts: alerts}}
 	return pipeline.Registered{
 		Task:   task,
 		Report: task.report,
@@ -68,9 +66,15 @@ type inTurn struct {
 }
 
 // report is the Report of the task.
-func (t inTurn) report(caughtUp, active bool) (show func()) {
+func (t inTurn) report(caughtUp, active bool) func() {
 	t.remind.caughtUp = t.remind.caughtUp || caughtUp
-	return t.Task.Report(caughtUp, active)
+	show, fired := t.Task.Report(caughtUp, active), t.remind.fired
+	return func() {
+		if fired { // in the outputs of this checkpoint, or of one before it
+			t.remind.alerts.Store(true)
+		}
+		show()
+	}
 }
 
 // Take implements pipeline.Task.

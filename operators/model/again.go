@@ -11,7 +11,8 @@ import (
 // in force. These records are repeats, which decide nothing and are in no ledger.
 
 // FireAgain publishes the latest records of the alerts that fire once more, and returns their number. A task does so
-// after each begin: those who read the alerts topic from its start may do so because of the same change of the group.
+// once in each generation of its group: those who read the alerts topic from its start may do so because of the same
+// change.
 func FireAgain(t *Task) (n int) {
 	for _, v := range versionsOf(t) {
 		for _, k := range sorted(v.keys) {
