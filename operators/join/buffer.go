@@ -95,7 +95,8 @@ const entryBytes = 120
 
 func (w *buffer) reset(cfg *Options) {
 	index := store.NewIndex()
-	*w = buffer{cfg: cfg, log: w.log, sharedAt: noShared, remembered: remembered{cfg: cfg, shared: index}, disk: disk{recalled: -1},
+	*w = buffer{cfg: cfg, log: w.log, sharedAt: noShared,
+		remembered: remembered{cfg: cfg, shared: index}, disk: disk{recalled: -1},
 		memory: memory{
 			cfg: cfg, columns: len(cfg.Slices), index: index,
 			pools: pools{by: map[int]*pool{}},
