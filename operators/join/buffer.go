@@ -134,8 +134,8 @@ func (w *buffer) after(e int32) int32 {
 	return p.chain
 }
 
-// hasPrediction reports whether the id has a prediction of the key, waiting or joined, whether it has one of another
-// key, and how many other entries and joined rows it has.
+// hasPrediction reports whether the id has a prediction of the key, waiting or joined. If not, it reports whether it
+// has one of another key, and how many entries and joined rows.
 func (w *buffer) hasPrediction(id *arrowio.ID, key *arrowio.ModelKey) (known, rival bool, others int) {
 	first := w.recalled
 	for _, ref := range w.index.Lookup(w.index.Hash((*store.ID)(id))) {
@@ -147,7 +147,7 @@ func (w *buffer) hasPrediction(id *arrowio.ID, key *arrowio.ModelKey) (known, ri
 		}
 		if m, ok := w.met.Match(ref, (*store.ID)(id)); ok {
 			if arrowio.ModelKey(m.Key) == *key {
-				return true, rival, others
+				return true, false, 0
 			}
 			rival = true
 			others++
@@ -156,7 +156,7 @@ func (w *buffer) hasPrediction(id *arrowio.ID, key *arrowio.ModelKey) (known, ri
 	for e := first; e >= 0; e = w.after(e) {
 		if p := &w.entries[e]; p.label < 0 {
 			if w.models[p.model] == *key {
-				return true, rival, others
+				return true, false, 0
 			}
 			rival = true
 		}

@@ -116,16 +116,13 @@ func (j *Operator) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 			continue
 		}
 		look(&j.w, b, i)
-		stays := stays(&j.w, b, i)
-		if !stays {
-			if met, err := meetRun(j, b, i); err != nil {
-				return err
-			} else if met > 0 {
-				j.w.forget()
-				n += int64(met)
-				i += met - 1
-				continue
-			}
+		if met, err := meetRun(j, b, i); err != nil {
+			return err
+		} else if met > 0 {
+			j.w.forget()
+			n += int64(met)
+			i += met - 1
+			continue
 		}
 		n++
 		if err := j.w.recall(b.IDs[i]); err != nil {
@@ -138,7 +135,7 @@ func (j *Operator) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 		}
 		switch {
 		case met:
-			if j.met++; stays && others < maxOfID {
+			if j.met++; others < maxOfID && stays(&j.w, b, i) {
 				j.w.serve(letWait(&j.w, b, i))
 			}
 		case others < maxOfID:

@@ -159,7 +159,8 @@ func (d *dict) value(w *buffer, b *arrowio.Batch, i int) int32 {
 }
 
 // meetRun joins prefetched labels of a batch from i on with waiting predictions in memory, up to the first label
-// without exactly one prediction that is alone with its id, or with another model version. It returns how many.
+// without exactly one prediction that is alone with its id, with another model version, or that stays. It returns how
+// many.
 func meetRun(j *Operator, b *arrowio.Batch, i int) (n int, err error) {
 	w := &j.w
 	first := foundAhead(&w.memory, b, i)
@@ -204,7 +205,7 @@ func findRun(j *Operator, b *arrowio.Batch, i, end int, gk groupKey) {
 		p := &w.entries[e]
 		switch {
 		case p.slot < 0 || p.chain >= 0 || p.model != gk.model || int(p.k) != gk.k || p.probs != gk.probs || p.d > 0,
-			p.id != b.IDs[i], uint32(b.Label[i]) >= uint32(p.k), !j.inTime(p.ts, b.TS[i]),
+			stays(w, b, i), p.id != b.IDs[i], uint32(b.Label[i]) >= uint32(p.k), !j.inTime(p.ts, b.TS[i]),
 			keep && !w.index.ReplaceAt(w.hashes[at], w.places[at], ref, by),
 			!keep && !w.index.RemoveAt(w.hashes[at], w.places[at], ref):
 			return

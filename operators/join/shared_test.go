@@ -1,6 +1,7 @@
 package join
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -83,6 +84,31 @@ func TestSharedIDsInAnyOrder(t *testing.T) {
 		}
 		if n := r.counts.All(); n[pipeline.CountMet] != 40 || n[pipeline.CountCorrections] != 0 {
 			t.Errorf("seed %d: %v, want 40 labels that met a prediction", seed, n)
+		}
+	}
+}
+
+// TestLabelsOfOneMessageThatStay: those within the wait of a shared id stay, whatever the row before them does.
+func TestLabelsOfOneMessageThatStay(t *testing.T) {
+	r := newJoinRun(t, Options{Config: Config{Wait: 10, MaxRows: 100, Remember: 100}})
+	r.do("p z 1 m/1; p z 1 n/1; p a 5 m/1; p b 5 m/1")
+	both, b := scriptBatch([]string{"l", "a", "12", "1"}), scriptBatch([]string{"l", "b", "8", "1"})
+	both.N, both.IDs, both.TS, both.Label = 2, append(both.IDs, b.IDs...), append(both.TS, b.TS...),
+		append(both.Label, b.Label...)
+	if _, err := r.j.Process(context.Background(), both, r.emit); err != nil {
+		t.Fatal(err)
+	}
+	if r.do("p a 5 n/1; p b 5 n/1"); !slices.Equal(r.joined, []string{"a 1@12-5 m/1", "b 1@8-5 m/1", "b 1@8-5 n/1"}) {
+		t.Errorf("joined %q, want b of both models", r.joined)
+	}
+}
+
+// TestRepeatsShareNoID: a prediction that is read twice says nothing new about its id.
+func TestRepeatsShareNoID(t *testing.T) {
+	for range 20 { // the order in which rows of an id are found is random
+		r := newJoinRun(t, Options{Config: Config{Wait: 10, MaxRows: 100, Remember: 100}})
+		if r.do("p a 1 m/1; l a 1 1; p a 2 n/1; p a 9 n/1"); r.j.w.sharedAt != 2 {
+			t.Fatalf("the latest shared id is of %d, want 2, its second model's prediction", r.j.w.sharedAt)
 		}
 	}
 }
