@@ -135,7 +135,7 @@ func TestDoctorNamesGroups(t *testing.T) {
 		found string
 	}{
 		{"both", []string{topics, "group plumbline* Read"}, doctor.OK, "may read and write what it must"},
-		{"nobody reads snapshots", []string{"topic plumbline.snapshots Write,DescribeConfigs", "group plumbline* Read",
+		{"each as it is used", []string{"topic plumbline.snapshots Read,Write,DescribeConfigs", "group plumbline* Read",
 			"topic plumbline.logits Read", "topic plumbline.labels Read", "topic plumbline.panes Read,Write",
 			"topic plumbline.calibrators Read,Write", "topic plumbline.alerts Read,Write",
 			"topic plumbline.decisions Read,Write", "topic plumbline.deadletter Write"}, doctor.OK, "may read"},

@@ -108,6 +108,22 @@ func testRunAndReplay(t *testing.T, more string) {
 	// Once more over the checkpoints: nothing new, the same state.
 	rt, stop = start(t, cfg, all)
 	again := drained(t, rt)
+	moments := map[string]bool{}
+	for _, m := range kafkatest.ReadAll(t, brokers, cfg.Topics.Snapshots) {
+		s, err := record.Decode[record.Snapshot](m.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		moment := s.At
+		if s.Window.Kind == "time" {
+			moment = s.Window.End
+		}
+		moments[fmt.Sprint(string(m.Key), s.Window.Name, moment)] = true
+	}
+	eventually.Get(t, fmt.Sprintf("%d snapshots of before are shown", len(moments)), func() (int, bool) {
+		n := rt.History.Totals().Snapshots
+		return n, n == len(moments)
+	})
 	stop()
 	if again.StateHash != st.StateHash {
 		t.Errorf("state hash %s after a restart, want %s", again.StateHash, st.StateHash)

@@ -24,7 +24,7 @@ func uses(cfg config.Config) []use {
 		{"topics.logits", t.Logits, true, cfg.HTTP.Ingest},
 		{"topics.labels", t.Labels, true, cfg.HTTP.Ingest},
 		{"topics.panes", t.Panes, true, true},
-		{"topics.snapshots", t.Snapshots, false, true},
+		{"topics.snapshots", t.Snapshots, true, true},
 		{"topics.calibrators", t.Calibrators, true, true},
 		{"topics.alerts", t.Alerts, true, true},
 		{"topics.decisions", t.Decisions, true, true},

@@ -98,8 +98,9 @@ func Letters(ctx context.Context, spec kafkaio.TailSpec, topic string, n int) ([
 		return nil, err
 	}
 	for p := range partitions {
-		err := lastRecords(ctx, spec, place{topic, p}, n, func(r *pipeline.Record) { out = append(out, letterOf(r)) })
-		if err != nil {
+		latest := kafkaio.Latest{Topic: topic, Partition: p, Offsets: int64(n)}
+		take := func(r *pipeline.Record) { out = append(out, letterOf(r)) }
+		if err := latest.Read(ctx, spec, take); err != nil {
 			return nil, err
 		}
 	}

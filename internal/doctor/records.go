@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -104,35 +103,13 @@ func (d *doctor) read(ctx context.Context, l *look) error {
 	arrow := arrowio.NewDecoder(arrowio.Options{Slices: d.Config.Slices.Columns,
 		MaxMessageBytes: d.Config.Kafka.MessageMax})
 	for p := range d.topics[l.topic].Partitions {
-		err := lastRecords(ctx, d.spec(), place{l.topic, p}, d.Records, func(r *pipeline.Record) {
-			l.take(ctx, r, as, arrow)
-		})
-		if err != nil {
+		latest := kafkaio.Latest{Topic: l.topic, Partition: p, Offsets: int64(d.Records)}
+		take := func(r *pipeline.Record) { l.take(ctx, r, as, arrow) }
+		if err := latest.Read(ctx, d.spec(), take); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// lastRecords hands over the last n records of a partition, or fewer where offsets hold none.
-func lastRecords(ctx context.Context, spec kafkaio.TailSpec, at place, n int, take func(*pipeline.Record)) error {
-	lo, hi, err := kafkaio.Bounds(ctx, spec.Client, at.topic, at.partition)
-	if err != nil || lo == hi {
-		return err
-	}
-	log := kafkaio.NewLog(spec, at.topic, at.partition, kafkaio.Range{Next: max(lo, hi-int64(n)), Until: hi})
-	defer log.Close()
-	for {
-		r, err := log.Next(ctx)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		case !r.Idle:
-			take(&r)
-		}
-	}
 }
 
 // take decodes a record as a shard would.

@@ -50,7 +50,7 @@ type KafkaRun struct {
 	Dialer    *kafka.Dialer
 	store     pipeline.CheckpointStore
 	sink      pipeline.Sink
-	recalling sync.Mutex
+	recalls   recalls
 	panes     int        // partitions of panes
 	beginning sync.Mutex // of a shard's first state: others' states take memory
 	topics    topology
@@ -398,7 +398,7 @@ func (r *KafkaRun) model(
 		out.Counts = counts
 		return out, nil
 	}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
-		r.recall(p, task)
+		r.recall(ctx, p, task)
 		return open(next)
 	})
 	return lasting(gone("models", p, err))
@@ -421,20 +421,55 @@ func shareModels(rt *Engine, g *kafkaio.Group, panes int) {
 
 // recall shows the records in the state of a restored task, which is of this process from then on. Snapshots are many,
 // and the history sorts them whenever they come: they are shown in the background, one task's after the other's, while
-// tasks still restore.
-func (r *KafkaRun) recall(p int, task *model.Task) {
+// tasks still restore. The last of the tasks has the history filled up.
+func (r *KafkaRun) recall(ctx context.Context, p int, task *model.Task) {
 	decided, snapshots := task.Remembered()
 	for _, rec := range decided {
 		r.Show(rec)
 	}
-	r.History.Return(p)
+	if r.History.Return(p) {
+		r.recalls.lacks.Store(true)
+	}
+	r.recalls.wait.Add(1)
 	go func() {
-		r.recalling.Lock()
-		defer r.recalling.Unlock()
+		r.recalls.Lock()
+		defer r.recalls.Unlock()
 		if err := r.recallSnapshots(snapshots); err != nil {
 			r.Log.Error("snapshots of a checkpoint cannot be shown", "err", err)
 		}
+		if r.recalls.wait.Add(-1) == 0 && r.recalls.lacks.Swap(false) {
+			fillUp(ctx, r)
+		}
 	}()
+}
+
+// recalls shows what tasks remember, one task at a time.
+type recalls struct {
+	sync.Mutex
+	wait  atomic.Int32 // tasks
+	lacks atomic.Bool  // the history lacks a task's past
+}
+
+// pastSnapshots is how far back fillUp looks in each partition, in offsets: an hour of one model by default.
+const pastSnapshots = 2048
+
+// fillUp adds, to the series that there are, the snapshots of before this process had them: a state has only the
+// latest. Without them all that is shown still holds, and begins now.
+func fillUp(ctx context.Context, r *KafkaRun) {
+	topic := r.Config.Topics.Snapshots
+	n, err := kafkaio.Partitions(ctx, r.Client, topic)
+	for p := 0; p < n && err == nil; p++ {
+		past := kafkaio.Latest{Topic: topic, Partition: p, Offsets: pastSnapshots}
+		err = past.Read(ctx, r.tailSpec(), func(rec *pipeline.Record) {
+			if s, err := record.Decode[record.Snapshot](rec.Value); err == nil {
+				r.History.AddPast(s)
+			}
+		})
+	}
+	if err != nil && ctx.Err() == nil {
+		r.Log.Info("the page shows no snapshots of before this process: they cannot be read", "topic", topic,
+			"err", kafkaclient.Explain(ctx, r.Config.Kafka, err))
+	}
 }
 
 // recallSnapshots shows the snapshots that can be decoded.

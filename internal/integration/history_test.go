@@ -84,6 +84,7 @@ func testHistory(t *testing.T, yaml string, remove func(state string)) {
 	runOK(t, "calibrators", "rollback", "net", "--model-version", "9", "--why", "a slip", "--by", "bob", "-c", s.file)
 	first := settledHistory(t, p, s)
 	checkHistory(t, s, first)
+	before := shownSnapshots(t, p)
 
 	// Another process beside it, and the same one after a stop, after a kill -9 and with the database gone.
 	two := s
@@ -95,6 +96,8 @@ func testHistory(t *testing.T, yaml string, remove func(state string)) {
 	p.stop()
 	p = run(t, s)
 	sameHistory(t, "after a restart", settledHistory(t, p, s), first)
+	p.wait(time.Minute, fmt.Sprintf("show %d snapshots of before", before),
+		func() bool { return shownSnapshots(t, p) >= before })
 	p.kill()
 	remove(s.state)
 	p = run(t, s)
@@ -161,6 +164,16 @@ func settledHistory(t *testing.T, p *process, s settings) (all []historyEntry) {
 		}
 	})
 	return all
+}
+
+// shownSnapshots is how many moments the page can show.
+func shownSnapshots(t *testing.T, p *process) int {
+	t.Helper()
+	var a struct{ Snapshots []json.RawMessage }
+	if err := p.get("/api/v1/snapshots?model=net&limit=10000&detail=none", &a); err != nil {
+		t.Fatal(err)
+	}
+	return len(a.Snapshots)
 }
 
 // checkHistory holds a history against the topics.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -149,11 +150,23 @@ func ReadTopic(ctx context.Context, spec TailSpec, topic string, take func(*pipe
 
 // ReadPartition hands over the records that a partition has now.
 func ReadPartition(ctx context.Context, spec TailSpec, topic string, p int, take func(*pipeline.Record)) error {
-	lo, hi, err := Bounds(ctx, spec.Client, topic, p)
+	return Latest{Topic: topic, Partition: p, Offsets: math.MaxInt64}.Read(ctx, spec, take)
+}
+
+// Latest is the end of a partition: its last Offsets offsets, some of which may hold no record.
+type Latest struct {
+	Topic     string
+	Partition int
+	Offsets   int64
+}
+
+// Read hands over the records that there are now.
+func (l Latest) Read(ctx context.Context, spec TailSpec, take func(*pipeline.Record)) error {
+	lo, hi, err := Bounds(ctx, spec.Client, l.Topic, l.Partition)
 	if err != nil || lo == hi {
 		return err
 	}
-	log := NewLog(spec, topic, p, Range{Next: lo, Until: hi})
+	log := NewLog(spec, l.Topic, l.Partition, Range{Next: max(lo, hi-l.Offsets), Until: hi})
 	defer log.Close()
 	for {
 		r, err := log.Next(ctx)

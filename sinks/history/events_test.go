@@ -55,6 +55,14 @@ func TestSlowSubscriber(t *testing.T) {
 				h.AddSnapshot(slicedSnap(2, i))
 			}
 		}, []string{"tenant=0001 1", "rule1", "rule2", "tenant=0002 7"}, 0},
+		{"but none of before", nil, func(h *History) {
+			h.AddSnapshot(slicedSnap(1, 9))
+			alerts(3)(h)
+			for i := 2; i <= 7; i++ {
+				old := slicedSnap(1, i)
+				h.AddPast(&old)
+			}
+		}, []string{"tenant=0001 9", "rule1", "rule2", "rule3"}, 0},
 		{"one of another series replaces none", nil, func(h *History) {
 			alerts(4)(h)
 			h.AddSnapshot(slicedSnap(1, 1))

@@ -141,6 +141,16 @@ func (h *History) AddSnapshot(s record.Snapshot) {
 	h.publish("snapshot", s.Model, s.Version, &s)
 }
 
+// AddPast keeps s if there is its series, and so a newer snapshot: subscribers hear of it as of others.
+func (h *History) AddPast(s *record.Snapshot) {
+	h.mu.RLock()
+	_, found := h.series.peek(SnapshotKey{s.Model, s.Version, s.Slice, s.Window.Name})
+	h.mu.RUnlock()
+	if found {
+		h.AddSnapshot(*s)
+	}
+}
+
 // share is what each key may have: all keys have as much, so that new ones cannot push others out.
 func (h *History) share() Config {
 	c := h.cfg

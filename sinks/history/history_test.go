@@ -73,6 +73,21 @@ func TestHistorySnapshotRing(t *testing.T) {
 	}
 }
 
+// TestHistoryOfBefore: what was published before is added in order to a series that there is, and to no other.
+func TestHistoryOfBefore(t *testing.T) {
+	h := New(Config{SnapshotsPerKey: 3})
+	h.AddSnapshot(rowsSnap(9))
+	for i := range 8 {
+		s, other := rowsSnap(i+1), slicedSnap(1, i+1)
+		h.AddPast(&s)
+		h.AddPast(&other)
+	}
+	got, _ := h.Snapshots(SnapshotKey{"m", "1", "", "w"}, 0)
+	if len(got) != 3 || got[0].At != stamp(7) || got[2].At != stamp(9) || len(h.Series()) != 1 {
+		t.Errorf("%d snapshots of %d series, want those of 7 to 9 of one: %v", len(got), len(h.Series()), got)
+	}
+}
+
 func TestHistoryTimeWindowIsRevised(t *testing.T) {
 	h := New(Config{DetailedPerKey: 1})
 	k := SnapshotKey{"m", "1", "", "hour"}

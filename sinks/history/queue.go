@@ -24,6 +24,9 @@ func newQueue(cfg Config) queue {
 func (q *queue) put(e Event) bool {
 	k, snapshot := seriesOf(e)
 	if old := q.newest[k]; snapshot && old != nil && q.order.Len() >= q.full {
+		if atOf(old.Value.(Event)) > atOf(e) {
+			return true // e is of the past
+		}
 		q.order.Remove(old)
 	}
 	if q.order.Len() >= q.most {
@@ -47,6 +50,8 @@ func (q *queue) take() (Event, bool) {
 	}
 	return e, true
 }
+
+func atOf(snapshot Event) int64 { return snapshot.Record.(*record.Snapshot).At.UnixNano() }
 
 func seriesOf(e Event) (k SnapshotKey, snapshot bool) {
 	s, ok := e.Record.(*record.Snapshot)

@@ -5,6 +5,7 @@ package history
 type shares struct {
 	of    func(model string) int
 	moved map[int]bool // tasks that another process has
+	here  map[int]bool // tasks that have returned, and not left since
 }
 
 func (s *shares) movedModel(model string) bool { return len(s.moved) > 0 && s.moved[s.of(model)] }
@@ -13,7 +14,7 @@ func (s *shares) movedModel(model string) bool { return len(s.moved) > 0 && s.mo
 func (h *History) Share(of func(model string) int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.shares = shares{of: of, moved: map[int]bool{}}
+	h.shares = shares{of: of, moved: map[int]bool{}, here: map[int]bool{}}
 }
 
 // Leave says that another process has a task now: none of its models' alerts is current here, and what is kept of them
@@ -25,6 +26,7 @@ func (h *History) Leave(task int) {
 		return
 	}
 	h.shares.moved[task] = true
+	delete(h.shares.here, task)
 	for k := range h.models.m {
 		if h.shares.of(k.model) == task {
 			d, _ := h.models.peek(k)
@@ -33,9 +35,13 @@ func (h *History) Leave(task int) {
 	}
 }
 
-// Return says that this process has a task again, and that what the task remembers has been added.
-func (h *History) Return(task int) {
+// Return says that this process has a task, and that what the task remembers has been added. It reports whether the
+// history lacks what was published since it left: false for a task that has merely begun again.
+func (h *History) Return(task int) (lacks bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.shares.moved, task)
+	lacks = !h.shares.here[task]
+	h.shares.here[task] = true
+	return lacks
 }

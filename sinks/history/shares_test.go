@@ -38,8 +38,14 @@ func TestTaskMovesAndReturns(t *testing.T) {
 	h.AddAlert(alert(1, "a", "firing")) // as the task remembers it
 	h.AddAlert(alert(9, "b", "resolved"))
 	h.AddAlert(alert(3, "c", "firing"))
-	h.Return(1)
+	if !h.Return(1) || h.Return(1) {
+		t.Error("the history lacks what has happened elsewhere, and nothing when the task begins again")
+	}
 	here("ac", false)
+	h.Leave(1)
+	if !h.Return(1) {
+		t.Error("the task was away again")
+	}
 	if after := fmt.Sprint(h.Position()); after == before {
 		t.Error("what has happened elsewhere is no event")
 	}
