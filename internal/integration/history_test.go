@@ -85,6 +85,9 @@ func testHistory(t *testing.T, yaml string, remove func(state string)) {
 	first := settledHistory(t, p, s)
 	checkHistory(t, s, first)
 	before := shownSnapshots(t, p)
+	if before < 10 {
+		t.Errorf("%d snapshots of the window of rows, want those of the panes", before)
+	}
 
 	// Another process beside it, and the same one after a stop, after a kill -9 and with the database gone.
 	two := s
@@ -170,7 +173,7 @@ func settledHistory(t *testing.T, p *process, s settings) (all []historyEntry) {
 func shownSnapshots(t *testing.T, p *process) int {
 	t.Helper()
 	var a struct{ Snapshots []json.RawMessage }
-	if err := p.get("/api/v1/snapshots?model=net&limit=10000&detail=none", &a); err != nil {
+	if err := p.get("/api/v1/snapshots?model=net&window=last2000&limit=10000&detail=none", &a); err != nil {
 		t.Fatal(err)
 	}
 	return len(a.Snapshots)
