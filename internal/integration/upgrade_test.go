@@ -50,7 +50,11 @@ func TestRollingUpgrade(t *testing.T) {
 	live.Go(func() { u.live(ctx) })
 	live.Go(func() { u.listen(ctx) })
 	calm := testsize.Pick(5*time.Second, 30*time.Second)
-	u.stretch("before", func() { time.Sleep(calm) })
+	still := func() { // as long, and longer where the machine is slow
+		time.Sleep(calm)
+		u.p[0].wait(time.Minute, "calibrate thousands of rows", func() bool { return u.calibrated() >= 2*leastRows })
+	}
+	u.stretch("before", still)
 	for i, stamp := range []string{newStamp, oldStamp} {
 		build := []string{after, before}[i]
 		u.stretch([]string{"upgrade, three processes in turn", "downgrade, three processes in turn"}[i], func() {
@@ -60,7 +64,7 @@ func TestRollingUpgrade(t *testing.T) {
 			}
 		})
 	}
-	u.stretch("after", func() { time.Sleep(calm) })
+	u.stretch("after", still)
 	stop()
 	live.Wait()
 	u.stream.tick(true)
@@ -205,6 +209,16 @@ func (u *upgrade) stretch(name string, what func()) {
 	u.spans = append(u.spans, time.Since(began))
 }
 
+// calibrated is how many rows have come in this stretch.
+func (u *upgrade) calibrated() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.waits[u.now])
+}
+
+// leastRows is how many calibrated rows of a stretch tell how long rows wait.
+const leastRows = 1000
+
 // pauseBound is the most that a row may wait while processes are replaced: a session that ran out would show.
 const pauseBound = 6 * time.Second
 
@@ -218,7 +232,7 @@ func (u *upgrade) table(t *testing.T, total int64, restarts int) {
 	for i, name := range u.order {
 		w := u.waits[name]
 		slices.Sort(w)
-		if len(w) < 1000 {
+		if len(w) < leastRows {
 			t.Errorf("%s: %d calibrated rows, want thousands", name, len(w))
 			continue
 		}
