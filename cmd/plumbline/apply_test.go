@@ -250,6 +250,8 @@ func TestApplyRefuses(t *testing.T) {
 		{[]string{three, three, "-o", free}, exitFailed, "calibrator format"},
 		{[]string{cal, writeFile(t, "nan.csv", "logits_0,logits_1\n1,2\n3,\n"), "-o", free}, exitFailed,
 			"row 1, column logits_1: NaN or no value, allowed are finite values"},
+		{[]string{cal, writeFile(t, "gap.csv", "probs_0,probs_1\n.5,\n"), "-o", free}, exitFailed,
+			"row 0, column probs_1: NaN or no value, allowed are values in [0, 1]\n"},
 		{[]string{cal, writeFile(t, "sum.csv", "probs_0,probs_1\n.5,.2\n"), "-o", free}, exitFailed,
 			"row 0, columns probs: sum 0.7, allowed is within 0.05 of 1"},
 		{[]string{cal, writeFile(t, "prob.csv", "prob\n1.5\n"), "-o", free}, exitFailed,

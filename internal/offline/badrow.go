@@ -59,7 +59,7 @@ func percentages[T kernel.Float](t *table.Table, row []T) string {
 	for _, x := range row {
 		sum += float64(x)
 	}
-	if !t.Probs || t.Single || math.Abs(sum-100) > 1 {
+	if !t.Probs || t.Single || !(math.Abs(sum-100) <= 1) { // a NaN sums to NaN
 		return ""
 	}
 	return "; the row sums to 100: divide percentages by 100"
