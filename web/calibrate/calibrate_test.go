@@ -295,6 +295,21 @@ func TestCalibrateJSON(t *testing.T) {
 	}
 }
 
+// TestCalibrateZero: a probability of 0, or too small for float32, is what it is in the stream: 2⁻¹⁴⁹.
+func TestCalibrateZero(t *testing.T) {
+	s, url := serve(t)
+	s.publish(temperature(t, 20))
+	want := math.Exp(math.Log(math.SmallestNonzeroFloat32) / 20)
+	for _, small := range []string{"0", "1e-60"} {
+		var got answer
+		_, body := do(t, http.MethodPost, url+"/calibrate", map[string]string{"Content-Type": "application/json"},
+			[]byte(`{"probabilities":[[1,`+small+`]]}`))
+		if err := json.Unmarshal(body, &got); err != nil || math.Abs(got.Probabilities[0][1]-want/(1+want)) > 1e-12 {
+			t.Errorf("%s: got %s, want %v", small, body, want/(1+want))
+		}
+	}
+}
+
 // TestCalibrateArrow: the message that goes to the logits topic comes back as it would stand on the calibrated topic.
 func TestCalibrateArrow(t *testing.T) {
 	s, url := serve(t)

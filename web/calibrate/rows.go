@@ -134,6 +134,16 @@ func (h *Handler) writeRows(w http.ResponseWriter, out *answer) {
 	}
 }
 
+// asInStream gives probabilities the floor that they have in messages, as float32, which calibrators are fitted on: the
+// logarithm of 0 would be another.
+func asInStream(p []float64) {
+	for i, v := range p {
+		if v >= 0 && v < math.SmallestNonzeroFloat32 {
+			p[i] = math.SmallestNonzeroFloat32
+		}
+	}
+}
+
 // json calibrates the rows of a JSON body.
 func (f *InForce) json(body []byte) (*answer, error) {
 	in, err := decode(body)
@@ -166,6 +176,9 @@ func (f *InForce) json(body []byte) (*answer, error) {
 		return nil, err
 	}
 	k := len(list[0])
+	if name == "probabilities" {
+		asInStream(slab)
+	}
 	rows := scores[float64]{z: slab, k: k, probabilities: name == "probabilities", ids: ids}
 	if out.Canary, err = apply(f, slab, rows); err != nil {
 		return nil, err
