@@ -97,6 +97,16 @@ func (r *Result) stuck() bool {
 	})
 }
 
+// scaled says whether the features were too far from 1.
+func (r *Result) scaled() bool {
+	if r.Auto == nil {
+		return r.Training.Scaled
+	}
+	return slices.ContainsFunc(r.Auto.Tried, func(s recipe.AutoScore) bool {
+		return s.Report != nil && s.Report.Scaled
+	})
+}
+
 // outputs are what -o gets; the report comes last, so that it says that the others are whole.
 var outputs = []string{"head.safetensors", "head.onnx", "curves.png", "report.json"}
 
@@ -156,7 +166,11 @@ func writeThrough(file string, write func(io.Writer) error) (err error) {
 // Print writes the result as text.
 func (r *Result) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %d features, %d classes; %s\n", r.File, r.D, r.K, r.Rows)
-	fmt.Fprintf(w, "%s on %s (%s), %s\n", r.Recipe, r.Backend, r.BLAS, texttable.Seconds(r.Seconds))
+	scaled := ""
+	if r.scaled() {
+		scaled = ", features scaled while it trained"
+	}
+	fmt.Fprintf(w, "%s on %s (%s), %s%s\n", r.Recipe, r.Backend, r.BLAS, texttable.Seconds(r.Seconds), scaled)
 	if err := r.printTraining(w); err != nil {
 		return err
 	}

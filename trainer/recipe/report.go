@@ -10,6 +10,9 @@ type Report struct {
 	Train int `json:"train"`
 	Valid int `json:"valid"`
 	Held  int `json:"held,omitempty"`
+	// Scaled says that features were far from 1, and trained on with mean 0 and deviation 1. The head takes them as
+	// they are.
+	Scaled bool `json:"scaled,omitempty"`
 	// Before is the initial head on the validation rows.
 	Before backend.Measurement `json:"before"`
 	// BeforeTempered is its NLL after the best temperature, where epochs are compared so.

@@ -35,6 +35,7 @@ type Training struct {
 	problem backend.Problem
 	session backend.Session
 	variant *variant.Session // the session where the recipe has a method
+	scaling *scaling         // of the features that the session has; nil: as they are
 	report  Report
 
 	main, held []int32 // training rows of the first and of the interleaved loss
@@ -64,9 +65,19 @@ func New(cfg Config, in Input, b backend.Backend) (*Training, error) {
 		}
 	}
 	t := &Training{cfg: cfg, in: in, main: data.Rows(in.Train.N())}
+	train, valid := in.Train, in.Valid
+	if h.Check() == nil && h.D() == train.D && train.Check() == nil && valid.Check() == nil { // else open says why not
+		t.scaling = scalingOf(train, valid)
+	}
+	if t.scaling != nil {
+		train, valid = t.scaling.set(train), t.scaling.set(valid)
+		if cfg.Head == HeadCurrent {
+			t.scaling.to(h)
+		}
+	}
 	t.problem = backend.Problem{
-		Train:  in.Train,
-		Eval:   []*data.Set{in.Valid},
+		Train:  train,
+		Eval:   []*data.Set{valid},
 		Head:   h,
 		Losses: []string{cfg.Loss},
 		CDF:    in.CDF,
@@ -168,6 +179,7 @@ func (t *Training) begin(name string) error {
 		Train:   t.in.Train.N(),
 		Valid:   t.in.Valid.N(),
 		Held:    len(t.held),
+		Scaled:  t.scaling != nil,
 		Before:  before,
 	}
 	if t.cfg.Tempered {
@@ -323,15 +335,24 @@ func (t *Training) control(r *EpochReport) error {
 
 // Head is the resulting head, with the scaling at inference in its weights.
 func (t *Training) Head() *head.Head {
-	if t.variant != nil {
-		return t.variant.Served(t.best)
+	scaled := t.bestScale != 0 && t.bestScale != 1
+	var h *head.Head
+	switch {
+	case t.variant != nil:
+		h = t.variant.Served(t.best)
+	case t.scaling != nil && t.report.Best == 0 && t.cfg.Head == HeadCurrent && !scaled:
+		return t.in.Current.Clone() // as it was, and not nearly so
+	default:
+		h = t.problem.Head.Clone()
+		for i, p := range h.Params() {
+			copy(p, t.best[i])
+		}
+		if scaled {
+			h = h.Scaled(t.bestScale)
+		}
 	}
-	h := t.problem.Head.Clone()
-	for i, p := range h.Params() {
-		copy(p, t.best[i])
-	}
-	if t.bestScale != 0 && t.bestScale != 1 {
-		return h.Scaled(t.bestScale)
+	if t.scaling != nil {
+		t.scaling.from(h)
 	}
 	return h
 }

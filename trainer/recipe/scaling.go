@@ -1,0 +1,108 @@
+package recipe
+
+import (
+	"math"
+
+	"github.com/plumbline/plumbline/trainer/data"
+	"github.com/plumbline/plumbline/trainer/head"
+)
+
+// scaling is how features become ones of mean 0 and deviation 1. The recipes' rates are for features of about 1: with
+// larger ones a step goes too far, with smaller ones no number of epochs arrives. A head for the ones is as good a head
+// for the others: its first layer has other weights and biases.
+type scaling struct{ mean, sd []float64 }
+
+// Features need no scaling while their root mean square is at least least, and that of each at most most. Those beyond
+// wildest are mistakes, which a training should not hide.
+const (
+	leastRMS, mostRMS = 0.3, 10
+	wildest           = 1e9
+)
+
+// scalingOf is nil where features are about 1 as they are, and where they lie in files, which would have to be read
+// once more.
+func scalingOf(train, valid *data.Set) *scaling {
+	if train.Stored != nil || valid.Stored != nil || train.N() == 0 || train.D < 1 || valid.D != train.D {
+		return nil
+	}
+	c := &scaling{mean: make([]float64, train.D), sd: make([]float64, train.D)}
+	n := float64(train.N())
+	eachRow(train, func(_ int, x []float32) {
+		for j, v := range x {
+			c.mean[j] += float64(v) / n
+			c.sd[j] += float64(v) * float64(v) / n
+		}
+	})
+	var sum, most float64
+	for _, square := range c.sd {
+		sum, most = sum+square, max(most, square)
+	}
+	if all := sum / float64(train.D); !(most < wildest*wildest) || all == 0 ||
+		all >= leastRMS*leastRMS && most <= mostRMS*mostRMS {
+		return nil
+	}
+	clear(c.sd)
+	eachRow(train, func(_ int, x []float32) {
+		for j, v := range x {
+			c.sd[j] += (float64(v) - c.mean[j]) * (float64(v) - c.mean[j]) / n
+		}
+	})
+	for j, square := range c.sd {
+		// A feature that hardly varies beside its mean would lose its digits in the weights' float32.
+		c.sd[j] = max(math.Sqrt(square), math.Abs(c.mean[j])/1000)
+		if c.sd[j] == 0 {
+			c.sd[j] = 1
+		}
+	}
+	return c
+}
+
+// eachRow calls f with the features of each row.
+func eachRow(s *data.Set, f func(row int, x []float32)) {
+	const rows = 256 // at a time
+	var scratch []float32
+	for from := 0; from < s.N(); from += rows {
+		n := min(rows, s.N()-from)
+		scratch = s.Chunk(scratch, from, n)
+		for i := range n {
+			f(from+i, scratch[i*s.D:(i+1)*s.D])
+		}
+	}
+}
+
+// set is a copy of rows with scaled features.
+func (c *scaling) set(s *data.Set) *data.Set {
+	out := *s
+	out.Half, out.Index, out.X = nil, nil, make([]float32, s.N()*s.D)
+	eachRow(s, func(row int, x []float32) {
+		to := out.X[row*s.D:]
+		for j, v := range x {
+			to[j] = float32((float64(v) - c.mean[j]) / c.sd[j])
+		}
+	})
+	return &out
+}
+
+// to changes a head for features as they are into one for scaled ones, in place.
+func (c *scaling) to(h *head.Head) {
+	c.first(h, func(w float64, j int) (weight, bias float64) { return w * c.sd[j], w * c.mean[j] })
+}
+
+// from is the reverse of to.
+func (c *scaling) from(h *head.Head) {
+	c.first(h, func(w float64, j int) (weight, bias float64) { return w / c.sd[j], -w / c.sd[j] * c.mean[j] })
+}
+
+// first changes each weight of the first layer, and adds what that takes to its bias.
+func (c *scaling) first(h *head.Head, f func(w float64, j int) (weight, bias float64)) {
+	l := h.Layers[0]
+	for k := range l.Out {
+		sum := float64(l.B[k])
+		for j, w := range l.W[k*l.In : (k+1)*l.In] {
+			weight, bias := f(float64(w), j)
+			l.W[k*l.In+j] = float32(weight)
+			sum += bias
+		}
+		l.B[k] = float32(sum)
+	}
+}
