@@ -30,9 +30,9 @@ type FollowOptions struct {
 }
 
 // Calibrator gives probabilities of logits by the calibrator in force, which is replaced as a whole when a newer one is
-// published. Where it is not sure - none was fetched, another number of classes, a method that it does not know - it
-// gives the plain softmax, and Problem says why. What is no answer of a plumbline process about the model changes
-// nothing.
+// published. Logits of a model that gives probabilities are their logarithms, of 0 that of 2⁻¹⁴⁹. Where it is not sure
+// - none was fetched, another number of classes, a method that it does not know - it gives the plain softmax, and
+// Problem says why. What is no answer of a plumbline process about the model changes nothing.
 type Calibrator struct {
 	now atomic.Pointer[inForce]
 	// What is wrong with asking for the calibrator, with what came, and with the latest logits.

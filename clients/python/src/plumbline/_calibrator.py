@@ -25,7 +25,8 @@ _IDENTITY: dict[str, Any] = {"version": 1, "method": "identity"}
 
 
 class Calibrator:
-    """Probabilities of logits by a calibrator, which follow() replaces as a whole when a newer one is published.
+    """Probabilities of logits by a calibrator, which follow() replaces as a whole when a newer one is published. Logits
+    of a model that gives probabilities are np.log(np.maximum(probs, 2.0**-149)), as in plumbline.
 
     Where it is not sure - none was fetched, another number of classes, a method that it does not know, numbers that
     are none - it gives the plain softmax, and says so in problem. A row with a logit that is NaN or infinite has no
