@@ -154,7 +154,7 @@ func (f *feedFlags) options(cfg config.Config, partitions int, start time.Time) 
 		InlineLabels: f.inlineLabels || cfg.Topics.Labels == "" && !f.noLabels,
 		Batch:        f.batch,
 		MessageBytes: cfg.Kafka.MessageMax / 2, // ids, times and slices need room too
-		FlushEvery:   feed.FlushEvery(cfg.EventTime.AllowedLateness),
+		FlushEvery:   feed.FlushEvery(cfg.EventTime.AllowedLateness, f.pace > 0),
 		Seed:         f.seed,
 		Skip:         f.skip,
 		Limit:        f.limit,

@@ -83,12 +83,16 @@ func ParseDelay(s string) (lo, hi time.Duration, ok bool) {
 	return lo, hi, true
 }
 
-// FlushEvery keeps rows from waiting for their message longer than shards wait for them; 0 = they wait for nothing.
-func FlushEvery(allowedLateness time.Duration) time.Duration {
-	if allowedLateness > 0 {
+// FlushEvery keeps rows from waiting for their message longer than shards wait for them; 0 = they wait for nothing. Where
+// rows come as fast as they can, nobody sees that they wait, and fewer messages take less time.
+func FlushEvery(allowedLateness time.Duration, paced bool) time.Duration {
+	switch {
+	case allowedLateness <= 0:
+		return DefaultFlushEvery
+	case paced:
 		return min(DefaultFlushEvery, allowedLateness)
 	}
-	return DefaultFlushEvery
+	return max(min(DefaultFlushEvery, allowedLateness), allowedLateness/2)
 }
 
 // Files are files that are one stream, one after another.

@@ -238,8 +238,9 @@ func (s *Suite) Run(ctx context.Context, t *Test) (Result, error) {
 // feed returns the messages of a case.
 func (s *Suite) feed(t *Test, cfg *config.Config) (*feed.Feed, error) {
 	o := feed.Options{Model: t.Model, Version: t.Version, Partitions: 1, EventRate: t.Rate, Start: firstRow.UnixNano(),
-		InlineLabels: cfg.Topics.Labels == "", FlushEvery: feed.FlushEvery(cfg.EventTime.AllowedLateness), Seed: t.Seed,
-		End: true, Pane: cfg.EventTime.Pane}
+		InlineLabels: cfg.Topics.Labels == "", FlushEvery: feed.FlushEvery(cfg.EventTime.AllowedLateness, false),
+		Seed: t.Seed,
+		End:  true, Pane: cfg.EventTime.Pane}
 	if len(t.Panes) > 0 {
 		o.EventRate = 0 // the rows have times of their own
 		return feed.New(newPaneSource(t, cfg.Slices.Columns, cfg.EventTime.Pane), o)
