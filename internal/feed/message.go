@@ -36,6 +36,7 @@ type Message struct {
 	Key     []byte
 	Value   []byte // an Arrow IPC stream; empty for control messages
 	Headers []Header
-	Time    arrowio.Time // event time of the newest row
+	First   arrowio.Time // event time of the first row; 0 for control messages
+	Time    arrowio.Time // and of the newest one
 	Rows    int
 }

@@ -107,7 +107,8 @@ func (p *pending) message(stream Stream, partition int32, s *Fields) (Message, e
 		return Message{}, fmt.Errorf("encode %d rows of %v for partition %d: %w", p.rows(), stream, partition, err)
 	}
 	n := p.rows()
-	m := Message{Stream: stream, Partition: partition, Key: []byte(c.IDs[0]), Value: value, Time: c.TS[n-1], Rows: n}
+	m := Message{Stream: stream, Partition: partition, Key: []byte(c.IDs[0]), Value: value, Rows: n,
+		First: c.TS[0], Time: c.TS[n-1]}
 	p.reset()
 	return m, nil
 }

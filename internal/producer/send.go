@@ -19,7 +19,7 @@ type Summary struct {
 	LabelMessages  int64   `json:"label_messages"`
 	Bytes          int64   `json:"bytes"`
 	Partitions     int     `json:"partitions"`
-	FirstEvent     string  `json:"first_event"` // event times of the messages
+	FirstEvent     string  `json:"first_event"` // event times
 	LastEvent      string  `json:"last_event"`
 	Seconds        float64 `json:"seconds"`
 }
@@ -87,11 +87,11 @@ func (s *Summary) count(m feed.Message) {
 		s.Labels += int64(m.Rows)
 		s.LabelMessages++
 	}
-	at := time.Unix(0, m.Time).UTC().Format(time.RFC3339Nano)
+	at := func(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }
 	if s.FirstEvent == "" {
-		s.FirstEvent = at
+		s.FirstEvent = at(m.First)
 	}
-	s.LastEvent = at
+	s.LastEvent = at(m.Time)
 }
 
 // pace spreads rows evenly over the wall clock.
