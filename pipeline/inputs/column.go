@@ -209,7 +209,7 @@ func addClass(c *column, s []byte) error {
 	if isNumber(s) {
 		return c.addNumber(s)
 	}
-	return c.fail(c.n, "%.40q is text; name the classes in their order with the key classes", s)
+	return c.fail(c.n, "%.40q is text; send a class's number, or name them in their order with classes of inputs", s)
 }
 
 func (c *column) wants() string {

@@ -149,7 +149,7 @@ func TestJSONRefusals(t *testing.T) {
 			`column_missing: rows without scores: there is nothing, or null, at "logits, probs, logit, prob"`,
 		},
 		{`{"id":"a","model":"m","probs":[1]}`, "shape: row 0, probs (column probs): 1 scores, at least 2"},
-		{`{"id":"a","model":"m","probs":[1,0],"label":"cat"}`, `"cat" is text; name the classes`},
+		{`{"id":"a","model":"m","probs":[1,0],"label":"cat"}`, `"cat" is text; send a class's number`},
 		{`{"id":"a","model":"m","probs":[1,0],"label":0.5}`, `0.5 must be a whole number`},
 		{`{"id":"a","model":"m","probs":[1,0],"ts":"yesterday"}`, `"yesterday" must be a time as in RFC 3339`},
 		{`{"id":{},"model":"m","probs":[1,0]}`, "an object at byte 6, must be text or a number"},
