@@ -83,8 +83,8 @@ func ParseDelay(s string) (lo, hi time.Duration, ok bool) {
 	return lo, hi, true
 }
 
-// FlushEvery keeps rows from waiting for their message longer than shards wait for them; 0 = they wait for nothing. Where
-// rows come as fast as they can, nobody sees that they wait, and fewer messages take less time.
+// FlushEvery keeps rows from waiting for their message longer than shards wait for them; 0 = they wait for nothing.
+// Where rows come as fast as they can, nobody sees that they wait, and fewer messages take less time.
 func FlushEvery(allowedLateness time.Duration, paced bool) time.Duration {
 	switch {
 	case allowedLateness <= 0:

@@ -44,9 +44,7 @@ type Result struct {
 	Holdout     *offline.HeadScores `json:"holdout,omitempty"`
 	// Unknown compares the held-out rows, or else the validation rows, with those of --ood.
 	Unknown *offline.Unknown `json:"unknown,omitempty"`
-	// Hint says what may have kept trainings from getting anywhere.
-	Hint   string `json:"hint,omitempty"`
-	Output string `json:"output,omitempty"`
+	Output  string           `json:"output,omitempty"`
 
 	trained *head.Head
 }
@@ -85,16 +83,6 @@ func (r *Result) score(o *Options, d *dataset.Data, gemm head.GEMM, h heads) err
 	held, err := offline.ScoreHeads(h.current, r.trained, d.Hold, gemm, opt)
 	r.Holdout = &held
 	return err
-}
-
-// stuck says whether a training diverged, or no epoch was better than the head that it began with.
-func (r *Result) stuck() bool {
-	if r.Auto == nil {
-		return r.Training.Best == 0
-	}
-	return slices.ContainsFunc(r.Auto.Tried, func(s recipe.AutoScore) bool {
-		return s.Error != "" || s.Report != nil && s.Report.Best == 0
-	})
 }
 
 // scaled says whether the features were too far from 1.
@@ -191,9 +179,6 @@ func (r *Result) Print(w io.Writer) error {
 	}
 	if !r.Changed {
 		fmt.Fprintln(w, "unchanged: nothing was shown to be better than the current head")
-	}
-	if r.Hint != "" {
-		fmt.Fprintln(w, "hint:", r.Hint)
 	}
 	if r.Output != "" {
 		fmt.Fprintln(w, "written to", r.Output)

@@ -122,9 +122,6 @@ func (o *Options) Run(ctx context.Context, file string) (*Result, error) {
 	if err := r.score(o, d, gemm, heads{current, trained}); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	if r.stuck() {
-		r.Hint = d.Large()
-	}
 	if o.Output == "" {
 		return r, nil
 	}

@@ -80,7 +80,7 @@ func TestOddRecordsAreRefusedInWords(t *testing.T) {
 		`{"id":"a","logits":[-Infinity,1]}`:           "send null where there is no number, -1e9 for a masked logit",
 		`{"id":"a","prob":"0,75"}`:                    `"0,75" is text, must be a number`,
 		`{"id":"a","prob":"high"}`:                    `"high" is text, must be a number`,
-		`{"id":"a","prob":0.5,"label":"cat"}`:         "send a class's number, or name them in their order with classes of inputs",
+		`{"id":"a","prob":0.5,"label":"cat"}`:         "or name them in their order with classes of inputs",
 		`{"id":"a","prob":0.5,"label":"0.5"}`:         "0.5 must be a whole number",
 		`{"id":"a","prob":0.5,"ts":"01.03.2024"}`:     "must be a time as in RFC 3339, such as 2024-03-01T12:00:00Z",
 		`{"id":"a","y_prob":0.5}`:                     "there is nothing, or null, at \"logits, probs, logit, prob\"",

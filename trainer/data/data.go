@@ -17,6 +17,8 @@ type Set struct {
 	X      []float32
 	Half   []uint16
 	Stored *Stored
+	// Mean and SD, where not nil, change each feature of Stored to (x − Mean)/SD.
+	Mean, SD []float64
 	// Index has for each of the n rows its row in X, Half or Stored; nil means the same row.
 	Index []int32
 	// Y has the n labels, each in [0, K).
@@ -102,6 +104,7 @@ func (s *Set) place(i int) int {
 func (s *Set) Gather(dst []float32, rows []int32) {
 	if s.Stored != nil {
 		s.Stored.gather(dst, len(rows), func(i int) int { return s.place(int(rows[i])) })
+		s.scale(dst[:len(rows)*s.D])
 		return
 	}
 	for i, r := range rows {
@@ -111,6 +114,16 @@ func (s *Set) Gather(dst []float32, rows []int32) {
 		} else {
 			copy(to, s.X[from:])
 		}
+	}
+}
+
+func (s *Set) scale(x []float32) {
+	if s.Mean == nil {
+		return
+	}
+	for i := range x {
+		j := i % s.D
+		x[i] = float32((float64(x[i]) - s.Mean[j]) / s.SD[j])
 	}
 }
 
@@ -126,6 +139,7 @@ func (s *Set) Chunk(scratch []float32, from, n int) []float32 {
 	scratch = scratch[:n*s.D]
 	if s.Stored != nil {
 		s.Stored.gather(scratch, n, func(i int) int { return s.place(from + i) })
+		s.scale(scratch)
 		return scratch
 	}
 	if s.Index == nil {
@@ -144,6 +158,7 @@ func (s *Set) Select(rows []int32) *Set {
 	out := &Set{
 		D: s.D, K: s.K,
 		X: s.X, Half: s.Half, Stored: s.Stored,
+		Mean: s.Mean, SD: s.SD,
 		Index: make([]int32, len(rows)),
 		Y:     make([]int32, len(rows)),
 	}

@@ -71,23 +71,6 @@ func (d *Data) Because(err error) error {
 	return err
 }
 
-// largeFeature is one at which steps at the recipes' rates, which are for features of about 1, go too far.
-const largeFeature = 100
-
-// Large says of a training that got nowhere that features are large; "" where they are not, or lie in memory, where a
-// recipe scales them.
-func (d *Data) Large() string {
-	if d.Train.Stored == nil && d.Valid.Stored == nil {
-		return ""
-	}
-	value, column := largestFeature(d.Train, d.Valid)
-	if max(value, -value) < largeFeature {
-		return ""
-	}
-	return fmt.Sprintf("the largest feature is %.3g, value %d of its row, and the recipes' rates are for features of "+
-		"about 1: scale them, or give --memory so that they are", value, column)
-}
-
 // largestFeature is the one that is farthest from 0, and its place in its row.
 func largestFeature(sets ...*data.Set) (value float32, column int) {
 	const rows = 256 // at a time

@@ -19,10 +19,9 @@ const (
 	wildest           = 1e9
 )
 
-// scalingOf is nil where features are about 1 as they are, and where they lie in files, which would have to be read
-// once more.
+// scalingOf is nil where features are about 1 as they are.
 func scalingOf(train, valid *data.Set) *scaling {
-	if train.Stored != nil || valid.Stored != nil || train.N() == 0 || train.D < 1 || valid.D != train.D {
+	if train.N() == 0 || train.D < 1 || valid.D != train.D {
 		return nil
 	}
 	c := &scaling{mean: make([]float64, train.D), sd: make([]float64, train.D)}
@@ -41,15 +40,9 @@ func scalingOf(train, valid *data.Set) *scaling {
 		all >= leastRMS*leastRMS && most <= mostRMS*mostRMS {
 		return nil
 	}
-	clear(c.sd)
-	eachRow(train, func(_ int, x []float32) {
-		for j, v := range x {
-			c.sd[j] += (float64(v) - c.mean[j]) * (float64(v) - c.mean[j]) / n
-		}
-	})
 	for j, square := range c.sd {
 		// A feature that hardly varies beside its mean would lose its digits in the weights' float32.
-		c.sd[j] = max(math.Sqrt(square), math.Abs(c.mean[j])/1000)
+		c.sd[j] = max(math.Sqrt(max(0, square-c.mean[j]*c.mean[j])), math.Abs(c.mean[j])/1000)
 		if c.sd[j] == 0 {
 			c.sd[j] = 1
 		}
@@ -70,9 +63,13 @@ func eachRow(s *data.Set, f func(row int, x []float32)) {
 	}
 }
 
-// set is a copy of rows with scaled features.
+// set is rows with scaled features: a copy where they lie in memory.
 func (c *scaling) set(s *data.Set) *data.Set {
 	out := *s
+	if s.Stored != nil {
+		out.Mean, out.SD = c.mean, c.sd
+		return &out
+	}
 	out.Half, out.Index, out.X = nil, nil, make([]float32, s.N()*s.D)
 	eachRow(s, func(row int, x []float32) {
 		to := out.X[row*s.D:]
