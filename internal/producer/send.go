@@ -22,6 +22,8 @@ type Summary struct {
 	FirstEvent     string  `json:"first_event"` // event times
 	LastEvent      string  `json:"last_event"`
 	Seconds        float64 `json:"seconds"`
+
+	first, last int64 // those of FirstEvent and LastEvent
 }
 
 // Options say where a feed goes, and how fast.
@@ -88,10 +90,12 @@ func (s *Summary) count(m feed.Message) {
 		s.LabelMessages++
 	}
 	at := func(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }
-	if s.FirstEvent == "" {
-		s.FirstEvent = at(m.First)
+	if s.FirstEvent == "" || m.First < s.first {
+		s.FirstEvent, s.first = at(m.First), m.First
 	}
-	s.LastEvent = at(m.Time)
+	if s.LastEvent == "" || m.Time > s.last {
+		s.LastEvent, s.last = at(m.Time), m.Time
+	}
 }
 
 // pace spreads rows evenly over the wall clock.
