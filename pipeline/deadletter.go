@@ -35,6 +35,7 @@ const (
 type Out struct {
 	pending []Message
 	bytes   int
+	kept    int // how many of pending, the first, are of no stream that prompt returns
 	letter  letter
 	quoted  int
 	tell    func(r *Record, reason, detail string)
@@ -420,8 +421,8 @@ func (o *Out) skipped(r *Record, reason string) {
 
 // prompt removes and returns the messages of the calibrated stream.
 func (o *Out) prompt() (ms []Message) {
-	rest := o.pending[:0]
-	for _, m := range o.pending {
+	rest := o.pending[:o.kept]
+	for _, m := range o.pending[o.kept:] {
 		if m.Stream == StreamCalibrated {
 			ms = append(ms, m)
 			o.bytes -= m.Size()
@@ -430,11 +431,11 @@ func (o *Out) prompt() (ms []Message) {
 		}
 	}
 	clear(o.pending[len(rest):])
-	o.pending = rest
+	o.pending, o.kept = rest, len(rest)
 	return ms
 }
 
-func (o *Out) clear() { o.pending, o.bytes = nil, 0 }
+func (o *Out) clear() { o.pending, o.bytes, o.kept = nil, 0, 0 }
 
 // Drain returns the collected messages and empties the collection.
 func (o *Out) Drain() []Message {

@@ -29,6 +29,7 @@ type Outbox struct {
 	seq       []uint64
 	idle      bool // as in the last punctuation
 	pending   []Message
+	bytes     int // of the pending messages' values
 	trace     *tracing.Lane
 	announce  func() // tells of models that are new; nil in tests
 }
@@ -102,19 +103,20 @@ func (o *Outbox) put(p int, key []byte, m *PaneMessage) {
 		CarryTrace(o.trace, &out)
 	}
 	o.pending = append(o.pending, out)
+	o.bytes += len(out.Value)
 }
 
 // Pending returns the messages to be written after the next checkpoint.
 func (o *Outbox) Pending() []Message { return o.pending }
 
 // Clear forgets the pending messages: they have been written.
-func (o *Outbox) Clear() { o.pending = nil }
+func (o *Outbox) Clear() { o.pending, o.bytes = nil, 0 }
 
 // AppendState appends uvarint panes partitions, each uvarint seq of the last message; u8 whether the last punctuation
 // said idle; uvarint pending messages, each uvarint partition, bytes key, bytes pane message.
 func (o *Outbox) AppendState(dst []byte) ([]byte, error) {
 	const most = 64 // bytes of a message beside its value, mostly
-	dst = slices.Grow(dst, o.bytes()+most*(len(o.pending)+1))
+	dst = slices.Grow(dst, o.bytes+most*(len(o.pending)+1))
 	dst = binenc.AppendUvarint(dst, uint64(len(o.seq)))
 	for _, s := range o.seq {
 		dst = binenc.AppendUvarint(dst, s)
@@ -155,7 +157,7 @@ func (o *Outbox) restore(src []byte) error {
 	}
 	o.idle = r.Byte() == 1
 	k := r.Count(3, 1<<24)
-	o.pending = nil
+	o.Clear()
 	for range k {
 		m := Message{Stream: StreamPanes, Partition: int32(r.Uvarint())}
 		m.Key = append([]byte(nil), r.Bytes(maxPaneName)...)
@@ -164,16 +166,9 @@ func (o *Outbox) restore(src []byte) error {
 			break
 		}
 		o.pending = append(o.pending, m)
+		o.bytes += len(m.Value)
 	}
 	return r.Err()
-}
-
-func (o *Outbox) bytes() int {
-	n := 0
-	for i := range o.pending {
-		n += len(o.pending[i].Value)
-	}
-	return n
 }
 
 // Epoch is a period in which a task's state was not lost. Readers of the task's numbered messages start counting again

@@ -350,7 +350,7 @@ func controlTime(r Record) (t Time, ok bool, err error) {
 // many, or when it is no longer idle: model tasks go on without an idle shard until it says so.
 func (s *Shard) Decided() Outputs {
 	full := s.woke || s.CheckpointRows > 0 && s.rows >= s.CheckpointRows || s.Out.bytes > maxBuffered ||
-		s.Outbox.bytes() > maxBuffered
+		s.Outbox.bytes > maxBuffered
 	return Outputs{Before: s.Out.pending, After: s.Outbox.Pending(), Dirty: s.dirty, Full: full}
 }
 
