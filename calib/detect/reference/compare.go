@@ -217,3 +217,12 @@ func SmECE(ref, cur Window, opt Options) (Change, error) {
 	}
 	return mover(r, c), nil
 }
+
+// SmECEDifference is SmECE without its interval, for which it resamples.
+func SmECEDifference(ref, cur Window) Change {
+	if len(ref.Cells) == 0 || len(cur.Cells) == 0 {
+		return unknown()
+	}
+	r, c := metric.SmECECells(ref.Cells), metric.SmECECells(cur.Cells)
+	return mover(estimate{r, r, r}, estimate{c, c, c})
+}

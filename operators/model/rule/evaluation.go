@@ -19,6 +19,17 @@ type Evaluation struct {
 
 	ECE      float64
 	Interval func() metric.Interval // of ECE, for a change that is published; nil = none
+	// Bounded is the evaluation with Lo, Hi and Significant, which cost much; nil = they are there. It is called only
+	// where they decide, or are shown.
+	Bounded func() (Evaluation, error)
+}
+
+// bounded returns the evaluation with its bounds.
+func (j Evaluation) bounded() (Evaluation, error) {
+	if j.Bounded == nil {
+		return j, nil
+	}
+	return j.Bounded()
 }
 
 // move updates the state of an alert at the end of a pane. A changed state has to be published.
@@ -53,8 +64,12 @@ func (s *Config) move(r *stage.AlertState, j Evaluation, start, end int64) (stat
 }
 
 // describe returns the record of a change.
-func (t *Stage) describe(e *entry, state string, j Evaluation, at int64) *record.Alert {
+func (t *Stage) describe(e *entry, state string, j Evaluation, at int64) (*record.Alert, error) {
 	s, k := e.cfg, e.key
+	j, err := j.bounded()
+	if err != nil {
+		return nil, err
+	}
 	since := e.alert.Since
 	if state == stage.Resolved {
 		since = e.alert.LastChange
@@ -95,9 +110,9 @@ func (t *Stage) describe(e *entry, state string, j Evaluation, at int64) *record
 	a.Diagram = t.env.Diagram(k, a.At)
 	if a.Kind == Excess {
 		a.Message = fmt.Sprintf("%s; fires above %.4f, resolves below %.4f", j.Detail, s.Fire, s.Clear)
-		return a
+		return a, nil
 	}
 	fire, clear := s.sides()
 	a.Message = fmt.Sprintf("%s; fires %s %.4g, resolves %s %.4g", j.Detail, fire, s.Fire, clear, s.Clear)
-	return a
+	return a, nil
 }

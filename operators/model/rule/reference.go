@@ -43,8 +43,11 @@ func (r comparison) Evaluate(pane int64) (j Evaluation, ok bool, err error) {
 	case ECE:
 		d = c.ECE
 	case SmECE:
-		if d, err = reference.SmECE(before, now, opt); err != nil {
-			return j, false, err
+		d = reference.SmECEDifference(before, now)
+		plain := j
+		j.Bounded = func() (Evaluation, error) {
+			d, err := reference.SmECE(before, now, opt)
+			return r.worse(plain, d, ref.rows), err
 		}
 	case NLL:
 		d = c.NLL
@@ -59,12 +62,18 @@ func (r comparison) Evaluate(pane int64) (j Evaluation, ok bool, err error) {
 	if math.IsNaN(d.Difference) {
 		return j, false, nil
 	}
+	return r.worse(j, d, ref.rows), true, nil
+}
+
+// worse fills in a change for the worse from a reference of so many rows.
+func (r comparison) worse(j Evaluation, d reference.Change, refRows int64) Evaluation {
+	s := r.cfg
 	j.Value, j.Lo, j.Hi, j.Significant = d.Difference, &d.Lo, &d.Hi, d.Lo > 0
 	j.Detail = fmt.Sprintf("%s %s %.4f over the last %d %s, %.4f in the %s reference of %d: "+
 		"worse by %.4f, 95 %% interval %.4f to %.4f",
-		s.Signal, s.Measure, d.Now, cur.rows, stage.RowsOf(s.Signal), d.Reference, s.Reference, ref.rows,
+		s.Signal, s.Measure, d.Now, j.Rows, stage.RowsOf(s.Signal), d.Reference, s.Reference, refRows,
 		d.Difference, d.Lo, d.Hi)
-	return j, true, nil
+	return j
 }
 
 // curveLevel is the level of the test that the curves are the same, Holm-corrected for the bins.

@@ -113,18 +113,27 @@ func (t *Stage) evaluate(e *entry, in *stage.Pane) error {
 	if err != nil || !ok || j.Rows < max(e.cfg.MinRows, 1) || !e.cfg.warm(e.key) {
 		return err
 	}
-	if state, changed := e.cfg.move(&e.alert.AlertState, j, in.End-t.env.Pane, in.End); changed {
-		e.alert.Change = t.describe(e, state, j, in.End)
+	if e.cfg.beyond(j.Value, e.cfg.Fire) && e.alert.State != stage.Firing {
+		if j, err = j.bounded(); err != nil {
+			return err
+		}
 	}
-	return nil
+	if state, changed := e.cfg.move(&e.alert.AlertState, j, in.End-t.env.Pane, in.End); changed {
+		e.alert.Change, err = t.describe(e, state, j, in.End)
+	}
+	return err
 }
 
 // refresh describes anew an alert that is published again: its figures and its message are of the rows until now. What
 // cannot be evaluated stays as it was.
 func (t *Stage) refresh(e *entry, out *record.Alert, end int64) error {
 	j, ok, err := e.rule.Evaluate(end/t.env.Pane - 1)
-	if err == nil && ok {
-		*out = *t.describe(e, out.State, j, end)
+	if err != nil || !ok {
+		return err
+	}
+	now, err := t.describe(e, out.State, j, end)
+	if err == nil {
+		*out = *now
 	}
 	return err
 }

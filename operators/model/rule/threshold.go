@@ -54,13 +54,30 @@ func (r threshold) Evaluate(pane int64) (j Evaluation, ok bool, err error) {
 	if r.cfg.Measure == CWECE {
 		return r.classWise(j)
 	}
-	value, lo, hi, err := r.cfg.measured(now, opt)
-	if err != nil {
-		return j, false, err
-	}
 	what := fmt.Sprintf("%s %s of the last %d %s", r.cfg.Signal, r.cfg.Measure, cur.rows,
 		stage.RowsOf(r.cfg.Signal))
+	if r.cfg.Measure == SmECE {
+		return r.smooth(j, now, opt, what)
+	}
+	value, lo, hi := r.cfg.measured(now)
 	return r.cfg.withBounds(j, value, lo, hi, what)
+}
+
+// smooth completes the evaluation of measure smece.
+func (r threshold) smooth(j Evaluation, w reference.Window, opt reference.Options, what string) (Evaluation, bool,
+	error) {
+	value := metric.SmECECells(w.Cells)
+	plain := j
+	j, ok, err := r.cfg.withBounds(j, value, value, value, what)
+	j.Bounded = func() (Evaluation, error) {
+		iv, err := metric.UncertaintyCells(w.Cells, "smece", metric.Options{Resamples: opt.Resamples, Seed: opt.Seed})
+		if err != nil {
+			return plain, err
+		}
+		full, _, err := r.cfg.withBounds(plain, value, min(iv.Lo, value), max(iv.Hi, value), what)
+		return full, err
+	}
+	return j, ok, err
 }
 
 // classWise completes the evaluation of measure cwece.
@@ -95,7 +112,7 @@ func (s *Config) withBounds(j Evaluation, value, lo, hi float64, what string) (E
 }
 
 // measured returns the measure of labelled rows and its interval.
-func (s *Config) measured(w reference.Window, opt reference.Options) (value, lo, hi float64, err error) {
+func (s *Config) measured(w reference.Window) (value, lo, hi float64) {
 	switch s.Measure {
 	case Accuracy:
 		var right, weight, n float64
@@ -103,20 +120,16 @@ func (s *Config) measured(w reference.Window, opt reference.Options) (value, lo,
 			right, weight, n = right+b.SumA, weight+b.W, n+float64(b.N)
 		}
 		lo, hi = metric.Wilson(right/weight*n, n)
-		return right / weight, lo, hi, nil
+		return right / weight, lo, hi
 	case NLL:
 		value, lo, hi = normal(w.NLL, w.PerWeight())
-		return value, lo, hi, nil
+		return value, lo, hi
 	case ECE:
 		value, half := reference.DebiasedInterval(w.Bins)
-		return value, value - half, value + half, nil
+		return value, value - half, value + half
 	case Confidence:
 		value, lo, hi = normal(cellMoments(w.Cells), 1)
-		return value, lo, hi, nil
-	case SmECE:
-		iv, err := metric.UncertaintyCells(w.Cells, "smece", metric.Options{Resamples: opt.Resamples, Seed: opt.Seed})
-		value = metric.SmECECells(w.Cells)
-		return value, min(iv.Lo, value), max(iv.Hi, value), err
+		return value, lo, hi
 	}
 	panic("rule: " + s.Name + ": measure " + s.Measure)
 }
