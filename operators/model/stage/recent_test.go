@@ -117,6 +117,53 @@ func TestRecentInBlocks(t *testing.T) {
 	}
 }
 
+// TestManySumsOfRecent: each rule asks for a number of rows of its own, at each pane. Sums are kept for as many as
+// there may be, also where there are more, and for those that are asked for now.
+func TestManySumsOfRecent(t *testing.T) {
+	rng, r := rand.New(rand.NewPCG(7, 1)), Recent{}
+	var plain []paneBins
+	ask := func(from, to int64) (made int) { // asks for numbers of rows, and returns how many sums were made anew
+		p := randPane(rng, 10*int64(1+len(plain)))
+		r.push(p)
+		plain = append(plain, p)
+		kept := map[*metric.Bin]bool{}
+		for i := range r.sums {
+			kept[&r.sums[i].bins[0]] = true
+		}
+		for rows := from; rows < to; rows++ {
+			got, n := r.Last(SignalRaw, 10*rows)
+			if want, m := plainLast(plain, SignalRaw, 10*rows); n != m || !reflect.DeepEqual(got, want) {
+				t.Fatalf("%d rows: %d %v, want %d %v", 10*rows, n, got, m, want)
+			}
+		}
+		for i := range r.sums {
+			if !kept[&r.sums[i].bins[0]] {
+				made++
+			}
+		}
+		return made
+	}
+	for _, c := range []struct {
+		name     string
+		from, to int64
+		made     int // at most
+	}{
+		{"a few", 1, 9, 8},
+		{"as many as are kept", 1, 1 + recentSums, recentSums - 8},
+		{"more", 1, 1 + 2*recentSums, 0},
+		{"others", 100, 100 + recentSums, recentSums},
+	} {
+		made := 0
+		for range 10 * panesOfBlock {
+			made += ask(c.from, c.to)
+		}
+		if most := int(min(recentSums, c.to-c.from)); made > c.made || len(r.sums) != most {
+			t.Errorf("%s: %d sums were made, want at most %d; %d are kept, want %d", c.name, made, c.made, len(r.sums),
+				most)
+		}
+	}
+}
+
 // TestBinsOfCheckpoints compares what checkpoints have of packed bins with a plain encoding, and what is read back, of
 // weights and sums of every kind.
 func TestBinsOfCheckpoints(t *testing.T) {

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"math"
-	"slices"
 
 	"github.com/plumbline/plumbline/calib/metric"
 )
@@ -15,12 +14,14 @@ type recentSum struct {
 	n      int64
 	first  int // place of its oldest pane
 	filled int // panes with bins
+	asked  int // Recent.end when it was asked for last
 	bins   []metric.Bin
 	pane   []metric.Bin // of add
 }
 
-// recentSums bounds the sums of a key.
-const recentSums = 4
+// recentSums bounds the sums of a key. They are for what is asked for at each pane: if there is more of it, the others
+// are added up each time, since a sum that took the place of another would only be made anew.
+const recentSums = 16
 
 // sumOf returns the sum of what Last is asked for; nil where Last has to add up: few panes, or bins that do not sum
 // exactly.
@@ -30,10 +31,14 @@ func (r *Recent) sumOf(signal string, rows int64) *recentSum {
 	}
 	for i := range r.sums {
 		if s := &r.sums[i]; s.signal == signal && s.rows == rows {
+			s.asked = r.end()
 			return s
 		}
 	}
-	s := recentSum{signal: signal, rows: rows, first: r.end()}
+	if len(r.sums) == recentSums {
+		return nil
+	}
+	s := recentSum{signal: signal, rows: rows, first: r.end(), asked: r.end()}
 	for p := range r.latest {
 		if s.n >= rows {
 			break
@@ -43,16 +48,14 @@ func (r *Recent) sumOf(signal string, rows int64) *recentSum {
 		}
 		s.first--
 	}
-	if len(r.sums) == recentSums {
-		r.sums = slices.Delete(r.sums, 0, 1)
-	}
 	r.sums = append(r.sums, s)
 	return &r.sums[len(r.sums)-1]
 }
 
-// follow adds the newest pane, and takes those off that Last needs no longer. It returns false if that is not exact.
+// follow adds the newest pane, and takes those off that Last needs no longer. It returns false if that is not exact, or
+// if nobody has asked for the sum lately.
 func (s *recentSum) follow(r *Recent) bool {
-	if !s.add(&r.panes[len(r.panes)-1], 1) {
+	if r.end()-s.asked > panesOfBlock || !s.add(&r.panes[len(r.panes)-1], 1) {
 		return false
 	}
 	for {
@@ -91,9 +94,12 @@ func (s *recentSum) add(p *paneBins, sign int64) (exact bool) {
 // acc, and below 2^20.
 func addable(bins []metric.Bin) bool {
 	exact := func(x float64) bool { return x >= 0 && x < 1<<20 && x*(1<<32) == math.Trunc(x*(1<<32)) }
-	return !slices.ContainsFunc(bins, func(b metric.Bin) bool {
-		return b != (metric.Bin{}) && !(exact(b.W) && exact(b.SumC) && exact(b.SumA))
-	})
+	for i := range bins {
+		if b := &bins[i]; !exact(b.W) || !exact(b.SumC) || !exact(b.SumA) {
+			return false
+		}
+	}
+	return true
 }
 
 // end is the place of the pane that comes next. Places count all panes, also those that are forgotten.
