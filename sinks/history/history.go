@@ -115,12 +115,32 @@ func New(cfg Config) *History {
 // AddSnapshot keeps s. A time window is revised as its labels come: the snapshot with the latest At stands.
 // A repeat, or an older revision, changes nothing.
 func (h *History) AddSnapshot(s record.Snapshot) {
-	x := s.At
-	if s.Window.Kind == "time" {
-		x = s.Window.End
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.addSnapshot(&s)
+}
+
+// AddPast keeps s if there is its series with a newer snapshot, or another revision of s: subscribers hear of it as of
+// others. What is newer than all that the tasks know is of a state that was given up, and they will come to it again.
+func (h *History) AddPast(s *record.Snapshot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sr, found := h.series.peek(SnapshotKey{s.Model, s.Version, s.Slice, s.Window.Name})
+	if found && sr.ring[len(sr.ring)-1].x >= momentOf(s).UnixNano() {
+		h.addSnapshot(s)
+	}
+}
+
+// momentOf is what tells the snapshots of a series apart.
+func momentOf(s *record.Snapshot) record.Time {
+	if s.Window.Kind == "time" {
+		return s.Window.End
+	}
+	return s.At
+}
+
+func (h *History) addSnapshot(s *record.Snapshot) {
+	x := momentOf(s)
 	if s.At.IsZero() || x.IsZero() {
 		h.stats.BadTimes++
 		return
@@ -133,22 +153,12 @@ func (h *History) AddSnapshot(s record.Snapshot) {
 	}
 	sr.kind = s.Window.Kind
 	before := len(sr.ring)
-	added := sr.add(stored{x.UnixNano(), s.At.UnixNano(), &s}, h.share())
+	added := sr.add(stored{x.UnixNano(), s.At.UnixNano(), s}, h.share())
 	if h.kept += len(sr.ring) - before; !added {
 		h.stats.Repeats++
 		return
 	}
-	h.publish("snapshot", s.Model, s.Version, &s)
-}
-
-// AddPast keeps s if there is its series, and so a newer snapshot: subscribers hear of it as of others.
-func (h *History) AddPast(s *record.Snapshot) {
-	h.mu.RLock()
-	_, found := h.series.peek(SnapshotKey{s.Model, s.Version, s.Slice, s.Window.Name})
-	h.mu.RUnlock()
-	if found {
-		h.AddSnapshot(*s)
-	}
+	h.publish("snapshot", s.Model, s.Version, s)
 }
 
 // share is what each key may have: all keys have as much, so that new ones cannot push others out.

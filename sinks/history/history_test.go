@@ -82,6 +82,8 @@ func TestHistoryOfBefore(t *testing.T) {
 		h.AddPast(&s)
 		h.AddPast(&other)
 	}
+	later := rowsSnap(10) // of a state that was given up
+	h.AddPast(&later)
 	got, _ := h.Snapshots(SnapshotKey{"m", "1", "", "w"}, 0)
 	if len(got) != 3 || got[0].At != stamp(7) || got[2].At != stamp(9) || len(h.Series()) != 1 {
 		t.Errorf("%d snapshots of %d series, want those of 7 to 9 of one: %v", len(got), len(h.Series()), got)
