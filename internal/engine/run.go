@@ -169,6 +169,8 @@ func (r *KafkaRun) runStages(ctx context.Context, g *errgroup.Group, which Stage
 		})
 	}
 	if which.Models {
+		r.recalls.due = make(chan struct{}, 1)
+		g.Go(func() error { fillUps(ctx, r); return nil })
 		g.Go(func() error { return r.runModels(ctx) })
 	}
 	return nil
@@ -398,7 +400,7 @@ func (r *KafkaRun) model(
 		out.Counts = counts
 		return out, nil
 	}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
-		r.recall(ctx, p, task)
+		r.recall(p, task)
 		return open(next)
 	})
 	return lasting(gone("models", p, err))
@@ -422,7 +424,7 @@ func shareModels(rt *Engine, g *kafkaio.Group, panes int) {
 // recall shows the records in the state of a restored task, which is of this process from then on. Snapshots are many,
 // and the history sorts them whenever they come: they are shown in the background, one task's after the other's, while
 // tasks still restore. The last of the tasks has the history filled up.
-func (r *KafkaRun) recall(ctx context.Context, p int, task *model.Task) {
+func (r *KafkaRun) recall(p int, task *model.Task) {
 	decided, snapshots := task.Remembered()
 	for _, rec := range decided {
 		r.Show(rec)
@@ -438,7 +440,10 @@ func (r *KafkaRun) recall(ctx context.Context, p int, task *model.Task) {
 			r.Log.Error("snapshots of a checkpoint cannot be shown", "err", err)
 		}
 		if r.recalls.wait.Add(-1) == 0 && r.recalls.lacks.Swap(false) {
-			fillUp(ctx, r)
+			select {
+			case r.recalls.due <- struct{}{}:
+			default: // it is to be filled up already
+			}
 		}
 	}()
 }
@@ -446,12 +451,26 @@ func (r *KafkaRun) recall(ctx context.Context, p int, task *model.Task) {
 // recalls shows what tasks remember, one task at a time.
 type recalls struct {
 	sync.Mutex
-	wait  atomic.Int32 // tasks
-	lacks atomic.Bool  // the history lacks a task's past
+	wait  atomic.Int32  // tasks
+	lacks atomic.Bool   // the history lacks a task's past
+	due   chan struct{} // to fill the history up
 }
 
 // pastSnapshots is how far back fillUp looks in each partition, in offsets: an hour of one model by default.
 const pastSnapshots = 2048
+
+// fillUps fills the history up whenever it is due, apart from the tasks: what they remember is shown and they may leave
+// while brokers do not let the topic be read.
+func fillUps(ctx context.Context, r *KafkaRun) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.recalls.due:
+			fillUp(ctx, r)
+		}
+	}
+}
 
 // fillUp adds, to the series that there are, the snapshots of before this process had them: a state has only the
 // latest. Without them all that is shown still holds, and begins now.

@@ -98,6 +98,10 @@ func (f *fetcher) run(ctx context.Context) {
 				f.slowed(ctx, slow)
 				continue
 			}
+			if f.until >= 0 && permanent(err) { // who waits for an end would wait for ever
+				f.err = fmt.Errorf("read %s partition %d: %w", f.topic, f.partition, err)
+				return
+			}
 			if f.doubt != nil {
 				f.doubt()
 			}

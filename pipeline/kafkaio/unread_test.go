@@ -106,10 +106,11 @@ func TestOutputsOfDeletedTopics(t *testing.T) {
 	}
 }
 
-// TestUnusableTopics: topics that are not there, or not for this user, are named; others are not.
+// TestUnusableTopics: topics that are not there, or not for this user, are named; others are not. Who reads to the end
+// of one that may only be written gets the error: there is no end to wait for.
 func TestUnusableTopics(t *testing.T) {
 	t.Parallel()
-	brokers := kafkatest.StartGuarded(t, "topic rows Read")
+	brokers := kafkatest.StartGuarded(t, "topic rows Read", "topic written Write")
 	as := func(user string) *kafka.Client {
 		transport := &kafka.Transport{SASL: plain.Mechanism{Username: user, Password: user}}
 		t.Cleanup(transport.CloseIdleConnections)
@@ -117,7 +118,12 @@ func TestUnusableTopics(t *testing.T) {
 	}
 	if _, err := as("admin").CreateTopics(t.Context(), &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{
 		{Topic: "rows", NumPartitions: 1, ReplicationFactor: 1},
-		{Topic: "secret", NumPartitions: 1, ReplicationFactor: 1}}}); err != nil {
+		{Topic: "secret", NumPartitions: 1, ReplicationFactor: 1},
+		{Topic: "written", NumPartitions: 1, ReplicationFactor: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := as("app").Produce(t.Context(), &kafka.ProduceRequest{Topic: "written", RequiredAcks: kafka.RequireAll,
+		Records: kafka.NewRecordReader(kafka.Record{Value: kafka.NewBytes([]byte("a"))})}); err != nil {
 		t.Fatal(err)
 	}
 	for user, want := range map[string]error{"admin": nil, "app": kafka.TopicAuthorizationFailed} {
@@ -126,6 +132,16 @@ func TestUnusableTopics(t *testing.T) {
 			len(got) != 1 || !errors.Is(got[0].Err, want)) {
 			t.Errorf("%s: %v, %v, want %v", user, got, err, want)
 		}
+	}
+	spec := TailSpec{Client: as("admin"), MaxBytes: 1 << 20, Log: quiet}
+	none := func(*pipeline.Record) {}
+	if err := (Latest{Topic: "written", Offsets: 9}).Read(t.Context(), spec, none); err != nil {
+		t.Errorf("the end of a topic: %v", err)
+	}
+	spec.Client = as("app")
+	err := Latest{Topic: "written", Offsets: 9}.Read(t.Context(), spec, none)
+	if !errors.Is(err, kafka.TopicAuthorizationFailed) {
+		t.Errorf("the end of a topic that may only be written: %v", err)
 	}
 	got, err := UnusableTopics(t.Context(), as("admin"), "gone")
 	if err != nil || len(got) != 1 || !errors.Is(got[0].Err, kafka.UnknownTopicOrPartition) {
