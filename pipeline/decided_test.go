@@ -1,10 +1,9 @@
 package pipeline
 
 import (
-	"math"
+	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // waiting is a shard with so many pane messages and dead letters that wait for a checkpoint.
@@ -22,29 +21,45 @@ func waiting(t testing.TB, panes, letters int) *Shard {
 	return s
 }
 
-// TestWhatWaitsCostsRecordsNothing: a shard is asked after each record what it has decided. A backlog of a slow stream
-// has a pane a record, so a checkpoint's interval of it is hundreds of thousands of messages.
-func TestWhatWaitsCostsRecordsNothing(t *testing.T) {
-	cost := func(s *Shard) time.Duration {
-		least := time.Duration(math.MaxInt64)
-		for range 20 {
-			start := time.Now()
-			for range 100 {
+// BenchmarkDecided: a shard is asked after each record what it has decided. A backlog of a slow stream has a pane a
+// record, so a checkpoint's interval of it is hundreds of thousands of messages, and they must cost a record nothing.
+func BenchmarkDecided(b *testing.B) {
+	for _, n := range []int{1, 100_000} {
+		b.Run(fmt.Sprintf("waiting=%d", 2*n), func(b *testing.B) {
+			s := waiting(b, n, n)
+			b.ReportAllocs()
+			for b.Loop() {
 				s.Out.Put(Message{Stream: StreamCalibrated})
-				if n := len(s.Out.prompt()); n != 1 {
-					t.Fatalf("%d calibrated messages, want 1", n)
-				}
-				if s.Decided().Full {
-					t.Fatal("full")
+				if n := len(s.Out.prompt()); n != 1 || s.Decided().Full {
+					b.Fatalf("%d calibrated messages, want 1", n)
 				}
 			}
-			least = min(least, time.Since(start))
-		}
-		return least
+		})
 	}
-	few, many := cost(waiting(t, 1, 1)), cost(waiting(t, 100_000, 100_000))
-	if t.Logf("100 records: %v, with 200,000 messages that wait %v", few, many); many > 100*few {
-		t.Errorf("100 records take %v, with 200,000 messages that wait %v", few, many)
+}
+
+// TestPromptLeavesTheOthers: calibrated messages go at once, the others stay in their order, however often it is asked.
+func TestPromptLeavesTheOthers(t *testing.T) {
+	o, left := NewOut(NewCounts()), ""
+	for i, stream := range []Stream{StreamDeadLetter, StreamCalibrated, StreamCalibrated, StreamDeadLetter} {
+		for n := range i + 1 {
+			o.Put(Message{Stream: stream, Key: []byte{byte('a' + i), byte('0' + n)}})
+		}
+		prompt := 0
+		for _, m := range o.prompt() {
+			if prompt++; m.Stream != StreamCalibrated {
+				t.Errorf("%s goes at once", m.Key)
+			}
+		}
+		if want := map[Stream]int{StreamCalibrated: i + 1}[stream]; prompt != want {
+			t.Errorf("%d messages go at once, want %d", prompt, want)
+		}
+	}
+	for _, m := range o.Drain() {
+		left += string(m.Key)
+	}
+	if want := "a0d0d1d2d3"; left != want || len(o.prompt()) != 0 {
+		t.Errorf("left %q, want %q", left, want)
 	}
 }
 
