@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/segmentio/kafka-go"
+	login "github.com/segmentio/kafka-go/sasl/plain"
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
@@ -14,7 +18,7 @@ import (
 )
 
 // TestPastThatMayNotBeRead: without the right to read what it has published, a process says so and shows what its tasks
-// remember of all models.
+// remember of all models. Once it has the right, it shows the past too.
 func TestPastThatMayNotBeRead(t *testing.T) {
 	testsize.Slow(t)
 	const models = 8 // so that each task has some
@@ -45,9 +49,34 @@ func TestPastThatMayNotBeRead(t *testing.T) {
 			text := log.String()
 			return text, strings.Contains(text, said)
 		})
+		if said != "" {
+			mayRead(t, cfg, "plumbline.snapshots")
+			eventually.Get(t, "the past is shown too", func() (int, bool) {
+				n := rt.History.Totals().Snapshots
+				return n, n > models*len(cfg.Windows)
+			})
+		}
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// mayRead gives user app the right to read a topic.
+func mayRead(t *testing.T, cfg config.Config, topic string) {
+	t.Helper()
+	transport := &kafka.Transport{SASL: login.Mechanism{Username: "admin", Password: "admin"}}
+	defer transport.CloseIdleConnections()
+	admin := &kafka.Client{Addr: kafka.TCP(cfg.Kafka.Brokers...), Transport: transport}
+	res, err := admin.CreateACLs(t.Context(), &kafka.CreateACLsRequest{ACLs: []kafka.ACLEntry{{
+		Principal: "User:app", Host: "*", PermissionType: kafka.ACLPermissionTypeAllow,
+		ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ResourcePatternType: kafka.PatternTypeLiteral,
+		Operation: kafka.ACLOperationTypeRead}}})
+	if err == nil {
+		err = errors.Join(res.Errors...)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/internal/backoff"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/accept"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
@@ -460,21 +461,36 @@ type recalls struct {
 const pastSnapshots = 2048
 
 // fillUps fills the history up whenever it is due, apart from the tasks: what they remember is shown and they may leave
-// while brokers do not let the topic be read.
+// while brokers do not let the topic be read. What fails is tried again: brokers return, and rights are given.
 func fillUps(ctx context.Context, r *KafkaRun) {
+	pause, said := backoff.New(time.Second, time.Minute), false
+	var again <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.recalls.due:
-			fillUp(ctx, r)
+		case <-again:
 		}
+		again = nil
+		err := fillUp(ctx, r)
+		if err == nil || ctx.Err() != nil {
+			pause.Reset()
+			said = false
+			continue
+		}
+		again = time.After(pause.Next())
+		if !said {
+			r.Log.Info("the page shows no snapshots of before this process until they can be read", "topic",
+				r.Config.Topics.Snapshots, "err", kafkaclient.Explain(ctx, r.Config.Kafka, err))
+		}
+		said = true
 	}
 }
 
 // fillUp adds, to the series that there are, the snapshots of before this process had them: a state has only the
 // latest. Without them all that is shown still holds, and begins now.
-func fillUp(ctx context.Context, r *KafkaRun) {
+func fillUp(ctx context.Context, r *KafkaRun) error {
 	topic := r.Config.Topics.Snapshots
 	n, err := kafkaio.Partitions(ctx, r.Client, topic)
 	for p := 0; p < n && err == nil; p++ {
@@ -485,10 +501,7 @@ func fillUp(ctx context.Context, r *KafkaRun) {
 			}
 		})
 	}
-	if err != nil && ctx.Err() == nil {
-		r.Log.Info("the page shows no snapshots of before this process: they cannot be read", "topic", topic,
-			"err", kafkaclient.Explain(ctx, r.Config.Kafka, err))
-	}
+	return err
 }
 
 // recallSnapshots shows the snapshots that can be decoded.
