@@ -180,3 +180,44 @@ func TestLargeSchemasAreNotKept(t *testing.T) {
 	decode()
 	equal(t, "large schemas kept", keep(), 1)
 }
+
+// TestSchemasOfManyModelsAreKept: messages of one row that name their model in the metadata have a schema for each
+// model version, which must not be parsed for each of them; long ones stay within a bound of bytes.
+func TestSchemasOfManyModelsAreKept(t *testing.T) {
+	for _, c := range []struct {
+		models, text, least, most int // plans kept
+	}{{1000, 1, 1000, 1000}, {2000, DefaultMaxText, 1000, 2000}, {5000, 1, 1000, 4096}} {
+		d := NewDecoder(Options{})
+		for i := range c.models {
+			cols := testColumns(1, 3)
+			cols.Model = fmt.Sprintf("m%0*d", c.text-1, i)
+			if _, err := d.Decode(mustEncode(t, cols), testOrigin, Predictions); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := d.plans.order.Len(); n < c.least || n > c.most || n != len(d.plans.byKey[Predictions]) ||
+			d.plans.bytes > maxPlanBytes {
+			t.Errorf("%d models: %d plans of %d bytes", c.models, n, d.plans.bytes)
+		}
+	}
+	d := NewDecoder(Options{})
+	fields := []arrow.Field{field("label", arrow.PrimitiveTypes.Int8),
+		field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32))}
+	for i := range 20 {
+		fields = append(fields, field(fmt.Sprint(i, strings.Repeat("x", 1000)), arrow.PrimitiveTypes.Int8))
+	}
+	for i := range 500 {
+		fields[2].Name = fmt.Sprint("of message ", i)
+		v := stream(t, fields, model, func(b *array.RecordBuilder) {
+			for i := range fields {
+				b.Field(i).AppendEmptyValue()
+			}
+		})
+		if _, err := d.Decode(v, testOrigin, Predictions); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := d.plans.order.Len(); n < 100 || n >= 500 || d.plans.bytes > maxPlanBytes {
+		t.Errorf("%d long plans of %d bytes", n, d.plans.bytes)
+	}
+}

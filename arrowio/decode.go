@@ -28,7 +28,7 @@ type Options struct {
 	MaxFeatures     int      // features by row; default DefaultMaxFeatures
 	MaxFields       int      // schema fields, nested ones included; default 4096
 	MaxText         int      // bytes of a model, version or slice value; default DefaultMaxText
-	Schemas         int      // parsed schemas kept; default 256
+	Schemas         int      // parsed schemas kept; default 4096
 	// Inflate allows lz4 and zstd bodies, up to MaxInflated bytes by message (default 256 MiB). Off by
 	// default: compress in Kafka instead.
 	Inflate     bool
@@ -48,7 +48,7 @@ func (o *Options) setDefaults() {
 	def(&o.MaxFeatures, DefaultMaxFeatures)
 	def(&o.MaxFields, 4096)
 	def(&o.MaxText, DefaultMaxText)
-	def(&o.Schemas, 256)
+	def(&o.Schemas, 4096)
 	def(&o.MaxInflated, 256<<20)
 	o.MaxRows = min(o.MaxRows, math.MaxInt32)
 }

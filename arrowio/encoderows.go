@@ -69,8 +69,9 @@ type RowsEncoder struct {
 	lastKey, lastHead []byte
 }
 
-// maxSchemas is how many schemas are kept: names of models are the sender's.
-const maxSchemas = 256
+// maxSchemas is how many schemas are kept: names of models are the sender's. Rows of a model version have one of their
+// own, so it is above the default of versions.max.
+const maxSchemas = 2048
 
 // rowsColumns takes the columns of rows in the order of their fields.
 type rowsColumns interface {

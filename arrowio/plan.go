@@ -135,14 +135,25 @@ func (f *planner) check(kind Kind, o Options) {
 // planCache keeps the plans of the schemas seen, by the bytes of their message, latest use first.
 type planCache struct {
 	max   int
+	bytes int                         // of all entries
 	byKey [2]map[string]*list.Element // by kind
 	order list.List
 }
+
+// maxPlanBytes bounds the memory of the plans kept. Messages of one row that name their model in the metadata have a
+// schema for each model version, so there are more plans than one thinks, and small ones.
+const maxPlanBytes = 16 << 20
 
 type planEntry struct {
 	key  string
 	kind Kind
 	plan *plan
+}
+
+// bytes is about the memory of an entry.
+func (e *planEntry) bytes() int {
+	const beside = 512
+	return beside + 2*len(e.key) + e.plan.schema.Bytes()
 }
 
 // planOf parses a schema message, or finds the plan of a byte-identical one.
@@ -164,10 +175,12 @@ func (d *Decoder) planOf(m wire.Message, kind Kind) (*plan, error) {
 	if c.byKey[kind] == nil {
 		c.byKey[kind] = make(map[string]*list.Element)
 	}
-	key := string(m.Meta)
-	c.byKey[kind][key] = c.order.PushFront(planEntry{key: key, kind: kind, plan: p})
-	if c.order.Len() > c.max {
+	e := planEntry{key: string(m.Meta), kind: kind, plan: p}
+	c.byKey[kind][e.key] = c.order.PushFront(e)
+	c.bytes += e.bytes()
+	for c.order.Len() > c.max || c.bytes > maxPlanBytes {
 		last := c.order.Remove(c.order.Back()).(planEntry)
+		c.bytes -= last.bytes()
 		delete(c.byKey[last.kind], last.key)
 	}
 	return p, nil
