@@ -221,3 +221,27 @@ func TestSchemasOfManyModelsAreKept(t *testing.T) {
 		t.Errorf("%d long plans of %d bytes", n, d.plans.bytes)
 	}
 }
+
+// TestEncodedSchemasAreBounded: names of models are the sender's, and so is what the encoder keeps of them.
+func TestEncodedSchemasAreBounded(t *testing.T) {
+	for _, bytes := range []int{20, 30 << 10, 900 << 10} {
+		var e RowsEncoder
+		for i := range 1200 {
+			r := &Rows{N: 1, Model: fmt.Sprintf("%0*d", bytes, i), Label: []int64{1}, TS: []Time{1},
+				IDs: &TextColumn{Data: []byte("a"), Ends: []int32{1}}}
+			if _, err := e.Append(nil, r); err != nil {
+				t.Fatal(err)
+			}
+			if bytes > 1<<20/4 && i > 50 {
+				break
+			}
+		}
+		held := 0
+		for key, head := range e.schemas {
+			held += len(key) + len(head)
+		}
+		if held != e.bytes || held > maxPlanBytes || bytes < 100 && len(e.schemas) != 1200 {
+			t.Errorf("names of %d bytes: %d schemas of %d bytes, counted are %d", bytes, len(e.schemas), held, e.bytes)
+		}
+	}
+}

@@ -65,6 +65,7 @@ func (t *TextColumn) At(i int) []byte {
 type RowsEncoder struct {
 	body    rowsBody
 	schemas map[string][]byte // messages, by what the body's key says
+	bytes   int               // of them and their keys
 	// lastKey and lastHead are those of the rows before.
 	lastKey, lastHead []byte
 }
@@ -200,8 +201,12 @@ func (e *RowsEncoder) schema(r *Rows) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode rows: %w", err)
 	}
-	if e.schemas == nil || len(e.schemas) >= maxSchemas {
-		e.schemas = map[string][]byte{}
+	bytes := len(e.body.key) + len(head)
+	if bytes > maxCachedSchema {
+		return head, nil
+	}
+	if e.bytes += bytes; e.schemas == nil || len(e.schemas) >= maxSchemas || e.bytes > maxPlanBytes {
+		e.schemas, e.bytes = map[string][]byte{}, bytes
 	}
 	e.schemas[string(e.body.key)] = head
 	return head, nil
