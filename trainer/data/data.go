@@ -17,7 +17,7 @@ type Set struct {
 	X      []float32
 	Half   []uint16
 	Stored *Stored
-	// Mean and SD, where not nil, change each feature of Stored to (x − Mean)/SD.
+	// Mean and SD, where not nil, change each feature to (x − Mean)/SD as it is read.
 	Mean, SD []float64
 	// Index has for each of the n rows its row in X, Half or Stored; nil means the same row.
 	Index []int32
@@ -104,52 +104,53 @@ func (s *Set) place(i int) int {
 func (s *Set) Gather(dst []float32, rows []int32) {
 	if s.Stored != nil {
 		s.Stored.gather(dst, len(rows), func(i int) int { return s.place(int(rows[i])) })
-		s.scale(dst[:len(rows)*s.D])
-		return
 	}
 	for i, r := range rows {
 		from := s.place(int(r)) * s.D
-		if to := dst[i*s.D : (i+1)*s.D]; s.Half != nil {
+		switch to := dst[i*s.D : (i+1)*s.D]; {
+		case s.Half != nil:
 			kernel.HalfToFloat32(to, s.Half[from:from+s.D])
-		} else {
+		case s.X != nil:
 			copy(to, s.X[from:])
+		}
+	}
+	s.scale(dst[:len(rows)*s.D])
+}
+
+// scale changes rows by Mean and SD.
+func (s *Set) scale(x []float32) {
+	for ; s.Mean != nil && len(x) > 0; x = x[s.D:] {
+		for j, v := range x[:s.D] {
+			x[j] = float32((float64(v) - s.Mean[j]) / s.SD[j])
 		}
 	}
 }
 
-func (s *Set) scale(x []float32) {
-	if s.Mean == nil {
-		return
-	}
-	for i := range x {
-		j := i % s.D
-		x[i] = float32((float64(x[i]) - s.Mean[j]) / s.SD[j])
-	}
-}
-
-// Chunk returns the features of rows from to from+n−1, n×D: a part of X where they lie there one after the other, else
-// scratch, grown as needed, with a copy.
+// Chunk returns the features of rows from to from+n−1, n×D: a part of X where they lie there as they are, one after the
+// other, else scratch, grown as needed, with a copy.
 func (s *Set) Chunk(scratch []float32, from, n int) []float32 {
-	if s.Index == nil && s.X != nil {
+	if s.Index == nil && s.X != nil && s.Mean == nil {
 		return s.X[from*s.D : (from+n)*s.D]
 	}
 	if cap(scratch) < n*s.D {
 		scratch = make([]float32, n*s.D)
 	}
 	scratch = scratch[:n*s.D]
-	if s.Stored != nil {
+	switch {
+	case s.Stored != nil:
 		s.Stored.gather(scratch, n, func(i int) int { return s.place(from + i) })
-		s.scale(scratch)
+	case s.Index != nil:
+		for i := range n {
+			row := [1]int32{int32(from + i)}
+			s.Gather(scratch[i*s.D:(i+1)*s.D], row[:])
+		}
 		return scratch
-	}
-	if s.Index == nil {
+	case s.Half != nil:
 		kernel.HalfToFloat32(scratch, s.Half[from*s.D:(from+n)*s.D])
-		return scratch
+	default:
+		copy(scratch, s.X[from*s.D:])
 	}
-	for i := range n {
-		row := [1]int32{int32(from + i)}
-		s.Gather(scratch[i*s.D:(i+1)*s.D], row[:])
-	}
+	s.scale(scratch)
 	return scratch
 }
 

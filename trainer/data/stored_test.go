@@ -73,7 +73,33 @@ func stored(t testing.TB, d int, cache int64) (*data.Stored, *data.Set, *countin
 	return s, set, c
 }
 
-// TestStoredGivesTheSame: gathers and chunks of any rows are those of features in memory, whatever the cache holds.
+// scaledOf is a view of a set that is scaled as it is read, scaledPlainly a copy that is scaled.
+func scaledOf(s *data.Set) *data.Set {
+	out := *s
+	for j := range s.D {
+		out.Mean, out.SD = append(out.Mean, float64(j)-1.5), append(out.SD, .3+float64(j))
+	}
+	return &out
+}
+
+func scaledPlainly(s *data.Set) *data.Set {
+	by, out := scaledOf(s), *s
+	out.X = slices.Clone(s.X)
+	for i, x := range s.X {
+		out.X[i] = float32((float64(x) - by.Mean[i%s.D]) / by.SD[i%s.D])
+	}
+	return &out
+}
+
+func halves(x []float32) (out []uint16) {
+	for _, v := range x {
+		out = append(out, half.Bits(v))
+	}
+	return out
+}
+
+// TestStoredGivesTheSame: gathers and chunks of any rows are those of features in memory, whatever the cache holds, and
+// scaled where they are to be.
 func TestStoredGivesTheSame(t *testing.T) {
 	testsize.Slow(t)
 	for _, d := range []int{1, 3, 600} {
@@ -85,7 +111,12 @@ func TestStoredGivesTheSame(t *testing.T) {
 			}
 			r := rand.New(rand.NewPCG(9, uint64(d)))
 			view := data.Shuffled(data.Rows(want.N()), 3, 0)[:want.N()/2]
-			for _, pair := range [][2]*data.Set{{got, want}, {got.Select(view), want.Select(view)}} {
+			scaled, plain := scaledOf(got), scaledPlainly(want)
+			short := scaledOf(want)
+			short.X, short.Half = nil, halves(want.X)
+			for _, pair := range [][2]*data.Set{{got, want}, {got.Select(view), want.Select(view)}, {scaled, plain},
+				{scaledOf(want), plain}, {short, plain}, {scaledOf(want).Select(view), plain.Select(view)},
+				{scaled.Select(view), plain.Select(view)}, {short.Select(view), plain.Select(view)}} {
 				for range 30 {
 					rows := make([]int32, 1+r.IntN(64))
 					near := r.IntN(pair[1].N())
@@ -105,11 +136,11 @@ func TestStoredGivesTheSame(t *testing.T) {
 				}
 			}
 			for _, rows := range [][]int32{data.Rows(want.N()), view, {}, {5, 5, 2}} {
-				half, x, err := s.Pack(rows)
+				short, x, err := s.Pack(rows)
 				packed := make([]float32, len(rows)*d)
 				want.Gather(packed, rows)
-				if err != nil || half != nil || !slices.Equal(x, packed) {
-					t.Fatalf("%d rows packed into %d and %d values, %v", len(rows), len(half), len(x), err)
+				if err != nil || short != nil || !slices.Equal(x, packed) {
+					t.Fatalf("%d rows packed into %d and %d values, %v", len(rows), len(short), len(x), err)
 				}
 			}
 			if err := s.Scan(func(row int, finite bool) {

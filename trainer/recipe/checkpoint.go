@@ -39,7 +39,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // fingerprintRows is how many rows the fingerprint takes at a time.
 const fingerprintRows = 256
 
-// fingerprint is FNV-1a over configuration, shapes, rows and initial parameters; computed once.
+// fingerprint is FNV-1a over configuration, shapes, rows, their scaling and initial parameters; computed once.
 func (t *Training) fingerprint() (uint64, error) {
 	if t.of == 0 {
 		var err error
@@ -73,6 +73,9 @@ func (t *Training) hashAll() (uint64, error) {
 	}
 	for _, p := range t.problem.Head.Params() {
 		h.Write(appendFloats(buf[:0], p))
+	}
+	if c := t.scaling; c != nil { // a fresh head has the same parameters without
+		h.Write(fmt.Appendf(nil, "%x %x", c.mean, c.sd))
 	}
 	for _, v := range t.in.CDF {
 		h.Write(binary.LittleEndian.AppendUint64(buf[:0], math.Float64bits(v)))

@@ -26,7 +26,7 @@ func scalingOf(train, valid *data.Set) *scaling {
 	}
 	c := &scaling{mean: make([]float64, train.D), sd: make([]float64, train.D)}
 	n := float64(train.N())
-	eachRow(train, func(_ int, x []float32) {
+	eachRow(train, func(x []float32) {
 		for j, v := range x {
 			c.mean[j] += float64(v) / n
 			c.sd[j] += float64(v) * float64(v) / n
@@ -51,32 +51,22 @@ func scalingOf(train, valid *data.Set) *scaling {
 }
 
 // eachRow calls f with the features of each row.
-func eachRow(s *data.Set, f func(row int, x []float32)) {
+func eachRow(s *data.Set, f func(x []float32)) {
 	const rows = 256 // at a time
 	var scratch []float32
 	for from := 0; from < s.N(); from += rows {
 		n := min(rows, s.N()-from)
 		scratch = s.Chunk(scratch, from, n)
 		for i := range n {
-			f(from+i, scratch[i*s.D:(i+1)*s.D])
+			f(scratch[i*s.D : (i+1)*s.D])
 		}
 	}
 }
 
-// set is rows with scaled features: a copy where they lie in memory.
+// set is a view of rows with scaled features.
 func (c *scaling) set(s *data.Set) *data.Set {
 	out := *s
-	if s.Stored != nil {
-		out.Mean, out.SD = c.mean, c.sd
-		return &out
-	}
-	out.Half, out.Index, out.X = nil, nil, make([]float32, s.N()*s.D)
-	eachRow(s, func(row int, x []float32) {
-		to := out.X[row*s.D:]
-		for j, v := range x {
-			to[j] = float32((float64(v) - c.mean[j]) / c.sd[j])
-		}
-	})
+	out.Mean, out.SD = c.mean, c.sd
 	return &out
 }
 

@@ -72,8 +72,11 @@ func Cases() []Case {
 		list = append(list, newCase(name, h, losses, edit))
 	}
 	ce := []string{"ce"}
-	half := Rows(rows+5, 4)
-	half.X, half.Half = nil, halves(half.X)
+	half := func() *data.Set {
+		s := Rows(rows+5, 4)
+		s.X, s.Half = nil, halves(s.X)
+		return s
+	}
 	add("linear", linear, ce, nil)
 	add("bottleneck", bottleneck, ce, nil)
 	add("decoupled decay, nesterov", bottleneck, ce, func(e *backend.EpochPlan) {
@@ -98,16 +101,31 @@ func Cases() []Case {
 	add("second loss, larger batch", bottleneck, []string{"ce", "focal{gamma:2}"}, func(e *backend.EpochPlan) {
 		e.Loss, e.Batch = 1, batch+3
 	})
-	add("float16, views", bottleneck, ce, func(e *backend.EpochPlan) {
-		e.Mix = &backend.Mix{Partner: e.Rows, Lambda: make([]float32, batch)}
-	})
 	order := data.Shuffled(data.Rows(rows+5), 2, 2)
-	list[len(list)-1].Problem.Train = half.Select(order[:rows])
-	list[len(list)-1].Problem.Eval = []*data.Set{half, half.Select(order[rows:])}
+	for _, c := range []struct {
+		name string
+		of   *data.Set
+	}{{"float16, views", half()}, {"float16, scaled views", scaled(half())},
+		{"scaled views", scaled(Rows(rows+5, 4))}} {
+		add(c.name, bottleneck, ce, func(e *backend.EpochPlan) {
+			e.Mix = &backend.Mix{Partner: e.Rows, Lambda: make([]float32, batch)}
+		})
+		list[len(list)-1].Problem.Train = c.of.Select(order[:rows])
+		list[len(list)-1].Problem.Eval = []*data.Set{c.of, c.of.Select(order[rows:])}
+	}
 	for _, l := range losses() {
 		add(l, linear, []string{l}, nil)
 	}
 	return list
+}
+
+// scaled has the features less a mean, by a deviation.
+func scaled(s *data.Set) *data.Set {
+	s.Mean, s.SD = make([]float64, s.D), make([]float64, s.D)
+	for j := range s.Mean {
+		s.Mean[j], s.SD[j] = float64(j)/10-.2, .5+float64(j%3)
+	}
+	return s
 }
 
 // losses has every kind of loss.

@@ -42,7 +42,7 @@ func (s *session) openSources(limit int64) error {
 		room = max(limit, 0)
 	}
 	for _, set := range append([]*data.Set{s.p.Train}, s.p.Eval...) {
-		src := &source{set: set, half: set.Half != nil}
+		src := &source{set: set, half: set.Half != nil && set.Mean == nil}
 		var err error
 		if src.labels, err = s.alloc("labels", 4*set.N()); err != nil {
 			return err
@@ -64,25 +64,26 @@ func (s *session) openSources(limit int64) error {
 // resident puts features on the device where room has the bytes, and returns how many it took.
 func (s *session) resident(src *source, slabs map[unsafe.Pointer]uint64, room int64) (int64, error) {
 	set := src.set
-	content, key := bytesOf(set.X), unsafe.Pointer(unsafe.SliceData(set.X))
-	if src.half {
-		content, key = bytesOf(set.Half), unsafe.Pointer(unsafe.SliceData(set.Half))
+	key := unsafe.Pointer(unsafe.SliceData(set.X))
+	if set.Half != nil {
+		key = unsafe.Pointer(unsafe.SliceData(set.Half))
 	}
+	bytes := src.width() * (len(set.X) + len(set.Half))
 	need := int64(4 * len(set.Index))
 	slab, shared := slabs[key]
 	if !shared {
-		need += int64(len(content))
+		need += int64(bytes)
 	}
-	if len(content) == 0 || need > room {
+	if bytes == 0 || need > room {
 		return 0, nil
 	}
 	var err error
 	if !shared {
 		// Free memory may be in pieces: what cannot be had is streamed.
-		if slab, err = s.alloc("features", len(content)); err != nil {
+		if slab, err = s.alloc("features", bytes); err != nil {
 			return 0, nil // streaming is what is done about it
 		}
-		if err := s.put(slab, content); err != nil {
+		if err := s.putFeatures(slab, set); err != nil {
 			return 0, err
 		}
 		slabs[key] = slab
@@ -97,6 +98,27 @@ func (s *session) resident(src *source, slabs map[unsafe.Pointer]uint64, room in
 	}
 	src.slab = slab
 	return need, nil
+}
+
+// putFeatures copies all features that a set views to the device, scaled where they are to be.
+func (s *session) putFeatures(slab uint64, set *data.Set) error {
+	switch {
+	case set.Mean == nil && set.Half != nil:
+		return s.put(slab, bytesOf(set.Half))
+	case set.Mean == nil:
+		return s.put(slab, bytesOf(set.X))
+	}
+	const rows = 4096 // at a time
+	all := *set
+	all.Index = nil
+	var scratch []float32
+	for from, n := 0, (len(set.X)+len(set.Half))/set.D; from < n; from += rows {
+		scratch = all.Chunk(scratch, from, min(rows, n-from))
+		if err := s.put(slab+uint64(4*from*set.D), bytesOf(scratch)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // slot is one of two buffers that streamed features go through, so that the host fills one while the device reads the
