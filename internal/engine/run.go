@@ -430,17 +430,17 @@ func (r *KafkaRun) recall(p int, task *model.Task) {
 	for _, rec := range decided {
 		r.Show(rec)
 	}
-	if r.History.Return(p) {
-		r.recalls.lacks.Store(true)
-	}
+	lacks := r.History.Return(p)
 	r.recalls.wait.Add(1)
 	go func() {
 		r.recalls.Lock()
 		defer r.recalls.Unlock()
+		r.recalls.lacks = r.recalls.lacks || lacks
 		if err := r.recallSnapshots(snapshots); err != nil {
 			r.Log.Error("snapshots of a checkpoint cannot be shown", "err", err)
 		}
-		if r.recalls.wait.Add(-1) == 0 && r.recalls.lacks.Swap(false) {
+		if r.recalls.wait.Add(-1) == 0 && r.recalls.lacks {
+			r.recalls.lacks = false
 			select {
 			case r.recalls.due <- struct{}{}:
 			default: // it is to be filled up already
@@ -453,7 +453,7 @@ func (r *KafkaRun) recall(p int, task *model.Task) {
 type recalls struct {
 	sync.Mutex
 	wait  atomic.Int32  // tasks
-	lacks atomic.Bool   // the history lacks a task's past
+	lacks bool          // the history lacks a task's past
 	due   chan struct{} // to fill the history up
 }
 
@@ -496,10 +496,20 @@ func fillUp(ctx context.Context, r *KafkaRun) error {
 	for p := 0; p < n && err == nil; p++ {
 		past := kafkaio.Latest{Topic: topic, Partition: p, Offsets: pastSnapshots}
 		err = past.Read(ctx, r.tailSpec(), func(rec *pipeline.Record) {
-			if s, err := record.Decode[record.Snapshot](rec.Value); err == nil {
-				r.History.AddPast(s)
+			if err := showPast(r.Engine, rec); err != nil {
+				r.Log.Debug("record is no snapshot", "topic", topic, "partition", p, "offset", rec.Offset, "err", err)
 			}
 		})
+	}
+	return err
+}
+
+// showPast adds a record of the topic to the history.
+func showPast(rt *Engine, rec *pipeline.Record) (err error) {
+	defer pipeline.Caught(&err)
+	s, err := record.Decode[record.Snapshot](rec.Value)
+	if err == nil {
+		rt.History.AddPast(s)
 	}
 	return err
 }
