@@ -100,24 +100,24 @@ func (s *Set) place(i int) int {
 	return i
 }
 
-// Gather copies the features of rows to dst, len(rows)×D.
+// Gather copies the features of rows, scaled where they are to be, to dst, len(rows)×D.
 func (s *Set) Gather(dst []float32, rows []int32) {
+	defer s.scale(dst[:len(rows)*s.D])
 	if s.Stored != nil {
 		s.Stored.gather(dst, len(rows), func(i int) int { return s.place(int(rows[i])) })
+		return
 	}
 	for i, r := range rows {
 		from := s.place(int(r)) * s.D
-		switch to := dst[i*s.D : (i+1)*s.D]; {
-		case s.Half != nil:
+		if to := dst[i*s.D : (i+1)*s.D]; s.Half != nil {
 			kernel.HalfToFloat32(to, s.Half[from:from+s.D])
-		case s.X != nil:
+		} else {
 			copy(to, s.X[from:])
 		}
 	}
-	s.scale(dst[:len(rows)*s.D])
 }
 
-// scale changes rows by Mean and SD.
+// scale changes features, rows of D, to (x − Mean)/SD; without these it does nothing.
 func (s *Set) scale(x []float32) {
 	for ; s.Mean != nil && len(x) > 0; x = x[s.D:] {
 		for j, v := range x[:s.D] {
