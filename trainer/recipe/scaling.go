@@ -7,13 +7,14 @@ import (
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
-// scaling is how features become ones of mean 0 and deviation 1. The recipes' rates are for features of about 1: with
-// larger ones a step goes too far, with smaller ones no number of epochs arrives. A head for the ones is as good a head
-// for the others: its first layer has other weights and biases.
+// scaling is how features x become ones of mean 0 and deviation 1 over the training rows, x′ = (x − mean)/sd. The
+// recipes' rates are for features of about 1: with larger ones a step goes too far, with smaller ones no number of
+// epochs arrives. A head is as good for the ones as for the others: where its first layer has weights w and biases b
+// for x, it has w·sd and b + Σ w·mean for x′. Of each feature, D.
 type scaling struct{ mean, sd []float64 }
 
-// Features need no scaling while their root mean square is at least least, and that of each at most most. Those beyond
-// wildest are mistakes, which a training should not hide.
+// Features need no scaling while the root mean square of all is at least leastRMS and that of each at most mostRMS. One
+// beyond wildest is a mistake, which a training should not hide.
 const (
 	leastRMS, mostRMS = 0.3, 10
 	wildest           = 1e9
