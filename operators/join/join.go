@@ -215,8 +215,8 @@ func stays(w *buffer, b *arrowio.Batch, i int) bool {
 	if w.sharedAt == noShared || b.TS[i] > w.sharedAt+int64(w.cfg.Wait) {
 		return false
 	}
-	key, named := b.ModelOf(i)
-	return !named || key.Version == ""
+	key, _ := b.ModelOf(i) // none: no version either
+	return key.Version == ""
 }
 
 // settle, called after each row, drops the copies of rows on disk and evicts rows beyond the bounds.
