@@ -123,7 +123,8 @@ func (f *follower) serve(t *testing.T, g guide) func() {
 			config = m[2]
 		}
 	}
-	s := setUp(t, config)
+	// A server or a connector that is slow to start is no end of the stream: labels after that would be late.
+	s := setUp(t, config+"\nevent_time: {idle_timeout: 20s}\n")
 	var page struct{ Inputs []struct{ Topic string } }
 	if err := yaml.Unmarshal([]byte(config), &page); err != nil {
 		t.Fatal(err)
@@ -152,7 +153,7 @@ func (f *follower) serve(t *testing.T, g guide) func() {
 			t.Errorf("%+v, want %d predictions with labels", c, g.rows)
 		}
 		if g.confidence != 0 {
-			p.wait(time.Minute, fmt.Sprintf("have a mean confidence of %v", g.confidence), func() bool {
+			p.wait(2*time.Minute, fmt.Sprintf("have a mean confidence of %v", g.confidence), func() bool {
 				return slices.ContainsFunc(latest(t, s), func(snap record.Snapshot) bool {
 					return snap.Slice == "" && snap.Window.Name == "all" && snap.Labelled == g.rows &&
 						math.Abs(*snap.Raw.MeanConfidence-g.confidence) < 1e-5 // 10⁻⁶ is for "unsure"
