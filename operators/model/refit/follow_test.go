@@ -317,7 +317,7 @@ func TestFollowsLabelsInTheirOrder(t *testing.T) {
 			if i%4 == 0 {
 				row.Y, row.LabelTS = 1, i+c.wrongLag
 			}
-			x.key.Sample = append(x.key.Sample, row)
+			x.key.Keep([]acc.SampleRow{row}, 500)
 		}
 		x.stage.env.Maturity.After = c.after
 		rows, err := followedRows(x.State, in)
@@ -345,8 +345,7 @@ func TestFollowOfBiasedLabels(t *testing.T) {
 		for range panes {
 			predictions = 100 + unlabelled
 			rows := twoClasses(r, at, 100, .9, right)
-			f.key.Sample = append(f.key.Sample, rows...)
-			f.key.Sample = f.key.Sample[max(0, len(f.key.Sample)-500):]
+			f.key.Keep(rows, 500)
 			f.pane(at, rows)
 			decisions = append(decisions, f.published(pipeline.StreamDecisions)...)
 			for _, c := range f.followed() {

@@ -43,6 +43,8 @@ type Key struct {
 	Grown []func() error
 	// Ended are alerts that a restored checkpoint ended and that are not published yet.
 	Ended []Ended
+
+	outcomes outcomes
 }
 
 // Chain adds an output to the ledger.

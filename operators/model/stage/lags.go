@@ -38,11 +38,29 @@ const (
 	SettledSince = 10
 )
 
-// lagged is a sampled row: its prediction time, the time to its label, and the difference of its two largest scores.
+// lagged is a sampled row: its prediction time, the time to its label, the difference of its two largest scores, and
+// its place among the rows, which keeps the order of equal ones.
 type lagged struct {
 	ts, lag int64
 	margin  float32
+	place   int32
 	hit     bool
+}
+
+// outcomes is what sooner says of a sample, which several stages ask in one pane; added and rows tell the sample, which
+// Keep changes.
+type outcomes struct {
+	added  int64
+	rows   int
+	sooner float64
+}
+
+// sooner is that of the sampled rows.
+func (k *Key) sooner() float64 {
+	if o := &k.outcomes; o.added != k.Added || o.rows != len(k.Sample) {
+		*o = outcomes{k.Added, len(k.Sample), sooner(lags(k.Sample))}
+	}
+	return k.outcomes.sooner
 }
 
 // SoonerWhenWrong says that the labels of wrong rows come sooner than those of right rows of about the same time and
@@ -51,10 +69,10 @@ type lagged struct {
 //
 //	z = Σ (W - n₀(n+1)/2) / √Σ Var W,  Var W = n₀ n₁/12 · (n + 1 - Σ (t³ - t)/(n(n - 1)))
 func SoonerWhenWrong(k *Key) string {
-	rows := lags(k.Sample)
-	if sooner(rows) > -soonerLeast {
+	if k.sooner() > -soonerLeast {
 		return ""
 	}
+	rows := lags(k.Sample)
 	return fmt.Sprintf("%s than those of right rows like them (median %s, %s): alarms and refits are not to be trusted"+
 		" without alarm.matured", SoonerText, medianLag(rows, false), medianLag(rows, true))
 }
@@ -72,11 +90,11 @@ func (k *Key) soonerYet(since, settled int64) string {
 	if last-since >= settled*longest { // soon said: so it is for most of the time
 		return ""
 	}
-	rows := lags(k.Sample)
-	side := sooner(rows)
+	side := k.sooner()
 	if math.Abs(side) < soonerBias {
 		return ""
 	}
+	rows := lags(k.Sample)
 	wait := time.Duration(settled) * quantileOfLags(rows, side < 0, slowShare)
 	if last-since >= int64(wait) {
 		return ""
@@ -93,7 +111,7 @@ func (k *Key) soonerYet(since, settled int64) string {
 // OutcomesDelay reports whether the labels of wrong rows come sooner or later than those of right rows like them.
 func OutcomesDelay(k *Key) bool {
 	_, longest := k.lastLabel()
-	return longest > 0 && math.Abs(sooner(lags(k.Sample))) >= soonerLeast
+	return longest > 0 && math.Abs(k.sooner()) >= soonerLeast
 }
 
 // lastLabel is the time of the latest label of a sampled row, and the longest lag.
@@ -130,10 +148,18 @@ func lags(sample []acc.SampleRow) []lagged {
 				second = z
 			}
 		}
-		rows[i] = lagged{row.TS, row.LabelTS - row.TS, top - second, row.Z[row.Y] >= top}
+		rows[i] = lagged{row.TS, row.LabelTS - row.TS, top - second, int32(i), row.Z[row.Y] >= top}
 	}
-	slices.SortStableFunc(rows, func(a, b lagged) int { return cmp.Compare(a.ts, b.ts) })
+	slices.SortFunc(rows, byTime)
 	return rows
+}
+
+// byTime is a total order: sorting by it is faster than a stable sort.
+func byTime(a, b lagged) int {
+	if a.ts != b.ts {
+		return cmp.Compare(a.ts, b.ts)
+	}
+	return cmp.Compare(a.place, b.place)
 }
 
 // sooner is 1/2 - P(a wrong row's label comes sooner than that of a right row like it), 0 where that may be chance. It
@@ -141,7 +167,12 @@ func lags(sample []acc.SampleRow) []lagged {
 func sooner(rows []lagged) float64 {
 	var off, variance, pairs float64
 	for near := range slices.Chunk(rows, lagTime) {
-		slices.SortStableFunc(near, func(a, b lagged) int { return cmp.Compare(a.margin, b.margin) })
+		slices.SortFunc(near, func(a, b lagged) int {
+			if a.margin != b.margin {
+				return cmp.Compare(a.margin, b.margin)
+			}
+			return byTime(a, b)
+		})
 		for stratum := range slices.Chunk(near, lagRows) {
 			o, v, p := rankSum(stratum)
 			off, variance, pairs = off+o, variance+v, pairs+p
