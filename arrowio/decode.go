@@ -59,6 +59,7 @@ type Decoder struct {
 	plans    planCache
 	inflater *wire.Inflater
 	offsets  []int64 // scratch of wire.Offsets
+	last     *plan   // of the message that was decoded last
 }
 
 // NewDecoder makes a decoder with the given bounds.
@@ -120,6 +121,7 @@ func (d *Decoder) stream(value []byte, o Origin, kind Kind) (out []*Batch, err e
 	if err != nil {
 		return nil, err
 	}
+	d.last = p
 	r := reader{
 		d:      d,
 		plan:   p,

@@ -22,6 +22,7 @@ const DefaultVersion = "0"
 // plan says which field of a schema plays which part. Field indices are -1 where absent.
 type plan struct {
 	schema                                                  *wire.Schema
+	metaBytes                                               int // of the schema message
 	want                                                    []bool
 	id, ts, label, features, model, version, served, weight int
 	scores                                                  int
@@ -51,7 +52,7 @@ func (d *Decoder) parsePlan(m wire.Message, kind Kind) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{schema: s, metaModel: s.Meta[MetaModel], metaVersion: s.Meta[MetaVersion]}
+	p := &plan{schema: s, metaBytes: len(m.Meta), metaModel: s.Meta[MetaModel], metaVersion: s.Meta[MetaVersion]}
 	f := planner{p, wire.NewFinder(s)}
 	p.id = f.Find("id", "utf8, large_utf8, binary, large_binary, int64 or uint64", (*wire.Field).IsID)
 	p.ts = f.Find("ts", "timestamp", (*wire.Field).IsTimestamp)

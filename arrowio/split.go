@@ -14,8 +14,10 @@ const maxSplitSchema = 256 << 10
 
 // Splitter splits messages by row. Not safe for concurrent use.
 type Splitter struct {
-	d *Decoder
-	g wire.Gather
+	d   *Decoder
+	g   wire.Gather
+	to  []int32 // where each row of the message goes
+	key [8]byte
 }
 
 // NewSplitter makes a splitter; MaxMessageBytes bounds what it makes, too.
@@ -52,8 +54,18 @@ func (s *Splitter) Split(
 	if err != nil {
 		return nil, err
 	}
+	s.to = s.to[:0]
 	for _, b := range bs {
+		if err == nil {
+			err = s.place(b, place)
+		}
 		b.Release()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if addsTime := s.d.last.ts < 0 && o.Time > 0; !addsTime && s.goesWhole() {
+		return s.undivided(value), nil
 	}
 	m, err := s.read(value, kind)
 	if err != nil {
@@ -63,16 +75,35 @@ func (s *Splitter) Split(
 		m.time = o.Time
 	}
 	m.head = wire.AppendSchema(nil, m.schema, m.keep, m.timeName())
-	return s.parts(m, places, place)
+	return s.parts(m, places)
+}
+
+// goesWhole reports whether the message itself is its only part, or would be: all rows go to one place, and it has no
+// column that is left out, or that Decode has not read.
+func (s *Splitter) goesWhole() bool {
+	p := s.d.last
+	return s.d.inflater == nil && p.metaBytes <= maxSplitSchema && !slices.Contains(p.want, false) &&
+		!slices.ContainsFunc(s.to, func(to int32) bool { return to != s.to[0] })
+}
+
+// undivided is a message whose rows all go to one place, as parts.
+func (s *Splitter) undivided(value []byte) []Part {
+	if len(s.to) == 0 || s.to[0] < 0 {
+		return nil
+	}
+	return []Part{{int(s.to[0]), len(s.to), slices.Clone(value)}}
 }
 
 // parts makes the messages of all places.
-func (s *Splitter) parts(m *whole, places int, place func(id []byte) int) (parts []Part, err error) {
-	at := make([][][]int32, places)
+func (s *Splitter) parts(m *whole, places int) (parts []Part, err error) {
+	at, to := make([][][]int32, places), s.to
 	for i := range m.batches {
-		if err := m.place(i, at, place); err != nil {
-			return nil, err
+		n := m.batches[i].n
+		if n > len(to) {
+			return nil, wire.Errorf(wire.Shape, "more than %d rows", len(s.to))
 		}
+		m.place(i, at, to[:n])
+		to = to[n:]
 	}
 	for p, rows := range at {
 		if rows == nil {
@@ -196,36 +227,47 @@ func (s *Splitter) batch(m *whole, b wire.Message, dicts map[int64][][]byte) err
 	return err
 }
 
-// place adds the rows of batch i to the lists of their places: at[place][batch].
-func (m *whole) place(i int, at [][][]int32, place func(id []byte) int) error {
-	b := &m.batches[i]
-	var id *wire.Column
-	var off []int64
-	var err error
-	if m.plan.id >= 0 {
-		id = b.cols[m.plan.id]
-		if id.Field.Type != wire.Int {
-			if off, _, err = wire.Offsets(id, len(id.Text), nil); err != nil {
-				return err
-			}
+// place appends to s.to where the rows of a batch go.
+func (s *Splitter) place(b *Batch, place func(id []byte) int) error {
+	id := b.keys.id
+	if id == nil {
+		for range b.N {
+			s.to = append(s.to, int32(place(nil)))
 		}
+		return nil
 	}
-	var ints []uint64
-	if id != nil && off == nil {
-		if ints, err = wire.Values[uint64](id.Field.Name, id.Data, b.n); err != nil {
+	if id.Field.Type == wire.Int {
+		ints, err := wire.Values[uint64](id.Field.Name, id.Data, b.N)
+		if err != nil {
 			return err
 		}
-	}
-	for row := range b.n {
-		var key []byte
-		switch {
-		case id == nil || id.IsNull(row):
-		case off != nil && off[row+1] > off[row]:
-			key = id.Text[off[row]:off[row+1]]
-		case off == nil:
-			key = binary.BigEndian.AppendUint64(nil, ints[row])
+		for row, v := range ints {
+			var key []byte
+			if !id.IsNull(row) {
+				key = binary.BigEndian.AppendUint64(s.key[:0], v)
+			}
+			s.to = append(s.to, int32(place(key)))
 		}
-		p := place(key)
+		return nil
+	}
+	off, reuse, err := wire.Offsets(id, len(id.Text), s.d.offsets)
+	s.d.offsets = reuse
+	if err != nil {
+		return err
+	}
+	for row := range b.N {
+		var key []byte
+		if !id.IsNull(row) && off[row+1] > off[row] {
+			key = id.Text[off[row]:off[row+1]]
+		}
+		s.to = append(s.to, int32(place(key)))
+	}
+	return nil
+}
+
+// place adds the rows of batch i, which go there, to the lists of their places: at[place][batch].
+func (m *whole) place(i int, at [][][]int32, to []int32) {
+	for row, p := range to {
 		if p < 0 {
 			continue
 		}
@@ -234,7 +276,6 @@ func (m *whole) place(i int, at [][][]int32, place func(id []byte) int) error {
 		}
 		at[p][i] = append(at[p][i], int32(row))
 	}
-	return nil
 }
 
 // build appends the part of one place, or several, none longer than may be.

@@ -38,7 +38,12 @@ type Provenance struct {
 
 // AsHeader returns p as a header.
 func (p Provenance) AsHeader() Header {
-	return Header{SourceHeader, fmt.Appendf(nil, "%s/%d/%d/%d/%d", p.Topic, p.Partition, p.Of, p.Offset, p.Part)}
+	const digits = 11 + 11 + 20 + 11 // and slashes
+	v := append(make([]byte, 0, len(p.Topic)+digits), p.Topic...)
+	for _, n := range [...]int64{int64(p.Partition), int64(p.Of), p.Offset, int64(p.Part)} {
+		v = strconv.AppendInt(append(v, '/'), n, 10)
+	}
+	return Header{SourceHeader, v}
 }
 
 // maxSourceName is the length of the longest source name: a topic's name, a separator and its id.
@@ -83,19 +88,21 @@ func carriesAhead(r *Record) bool {
 }
 
 func parseProvenance(s string) (p Provenance, err error) {
-	f := strings.Split(s, "/")
-	if len(f) != 5 || f[0] == "" || len(f[0]) > maxSourceName {
+	topic, rest, ok := strings.Cut(s, "/")
+	if !ok || topic == "" || len(topic) > maxSourceName || strings.Count(rest, "/") != 3 {
 		return p, fmt.Errorf("header %s %.64q: must be TOPIC/PARTITION/OF/OFFSET/PART", SourceHeader, s)
 	}
-	p.Topic = f[0]
+	p.Topic = topic
 	var n [4]int64
 	for i := range n {
 		bits := 32
 		if i == 2 {
 			bits = 64
 		}
-		if n[i], err = strconv.ParseInt(f[i+1], 10, bits); err != nil || n[i] < 0 {
-			return p, fmt.Errorf("header %s %.64q: %.32q must be a number of 0 or more", SourceHeader, s, f[i+1])
+		var number string
+		number, rest, _ = strings.Cut(rest, "/")
+		if n[i], err = strconv.ParseInt(number, 10, bits); err != nil || n[i] < 0 {
+			return p, fmt.Errorf("header %s %.64q: %.32q must be a number of 0 or more", SourceHeader, s, number)
 		}
 	}
 	p.Partition, p.Of, p.Offset, p.Part = int32(n[0]), int32(n[1]), n[2], int32(n[3])
@@ -162,6 +169,7 @@ func (i *inputMark) spoke(p Provenance) {
 		i.made[at] = now
 	}
 	slices.SortFunc(i.made, func(a, b madeOf) int { return cmp.Compare(a.topic, b.topic) })
+	i.marks = nil
 }
 
 // sources returns the topics that count: the configured ones or, while none of them has sent anything, those of the
@@ -201,7 +209,7 @@ func (w *Watermark) known(in Input, p Provenance) (*sourceMark, error) {
 			w.sources = map[sourceKey]*sourceMark{}
 		}
 		m = &sourceMark{offset: -1, newest: NoTime, control: NoTime}
-		w.sources[k] = m
+		w.sources[k], w.in[in].marks = m, nil
 	}
 	return m, nil
 }
@@ -214,16 +222,20 @@ func (w *Watermark) bySource(in Input) (t Time, held bool) {
 	if i.left {
 		return t, false
 	}
-	for _, made := range i.sources() {
-		for p := range made.of {
-			m := w.sources[sourceKey{in, made.topic, p}]
-			if m == nil {
-				return NoTime, true
+	if i.marks == nil {
+		for _, made := range i.sources() {
+			for p := range made.of {
+				i.marks = append(i.marks, w.sources[sourceKey{in, made.topic, p}])
 			}
-			if !m.idle {
-				held = true
-				t = min(t, max(m.control, minus(m.newest, w.Lateness)))
-			}
+		}
+	}
+	for _, m := range i.marks {
+		if m == nil {
+			return NoTime, true
+		}
+		if !m.idle {
+			held = true
+			t = min(t, max(m.control, minus(m.newest, w.Lateness)))
 		}
 	}
 	return t, held
@@ -280,6 +292,9 @@ func (w *Watermark) appendSources(dst []byte) []byte {
 // restoreSources reads what appendSources wrote, for a state with so many inputs.
 func (w *Watermark) restoreSources(r *binenc.Reader, inputs int) {
 	w.sources = nil
+	for i := range w.in {
+		w.in[i].marks = nil
+	}
 	if r.Len() == 0 {
 		return
 	}

@@ -45,10 +45,11 @@ type Watermark struct {
 type inputMark struct {
 	newest, control Time
 	idle            bool
-	made            []madeOf // unkeyed topics that it is made of, by name
-	left            bool     // its sources do not count until one speaks again
-	alone           bool     // no unkeyed topic is configured for it: it has only the sources of the checkpoint
-	only            []string // the unkeyed topics that are configured; nil = any may be a source
+	made            []madeOf      // unkeyed topics that it is made of, by name
+	left            bool          // its sources do not count until one speaks again
+	alone           bool          // no unkeyed topic is configured for it: it has only the sources of the checkpoint
+	only            []string      // the unkeyed topics that are configured; nil = any may be a source
+	marks           []*sourceMark // what bySource looks at, nil for a source that has sent nothing; nil = to be found anew
 }
 
 // madeOf is an unkeyed topic from which the repartition stage fills an input.
@@ -141,7 +142,9 @@ func (w *Watermark) Leave(in Input) { w.in[in].left, w.in[in].alone = true, true
 
 // Only names an unkeyed topic whose partitions are the sources of an input; other names are not believed. It may be
 // called for several.
-func (w *Watermark) Only(in Input, topic string) { w.in[in].only = append(w.in[in].only, topic) }
+func (w *Watermark) Only(in Input, topic string) {
+	w.in[in].only, w.in[in].marks = append(w.in[in].only, topic), nil
+}
 
 // awake forgets which inputs are idle: each has to prove it again.
 func (w *Watermark) awake() {

@@ -97,6 +97,7 @@ func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 	}
 	parts, err := p.parts(&r)
 	if err != nil {
+		p.byID = 0
 		var de *arrowio.DecodeError
 		if !errors.As(err, &de) {
 			panic(fmt.Sprintf("repartition: split of offset %d: %v", r.Offset, err))
