@@ -149,7 +149,11 @@ func (o *Out) Skipped(r Record, of int, why string) {
 	if why != skippedBefore { // else the dead letter has it
 		o.tellSkip(&r, of, why)
 	}
-	o.Begin(Record{Input: r.Input, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time})
+	sources := slices.DeleteFunc(slices.Clone(r.Headers), func(h Header) bool {
+		return h.Key != SourceHeader && h.Key != SourceRowsHeader
+	})
+	o.Begin(Record{Input: r.Input, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time,
+		Headers: sources})
 	o.Refuse(ReasonPoison, why)
 	o.End()
 }
@@ -234,6 +238,8 @@ func (o *Out) send(l *letter) {
 	reason, detail := l.words()
 	o.counts.AddReason(CountDeadLetters, reason, 1)
 	o.trace.Set("plumbline.dead_letter", reason)
+	l.record.Headers = sourcesOf(l.record.Headers, l.next(0, true), func(row int) int { return l.next(row+1, true) },
+		maxLetterRanges)
 	if o.tell != nil {
 		told := detail
 		if o.hide != nil {

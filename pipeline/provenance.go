@@ -18,6 +18,9 @@ const (
 	// SourceIdleHeader announces, on an empty value, that a source is exhausted ("1") or no longer exhausted ("0").
 	// OFFSET is the next one to be read.
 	SourceIdleHeader = "plumbline-source-idle"
+	// SourceRowsHeader has the offset of each row, where several records became one message: the first one, and what
+	// is to be added to get to the next, as 120,+1,+3. OFFSET is that of the last of the records.
+	SourceRowsHeader = "plumbline-source-rows"
 	// SourceAheadHeader says that the record's timestamp was in the future when the stage read it.
 	SourceAheadHeader = "plumbline-source-ahead"
 )
@@ -45,6 +48,60 @@ func (p Provenance) AsHeader() Header {
 	}
 	return Header{SourceHeader, v}
 }
+
+// SourceRows returns the offsets of a message's rows as a header.
+func SourceRows(offsets []int64) Header {
+	v := make([]byte, 0, 20+3*len(offsets))
+	for i, o := range offsets {
+		if i == 0 {
+			v = strconv.AppendInt(v, o, 10)
+			continue
+		}
+		v = strconv.AppendInt(append(v, ",+"...), o-offsets[i-1], 10)
+	}
+	return Header{SourceRowsHeader, v}
+}
+
+// sourcesOf returns the headers of a record for a dead letter of some of its rows, the first of which is row first, and
+// so on with next: where the record was made of several, as if it were made of the first of these alone, with the
+// offsets of up to most.
+func sourcesOf(headers []Header, first int, next func(row int) int, most int) []Header {
+	at := slices.IndexFunc(headers, func(h Header) bool { return h.Key == SourceRowsHeader })
+	source := slices.IndexFunc(headers, func(h Header) bool { return h.Key == SourceHeader })
+	if at < 0 || source < 0 || first < 0 {
+		return headers
+	}
+	p, err := parseProvenance(string(headers[source].Value))
+	if err != nil {
+		return headers
+	}
+	var of []int64 // each row
+	offset := int64(0)
+	for text := range strings.SplitSeq(string(headers[at].Value), ",") {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return headers
+		}
+		offset += n
+		of = append(of, offset)
+	}
+	var list []byte
+	for row, n := first, 0; row >= 0 && row < len(of) && n < most; row, n = next(row), n+1 {
+		if n == 0 {
+			p.Offset = of[row]
+		} else {
+			list = append(list, ',')
+		}
+		list = strconv.AppendInt(list, of[row], 10)
+	}
+	out := slices.Clone(headers)
+	out[source] = p.AsHeader()
+	out[at] = Header{sourceOffsetsHeader, list}
+	return out
+}
+
+// sourceOffsetsHeader is, of a dead letter, the offsets of the records that it is about.
+const sourceOffsetsHeader = "plumbline-source-offsets"
 
 // maxSourceName is the length of the longest source name: a topic's name, a separator and its id.
 const maxSourceName = 249 + 1 + 32

@@ -12,13 +12,16 @@ import (
 	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
-// Converter turns each record into messages, which depend on that record only.
+// Converter turns each record into messages, which depend on that record only, or on records that lie together in the
+// log (Record.More).
 type Converter interface {
 	// Opening returns the messages before the first record.
 	Opening() []Message
 	// Ready fetches what Take needs for a record from elsewhere, such as its schema. It waits until ctx ends.
 	Ready(ctx context.Context, r *Record) error
 	Take(r Record) []Message
+	// Held is the offset of the first record whose messages come with a later one; -1 = there is none.
+	Held() int64
 	// Closing returns the messages for the end of reading.
 	Closing() []Message
 	// Gather returns further messages about the records since the last call; they are written before these records
@@ -132,6 +135,11 @@ func (y *Relay) write(ctx context.Context, ms []Message) error {
 // after them, -1 if there were none. passed says that the last one was skipped: this is committed before another is
 // taken.
 func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next int64, passed bool, err error) {
+	defer func() {
+		if held := y.Convert.Held(); held >= 0 {
+			next = min(next, held)
+		}
+	}()
 	next = -1
 	if least := time.Now().Add(relayWait); until.Before(least) {
 		until = least

@@ -60,6 +60,7 @@ func (doubles) Take(r Record) []Message {
 func (doubles) Ready(context.Context, *Record) error { return nil }
 func (doubles) Opening() []Message                   { return []Message{{Value: []byte("begin")}} }
 func (doubles) Gather() []Message                    { return nil }
+func (doubles) Held() int64                          { return -1 }
 
 func (doubles) Skip(r Record, why string) []Message {
 	return []Message{{Key: []byte("skip"), Value: []byte(why)}}

@@ -254,6 +254,7 @@ func translate(rt *Engine, as *inputs.Config, cfg *repartition.Config) error {
 		return &inputs.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: r.Time}
 	}
 	cfg.Translate = func(r *pipeline.Record) ([][]byte, error) { return d.Decode(of(r)) }
+	cfg.Together = together{d, of}
 	cfg.Ready = func(ctx context.Context, r *pipeline.Record) error {
 		for {
 			err := d.Ready(ctx, of(r))
@@ -266,6 +267,16 @@ func translate(rt *Engine, as *inputs.Config, cfg *repartition.Config) error {
 	}
 	return nil
 }
+
+// together translates records of one row each into one message.
+type together struct {
+	d  *inputs.Decoder
+	of func(r *pipeline.Record) *inputs.Record
+}
+
+func (t together) Start(r *pipeline.Record) bool { return t.d.Start(t.of(r)) }
+func (t together) Add(r *pipeline.Record) bool   { return t.d.Add(t.of(r)) }
+func (t together) Messages() ([][]byte, error)   { return t.d.Together() }
 
 // repartition splits one partition until ctx is done.
 func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sink, commit kafkaio.CommitFunc) error {

@@ -40,12 +40,14 @@ type Config struct {
 	Translate func(r *pipeline.Record) ([][]byte, error)
 	// Ready waits for what Translate needs for a record; nil = nothing.
 	Ready func(ctx context.Context, r *pipeline.Record) error
+	// Together translates records of one row each into one message; nil = each goes alone.
+	Together Together
 }
 
 // Converter splits the messages of one partition by the ids of their rows into messages for the partitions of a topic
 // that shards read: by the murmur2 hash, as Kafka's default partitioner and the producers of keyed topics do, or by
-// pipeline.OwnerOf. The messages depend only on the record and the configuration, and their headers name the record. So
-// a shard recognises a repeat, and the converter needs no state. Rows without an id need not meet another row: they go
+// pipeline.OwnerOf. The messages depend only on the record, those that go with it and the configuration, and their
+// headers name the record. So a shard recognises a repeat, and the converter needs no state. Rows without an id need not meet another row: they go
 // to a partition that follows from the record's place. Control records go to every partition.
 type Converter struct {
 	cfg    Config
@@ -56,11 +58,13 @@ type Converter struct {
 	byID   int64 // rows that lay where a keyed topic has them, since the last count
 	rows   int   // of the record that was split last, those that were taken before included
 	idle   bool  // what was announced last
+	held   held
 }
 
 // New returns the converter at the offset to be read next.
 func New(cfg Config, next int64, out *pipeline.Out, counts *pipeline.Counts) *Converter {
-	return &Converter{cfg: cfg, split: arrowio.NewSplitter(cfg.Decode), out: out, counts: counts, next: next}
+	return &Converter{cfg: cfg, split: arrowio.NewSplitter(cfg.Decode), out: out, counts: counts, next: next,
+		held: newHeld(&cfg)}
 }
 
 // streams are the outputs by input.
@@ -78,10 +82,19 @@ func (p *Converter) Ready(ctx context.Context, r *pipeline.Record) error {
 // Take returns the messages for a record, or those that announce that the source is idle.
 func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 	if r.Idle {
-		return p.announce(true)
+		return append(p.release(), p.announce(true)...)
 	}
 	p.counts.AddReason(CountRepartitioned, p.cfg.Input.String(), 1)
 	p.next, p.idle = r.Offset+1, false
+	ms, with := p.hold(&r)
+	if with {
+		return ms
+	}
+	return append(ms, p.alone(r)...)
+}
+
+// alone returns the messages for a record that goes with no other.
+func (p *Converter) alone(r pipeline.Record) []pipeline.Message {
 	if r.Ahead {
 		p.out.Ahead(&r)
 	}
@@ -128,10 +141,7 @@ func (p *Converter) splitFor(r *pipeline.Record, keyed bool, targets int, filter
 	if err != nil {
 		return nil, err
 	}
-	kind := arrowio.Predictions
-	if p.cfg.Input == pipeline.Labels {
-		kind = arrowio.Labels
-	}
+	kind := p.kind()
 	values := [][]byte{r.Value}
 	if p.cfg.Translate != nil {
 		if values, err = p.cfg.Translate(r); err != nil {
@@ -159,6 +169,14 @@ func (p *Converter) splitFor(r *pipeline.Record, keyed bool, targets int, filter
 	}
 	slices.SortStableFunc(parts, func(a, b arrowio.Part) int { return cmp.Compare(a.Place, b.Place) })
 	return parts, nil
+}
+
+// kind is what rows of the input are.
+func (p *Converter) kind() arrowio.Kind {
+	if p.cfg.Input == pipeline.Labels {
+		return arrowio.Labels
+	}
+	return arrowio.Predictions
 }
 
 // place is where a row goes.
@@ -222,12 +240,13 @@ func (p *Converter) rowsUpTo(r *pipeline.Record, shard int, filters []pipeline.F
 func (p *Converter) Skip(r pipeline.Record, why string) []pipeline.Message {
 	p.counts.AddReason(CountRepartitioned, p.cfg.Input.String(), 1)
 	p.next, p.idle = r.Offset+1, false
+	ms := p.release()
 	p.out.Skipped(r, 0, why)
-	return p.out.Drain()
+	return append(ms, p.out.Drain()...)
 }
 
 func (p *Converter) messages(r *pipeline.Record, parts []arrowio.Part) []pipeline.Message {
-	var out []pipeline.Message
+	out := make([]pipeline.Message, 0, len(parts))
 	number := int32(0)
 	for i, part := range parts {
 		if number++; i == 0 || parts[i-1].Place != part.Place {

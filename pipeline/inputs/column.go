@@ -47,6 +47,7 @@ type column struct {
 	numbers int8    // of ids: 1 numbers, 2 text, 0 none yet
 	floats  []float32
 	ends    []int32 // of vectors
+	before  mark    // of the rows before the record at hand, where several are decoded together
 }
 
 // whole reports whether a value of a column is a list.

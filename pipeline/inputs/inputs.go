@@ -189,12 +189,16 @@ func (d *Decoder) decode(r *Record) (messages [][]byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	return d.messagesOf(rows)
+}
+
+func (d *Decoder) messagesOf(rows []arrowio.Rows) ([][]byte, error) {
 	d.value, d.messages = d.value[:0], d.messages[:0]
 	if cap(d.value) > maxKept {
 		d.value = nil
 	}
 	for i := range rows {
-		if err = d.encode(&rows[i]); err != nil {
+		if err := d.encode(&rows[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,188 @@
+package repartition
+
+import (
+	"bytes"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/murmur"
+	"github.com/plumbline/plumbline/pipeline/tracing"
+)
+
+// Together translates records of one row each into one message that has the row of each; see inputs.Decoder.
+type Together interface {
+	// Start begins with a record; false: it goes alone.
+	Start(r *pipeline.Record) bool
+	// Add adds a record; false: it does not go with the ones before.
+	Add(r *pipeline.Record) bool
+	// Messages are those of all records that were added.
+	Messages() ([][]byte, error)
+}
+
+// A record of one row costs ten times what a row costs in a message of many. So rows that the producer sent in one
+// batch go on together, one message for each place, whose offset is that of the last record. Which ones these are
+// depends on the log alone, from the first record that goes with them on. A relay that stops within them begins there
+// again, so that what it writes anew is a repeat.
+
+// held are records that go on with the next ones.
+type held struct {
+	records []pipeline.Record // copies
+	memory  []byte            // of their keys and values, at most most
+	most    int
+	after   int64 // no record up to this offset is held: shards may have taken some of its rows
+}
+
+const (
+	// maxHeld is the most records that go on together, and maxHeldBytes that of their keys and values; these are at
+	// most a fourth of the largest message, too, and one of them a 16th, since in Arrow they may take more.
+	maxHeld      = 1000
+	maxHeldBytes = 256 << 10
+	// maxHeldTime is the longest time between them: their message has one timestamp.
+	maxHeldTime = 1e9
+)
+
+func newHeld(c *Config) held {
+	most := maxHeldBytes
+	if n := c.Decode.MaxMessageBytes; n > 0 {
+		most = min(most, n/4)
+	}
+	return held{most: most, after: lastTaken(c.Fence)}
+}
+
+// lastTaken is the last offset of which a shard had taken a row before there was another number of shards.
+func lastTaken(f *pipeline.Fence) int64 {
+	last := int64(-1)
+	if f != nil {
+		for _, filter := range f.Filters {
+			for _, mark := range filter.Taken {
+				last = max(last, mark.Offset)
+			}
+		}
+	}
+	return last
+}
+
+// Held is the offset of the first record that is held; -1 = there is none.
+func (p *Converter) Held() int64 {
+	if len(p.held.records) == 0 {
+		return -1
+	}
+	return p.held.records[0].Offset
+}
+
+// hold takes a record that may go with others. with is false if it goes alone; ms are those of records that go no
+// further together.
+func (p *Converter) hold(r *pipeline.Record) (ms []pipeline.Message, with bool) {
+	if !p.goesWith(r) {
+		return p.release(), false
+	}
+	if h := &p.held; len(h.records) == 0 || !h.near(r) || !p.cfg.Together.Add(r) {
+		ms = p.release()
+		if !p.goesWith(r) || !p.cfg.Together.Start(r) {
+			return ms, false
+		}
+	}
+	p.held.add(r)
+	if !r.More || len(p.held.records) == maxHeld {
+		ms = append(ms, p.release()...)
+	}
+	return ms, true
+}
+
+// goesWith reports whether a record may go with the held ones or those after it.
+func (p *Converter) goesWith(r *pipeline.Record) bool {
+	return p.cfg.Together != nil && (r.More || len(p.held.records) > 0) && r.Offset > p.held.after && !r.Ahead &&
+		r.Unread == nil && !pipeline.IsControl(r) && len(r.Key)+len(r.Value) <= p.held.most/4 &&
+		!slices.ContainsFunc(r.Headers, func(h pipeline.Header) bool { return h.Key == tracing.Header })
+}
+
+// near reports whether there is room for a record, which is of about the same time as those before.
+func (h *held) near(r *pipeline.Record) bool {
+	return len(h.memory)+len(r.Key)+len(r.Value) <= h.most &&
+		math.Abs(float64(r.Time-h.records[0].Time)) <= maxHeldTime
+}
+
+func (h *held) add(r *pipeline.Record) {
+	c := *r
+	c.Key, c.Value = h.copied(r.Key), h.copied(r.Value)
+	c.Headers = slices.Clone(r.Headers)
+	for i := range c.Headers {
+		c.Headers[i].Value = bytes.Clone(c.Headers[i].Value)
+	}
+	h.records = append(h.records, c)
+}
+
+func (h *held) copied(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	if h.memory == nil {
+		h.memory = make([]byte, 0, h.most) // so what was copied stays where it is
+	}
+	from := len(h.memory)
+	h.memory = append(h.memory, b...)
+	return h.memory[from:len(h.memory):len(h.memory)]
+}
+
+// release returns the messages of the held records.
+func (p *Converter) release() []pipeline.Message {
+	h := &p.held
+	if len(h.records) == 0 {
+		return nil
+	}
+	ms, ok := p.together()
+	if !ok { // as those that would be refused
+		for _, r := range h.records {
+			ms = append(ms, p.alone(r)...)
+		}
+	}
+	clear(h.records)
+	h.records, h.memory = h.records[:0], h.memory[:0]
+	return ms
+}
+
+// together returns the messages of the held records, one for each place; not ok if there would be more.
+func (p *Converter) together() (ms []pipeline.Message, ok bool) {
+	records := p.held.records
+	if len(records) == 1 {
+		return nil, false
+	}
+	values, err := p.cfg.Together.Messages()
+	if err != nil || len(values) != 1 {
+		return nil, false
+	}
+	last := records[len(records)-1]
+	for i := range records {
+		last.Time = max(last.Time, records[i].Time)
+	}
+	last.Headers = nil
+	offsets := make([][]int64, p.cfg.Targets) // of the rows, by place
+	row, byID := 0, int64(0)
+	parts, err := p.split.Split(values[0], arrowio.Origin{Topic: last.Topic, Partition: last.Partition,
+		Offset: last.Offset, Time: last.Time}, p.kind(), p.cfg.Targets, func(id []byte) int {
+		r := &records[row]
+		row++
+		if id != nil && murmur.PartitionOf(id, int(p.cfg.Of)) == int(r.Partition) {
+			byID++
+		}
+		to := place(r, id, p.cfg.Keyed, p.cfg.Targets)
+		offsets[to] = append(offsets[to], r.Offset)
+		return to
+	})
+	if err != nil || row != len(records) {
+		return nil, false
+	}
+	for i := range parts {
+		if i > 0 && parts[i].Place == parts[i-1].Place || parts[i].Rows != len(offsets[parts[i].Place]) {
+			return nil, false
+		}
+	}
+	p.byID = byID
+	ms = p.messages(&last, parts)
+	for i := range ms {
+		ms[i].Headers = append(ms[i].Headers, pipeline.SourceRows(offsets[ms[i].Partition]))
+	}
+	return ms, true
+}
