@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -273,5 +274,43 @@ func TestRelayConfirms(t *testing.T) {
 	}
 	if got := strings.Join(sink.writes, "| "); strings.Contains(got, "1a") {
 		t.Errorf("wrote %q", got)
+	}
+}
+
+// pairs makes a message of two records, the second of which has none of its own.
+type pairs struct {
+	doubles
+	first []Record
+}
+
+func (p *pairs) Take(r Record) []Message {
+	if p.first = append(p.first, r); len(p.first) == 1 {
+		return nil
+	}
+	m := Message{Value: slices.Concat(p.first[0].Value, r.Value)}
+	p.first = nil
+	return []Message{m}
+}
+
+func (p *pairs) Held() int64 {
+	if len(p.first) == 0 {
+		return -1
+	}
+	return p.first[0].Offset
+}
+
+// TestRelayHolds: a record whose messages come with a later one does not count as read before.
+func TestRelayHolds(t *testing.T) {
+	src, sink := &relaySource{groups: [][]string{{"a", "b", "c"}, {"pause"}, {"d"}, {"e"}}}, &groupSink{}
+	y := newRelay(src, sink)
+	y.Convert, y.Interval = &pairs{}, 0
+	if err := y.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(sink.writes, "| "), "begin | ab | end | cd | "; got != want {
+		t.Errorf("wrote %q, want %q", got, want)
+	}
+	if got, want := slices.Compact(src.committed), []int64{2, 4}; !slices.Equal(got, want) {
+		t.Errorf("committed %v, want %v", got, want)
 	}
 }

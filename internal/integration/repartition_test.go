@@ -184,7 +184,7 @@ func TestRepartition(t *testing.T) {
 	r.stop()
 	rest.stop()
 	before := ends(t, s.byID("logits"), partitions)
-	forgetOffsets(t, s)
+	forgetOffsets(t, splitGroups(s))
 	r, rest = stage(t, s, "repartition"), stage(t, s, "shards,models")
 	r.wait(time.Minute, "write everything again", func() bool {
 		st, err := r.status()
@@ -212,19 +212,27 @@ func TestRepartition(t *testing.T) {
 	}
 }
 
-// forgetOffsets sets what the repartition groups have committed back to the start.
-func forgetOffsets(t *testing.T, s settings) {
+// splitGroups are the groups of topics that are split, with their topics.
+func splitGroups(s settings) map[string]string {
+	groups := map[string]string{}
+	for _, in := range []string{"logits", "labels"} {
+		groups[fmt.Sprintf("%s-repartition-%s-%d", s.prefix, in, partitions)] = s.topic(in)
+	}
+	return groups
+}
+
+// forgetOffsets sets what groups, each of a topic, have committed back to the start.
+func forgetOffsets(t *testing.T, groups map[string]string) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 10 * time.Second}
-	for _, in := range []string{"logits", "labels"} {
-		topic := s.topic(in)
-		req := &kafka.OffsetCommitRequest{GroupID: fmt.Sprintf("%s-repartition-%s-%d", s.prefix, in, partitions),
-			GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{}}
+	for group, topic := range groups {
+		req := &kafka.OffsetCommitRequest{GroupID: group, GenerationID: -1,
+			Topics: map[string][]kafka.OffsetCommit{}}
 		for p := range partitions {
 			req.Topics[topic] = append(req.Topics[topic], kafka.OffsetCommit{Partition: p, Offset: 0})
 		}
-		// The group may not be empty for its coordinator yet.
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+		// The group is empty when the sessions of members that were killed have ended.
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 			res, err := client.OffsetCommit(context.Background(), req)
 			if err == nil {
 				for _, p := range res.Topics[topic] {

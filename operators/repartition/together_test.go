@@ -1,0 +1,230 @@
+package repartition_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/operators/repartition"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/inputs"
+	"github.com/plumbline/plumbline/pipeline/tracing"
+)
+
+// translated are records in JSON.
+type translated struct{ d *inputs.Decoder }
+
+func inputRecord(r *pipeline.Record) *inputs.Record {
+	return &inputs.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: r.Time}
+}
+
+func (t translated) Start(r *pipeline.Record) bool { return t.d.Start(inputRecord(r)) }
+func (t translated) Add(r *pipeline.Record) bool   { return t.d.Add(inputRecord(r)) }
+func (t translated) Messages() ([][]byte, error)   { return t.d.Together() }
+
+const togetherTargets = 3
+
+func jsonConverter(t *testing.T, together bool, next int64) *repartition.Converter {
+	t.Helper()
+	d, err := inputs.New(inputs.Config{Format: "json"}, inputs.Options{MaxBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := pipeline.NewCounts()
+	cfg := repartition.Config{Input: pipeline.Logits, Topic: "z-json", Partition: 1, Of: 2, Targets: togetherTargets,
+		Decode:    arrowio.Options{MaxMessageBytes: 1 << 20},
+		Translate: func(r *pipeline.Record) ([][]byte, error) { return d.Decode(inputRecord(r)) }}
+	if together {
+		cfg.Together = translated{d}
+	}
+	return repartition.New(cfg, next, pipeline.NewOut(counts), counts)
+}
+
+// jsonRecords are records in batches of up to 40, some of which are none of one row, or go alone.
+func jsonRecords(r *rand.Rand, n int) []pipeline.Record {
+	records := make([]pipeline.Record, n)
+	left, at := 0, int64(1e18)
+	for i := range records {
+		if left == 0 {
+			left = 1 + r.IntN(40)
+		}
+		left--
+		at += r.Int64N(20e6)
+		records[i] = pipeline.Record{Input: pipeline.Logits, Topic: "z-json", Partition: 1, Offset: 7 + int64(i),
+			Time: at, More: left > 0}
+		row := fmt.Sprintf(`{"id":"id-%d","model":"m","logits":[%d,2]}`, i, r.IntN(9))
+		switch r.IntN(60) {
+		case 0:
+			row = row[1:] // refused
+		case 1:
+			row += row
+		case 2:
+			row = strings.Replace(row, ",2]", ",2,3]", 1)
+		case 3:
+			records[i].Headers = []pipeline.Header{{Key: tracing.Header, Value: []byte("00-1-2-00")}}
+		case 4:
+			records[i].Ahead = true
+		case 5:
+			records[i].Headers = []pipeline.Header{{Key: pipeline.WatermarkHeader, Value: []byte("5")}}
+			row = ""
+		case 6:
+			records[i].Unread = &pipeline.Unread{Reason: "x"}
+		case 7:
+			row = strings.Replace(row, `"model":"m",`, "", 1) // refused
+		case 8:
+			at += 2e9
+		}
+		records[i].Value = []byte(row)
+	}
+	return records
+}
+
+// rowsOf are the rows of a message, with the record of each and where they went.
+func rowsOf(t *testing.T, m *pipeline.Message) (rows []string) {
+	t.Helper()
+	if m.Stream != pipeline.StreamLogits || len(m.Value) == 0 {
+		return []string{fmt.Sprintf("%s %d %q", m.Stream, m.Partition, m.Headers)}
+	}
+	var offsets []int64
+	var source string
+	for _, h := range m.Headers {
+		switch h.Key {
+		case pipeline.SourceHeader:
+			source = strings.Split(string(h.Value), "/")[3]
+		case pipeline.SourceRowsHeader:
+			last := int64(0)
+			for text := range strings.SplitSeq(string(h.Value), ",") {
+				n, err := strconv.ParseInt(text, 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				last += n
+				offsets = append(offsets, last)
+			}
+		}
+	}
+	bs, err := arrowio.NewDecoder(arrowio.Options{}).Decode(m.Value, arrowio.Origin{Time: 1}, arrowio.Predictions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range bs {
+		for i := range b.N {
+			offset := source
+			if offsets != nil {
+				offset = strconv.FormatInt(offsets[i], 10)
+			}
+			rows = append(rows, fmt.Sprint(m.Partition, offset, b.IDs[i], b.TS[i], b.Scores[i*b.K:(i+1)*b.K]))
+		}
+	}
+	return rows
+}
+
+// TestTogether: records that go together become the rows, at the places, that each becomes alone, in that order, and
+// their messages say which record each row was.
+func TestTogether(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 9))
+	alone, together := jsonConverter(t, false, 7), jsonConverter(t, true, 7)
+	var want, got [togetherTargets][]string
+	parts, others := [2]int{}, [2][]string{}
+	add := func(which int, rows *[togetherTargets][]string, ms []pipeline.Message) {
+		for i := range ms {
+			if ms[i].Stream != pipeline.StreamLogits {
+				others[which] = append(others[which], fmt.Sprint(rowsOf(t, &ms[i])))
+				continue
+			}
+			p := ms[i].Partition
+			rows[p] = append(rows[p], rowsOf(t, &ms[i])...)
+			parts[which]++
+		}
+	}
+	for _, record := range jsonRecords(r, 5000) {
+		add(0, &want, alone.Take(record))
+		add(1, &got, together.Take(record))
+	}
+	add(1, &got, together.Take(pipeline.Record{Input: pipeline.Logits, Idle: true}))
+	add(0, &want, alone.Take(pipeline.Record{Input: pipeline.Logits, Idle: true}))
+	for p := range want {
+		if !slices.Equal(got[p], want[p]) {
+			for i := range min(len(got[p]), len(want[p])) {
+				if got[p][i] != want[p][i] {
+					t.Fatalf("place %d, row %d: %s, alone %s", p, i, got[p][i], want[p][i])
+				}
+			}
+			t.Fatalf("place %d: %d rows, alone %d", p, len(got[p]), len(want[p]))
+		}
+	}
+	if !slices.Equal(others[0], others[1]) {
+		t.Errorf("dead letters: %d, alone %d", len(others[1]), len(others[0]))
+	}
+	if parts[1] > parts[0]/2 {
+		t.Errorf("%d messages, alone %d", parts[1], parts[0])
+	}
+}
+
+// TestTogetherAgain: a reader that begins where one before it had committed writes what a shard has not, and repeats.
+func TestTogetherAgain(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 9))
+	records := jsonRecords(r, 300)
+	take := func(c *repartition.Converter, records []pipeline.Record, shards *[togetherTargets]shard) {
+		for _, record := range records {
+			for _, m := range c.Take(record) {
+				if m.Stream == pipeline.StreamLogits {
+					shards[m.Partition].take(t, &m)
+				}
+			}
+		}
+	}
+	var want [togetherTargets]shard
+	take(jsonConverter(t, true, 7), records, &want)
+	commits := []int{0} // where it may begin again, by how many records were read
+	reader := jsonConverter(t, true, 7)
+	for i := range records {
+		reader.Take(records[i])
+		if held := reader.Held(); held >= 0 {
+			commits = append(commits, int(held-7))
+		} else {
+			commits = append(commits, i+1)
+		}
+	}
+	for stop := range records {
+		var got [togetherTargets]shard
+		take(jsonConverter(t, true, 7), records[:stop], &got)
+		for range 2 { // what was committed may be less than what was written
+			from := commits[r.IntN(stop+1)]
+			take(jsonConverter(t, true, 7+int64(from)), records[from:], &got)
+		}
+		for p := range want {
+			if !slices.Equal(got[p].rows, want[p].rows) {
+				t.Fatalf("stopped before record %d: place %d has %d rows, want %d", stop, p, len(got[p].rows),
+					len(want[p].rows))
+			}
+		}
+	}
+}
+
+// shard skips repeats, as shards do.
+type shard struct {
+	offset, part int64
+	rows         []string
+}
+
+func (s *shard) take(t *testing.T, m *pipeline.Message) {
+	t.Helper()
+	for _, h := range m.Headers {
+		if h.Key != pipeline.SourceHeader {
+			continue
+		}
+		f := strings.Split(string(h.Value), "/")
+		offset, _ := strconv.ParseInt(f[3], 10, 64)
+		part, _ := strconv.ParseInt(f[4], 10, 64)
+		if offset < s.offset || offset == s.offset && part <= s.part {
+			return
+		}
+		s.offset, s.part = offset, part
+	}
+	s.rows = append(s.rows, rowsOf(t, m)...)
+}
