@@ -45,11 +45,10 @@ type Watermark struct {
 type inputMark struct {
 	newest, control Time
 	idle            bool
-	made            []madeOf      // unkeyed topics that it is made of, by name
-	left            bool          // its sources do not count until one speaks again
-	alone           bool          // no unkeyed topic is configured for it: it has only the sources of the checkpoint
-	only            []string      // the unkeyed topics that are configured; nil = any may be a source
-	marks           []*sourceMark // what bySource looks at, nil for a source that has sent nothing; nil = to be found anew
+	made            []madeOf // unkeyed topics that it is made of, by name
+	left            bool     // its sources do not count until one speaks again
+	alone           bool     // no unkeyed topic is configured for it: it has only the sources of the checkpoint
+	only            []string // the unkeyed topics that are configured; nil = any may be a source
 }
 
 // madeOf is an unkeyed topic from which the repartition stage fills an input.

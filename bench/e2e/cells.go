@@ -11,6 +11,7 @@ type cell struct {
 	Inline bool // labels come with the predictions
 	Keys   int  // values of a slice column; 1: there is none
 	Batch  int  // rows a message
+	JSON   bool // in place of Arrow: a row a record, anywhere, as servers send what they answer
 	Rows   int64
 }
 
@@ -33,6 +34,9 @@ func (c cell) name() string {
 	labels := "joined"
 	if c.Inline {
 		labels = "inline"
+	}
+	if c.JSON {
+		labels += "-json"
 	}
 	return fmt.Sprintf("K%d-%s-keys%d-batch%d-rows%d", c.K, labels, c.Keys, c.Batch, c.Rows)
 }
@@ -68,6 +72,16 @@ func starCells() []cell {
 		for _, batch := range []int{1, 100} {
 			out = append(out, newCell(k, false, 1, batch))
 		}
+	}
+	return out
+}
+
+// jsonCells are a row a record.
+func jsonCells() []cell {
+	const rows = 400_000
+	var out []cell
+	for _, k := range []int{2, 10, 100} {
+		out = append(out, cell{K: k, Keys: 1, Batch: 1, JSON: true, Rows: min(rows, streamBytes/(10*int64(k)))})
 	}
 	return out
 }

@@ -26,7 +26,7 @@ func main() {
 	flag.StringVar(&b.jars, "jars", "deploy/kafka/target/lib/*:.cache/kafka-tools/*", "class path of Kafka's tools")
 	flag.StringVar(&b.dir, "dir", os.TempDir(), "folder for states")
 	flag.StringVar(&b.profiles, "profiles", "", "folder for a processor profile of plumbline in each cell")
-	set := flag.String("set", "star", "cells: short, star or full")
+	set := flag.String("set", "star", "cells: short, star, json or full")
 	only := flag.String("only", "", "cells whose name this regular expression matches")
 	latencies := flag.String("latency", "", "measure latency instead: quiet, or refits (beside the same without them)")
 	points := flag.String("steady", "",
@@ -60,10 +60,10 @@ func exit(err error) {
 }
 
 func run(b *bench, set, only, which string, rounds int) error {
-	sets := map[string]func() []cell{"short": shortCells, "star": starCells, "full": fullCells}
+	sets := map[string]func() []cell{"short": shortCells, "star": starCells, "json": jsonCells, "full": fullCells}
 	cells, ok := sets[set]
 	if !ok {
-		return fmt.Errorf("set %q: allowed are short, star and full", set)
+		return fmt.Errorf("set %q: allowed are short, star, json and full", set)
 	}
 	names := strings.Split(which, ",")
 	if err := known(names); err != nil {
@@ -97,7 +97,11 @@ func run(b *bench, set, only, which string, rounds int) error {
 		render(results, names))
 	fmt.Print(text)
 	if os.Getenv("PLUMBLINE_DOCS") != "" && len(results) > 0 {
-		return errors.Join(err, section.Replace("bench/results/e2e.md", "e2e", text))
+		part := "e2e"
+		if set == "json" {
+			part = set
+		}
+		return errors.Join(err, section.Replace("bench/results/e2e.md", part, text))
 	}
 	return err
 }

@@ -38,6 +38,9 @@ func (b *bench) measure(ctx context.Context, client string, s *stream) (used, er
 	case "plumbline":
 		return b.runPlumbline(ctx, s)
 	case "python":
+		if s.JSON {
+			return b.script(ctx, "jsonconsumer.py", s)
+		}
 		return b.script(ctx, "consumer.py", s)
 	case "quixstreams":
 		return b.script(ctx, "quix.py", s)
@@ -106,12 +109,19 @@ type settings struct {
 func (b *bench) configuration(s *stream, x settings) string {
 	var y strings.Builder
 	fmt.Fprintf(&y, "kafka:\n  brokers: [%q]\n  replication: 1\n  partitions: %d\n", b.broker, partitions)
-	fmt.Fprintf(&y, "topics:\n  keyed: %t\n", !x.unkeyed)
+	fmt.Fprintf(&y, "topics:\n  keyed: %t\n", !x.unkeyed && !s.JSON)
 	for _, t := range outputs {
 		fmt.Fprintf(&y, "  %s: %s.%s\n", t, x.name, t)
 	}
-	fmt.Fprintf(&y, "  logits: %s\n", s.topic("logits"))
-	if s.Inline {
+	logits := s.topic("logits")
+	if s.JSON {
+		logits = x.name + ".logits"
+	}
+	fmt.Fprintf(&y, "  logits: %s\n", logits)
+	if s.JSON {
+		fmt.Fprintf(&y, "  labels: %s.labels\ninputs:\n- {topic: %s, format: json}\n"+
+			"- {topic: %s, format: json, rows: labels}\n", x.name, s.topic("logits"), s.topic("labels"))
+	} else if s.Inline {
 		y.WriteString("  labels: \"\"\n")
 	} else {
 		fmt.Fprintf(&y, "  labels: %s\n", s.topic("labels"))

@@ -61,6 +61,9 @@ func newWriter(broker string) *kafka.Writer {
 // produce makes the topics of a cell and fills them, with so many rows a second of event time.
 func produce(ctx context.Context, broker string, c cell, rate int) (*stream, error) {
 	s, err := newStream(ctx, broker, c)
+	if err == nil && c.JSON {
+		return s, s.produceJSON(ctx, broker, rate)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +93,56 @@ func produce(ctx context.Context, broker string, c cell, rate int) (*stream, err
 		}
 	}
 	return s, nil
+}
+
+// produceJSON fills the topics with a row a record; a label comes two seconds after its prediction.
+func (s *stream) produceJSON(ctx context.Context, broker string, rate int) error {
+	w := newWriter(broker)
+	defer w.Close()
+	w.Compression = kafka.Lz4
+	source, labels := newRows(s.cell), []kafka.Message(nil)
+	at := time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC)
+	var some []kafka.Message
+	add := func(m kafka.Message, partition int) {
+		m.WriterData = partition
+		s.bytes += int64(len(m.Value))
+		s.count[m.Topic]++
+		some = append(some, m)
+	}
+	for i := range s.Rows {
+		var row feed.Row
+		if err := source.Next(&row); err != nil {
+			return err
+		}
+		value := fmt.Appendf(nil, `{"id":%q,"ts":%d,"model":"m","version":"1","logits":[`, row.ID, at.UnixMicro())
+		for j, z := range row.Scores {
+			if j > 0 {
+				value = append(value, ',')
+			}
+			value = strconv.AppendFloat(value, float64(z), 'g', 6, 32)
+		}
+		add(kafka.Message{Topic: s.topic("logits"), Time: at, Value: append(value, "]}"...)}, int(i%partitions))
+		labels = append(labels, kafka.Message{Topic: s.topic("labels"), Time: at.Add(2 * time.Second),
+			Value: fmt.Appendf(nil, `{"id":%q,"ts":%d,"label":%d}`, row.ID, at.Add(2*time.Second).UnixMicro(), row.Label)})
+		at = at.Add(time.Second / time.Duration(rate))
+		for len(labels) > 0 && (i == s.Rows-1 || labels[0].Time.Before(at)) {
+			add(labels[0], int(i+1)%partitions)
+			labels = labels[1:]
+		}
+		if len(some) > 20_000 || i == s.Rows-1 {
+			if err := w.WriteMessages(ctx, some...); err != nil {
+				return err
+			}
+			some = some[:0]
+		}
+	}
+	end := kafka.Header{Key: feed.WatermarkHeader, Value: strconv.AppendInt(nil, at.Add(time.Hour).UnixNano(), 10)}
+	for _, topic := range s.topics() {
+		for p := range partitions {
+			add(kafka.Message{Topic: topic, Time: at, Value: []byte{}, Headers: []kafka.Header{end}}, p)
+		}
+	}
+	return w.WriteMessages(ctx, some...)
 }
 
 // next takes some messages of a feed.

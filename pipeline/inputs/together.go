@@ -19,8 +19,8 @@ func (d *Decoder) Start(r *Record) bool {
 	return d.Add(r)
 }
 
-// Add adds the row of a record. false: it has not the same columns as the rows before, with as many scores and features,
-// or not one good row: nothing was added.
+// Add adds the row of a record. false: it has not the same columns as the rows before, with as many scores and
+// features, or not one good row: nothing was added.
 func (d *Decoder) Add(r *Record) bool {
 	c := d.rows
 	before := c.n
