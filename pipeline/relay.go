@@ -57,7 +57,13 @@ type Relay struct {
 	Confirm func(ctx context.Context) error
 	Trace   *tracing.Lane // nil = none
 
-	waiting *Record // read, but not ready
+	at      Record // read last
+	waiting bool   // for what it needs
+	// What made calls, once for all records.
+	take    takerFunc
+	skip    func(why string) bool
+	out     []Message // what these made
+	message tracing.Message
 }
 
 // RelayStatus is the status of a relay.
@@ -84,6 +90,14 @@ func (y *Relay) Run(ctx context.Context) error {
 
 func (y *Relay) run(ctx context.Context) error {
 	y.Guard = guarded(y.Guard)
+	y.take = func(r Record) error {
+		y.out = y.Convert.Take(r)
+		return nil
+	}
+	y.skip = func(why string) bool {
+		y.out = y.Convert.Skip(y.at, why)
+		return true
+	}
 	done, last := y.Next, time.Time{} // offset before which all is written; when it was committed
 	y.Sink = lossySink{y.Sink, y.Counts}
 	y.report(done, false)
@@ -173,50 +187,43 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 }
 
 // next returns the next record for which everything it needs is ready.
-func (y *Relay) next(ctx context.Context) (Record, error) {
-	if y.waiting == nil {
+func (y *Relay) next(ctx context.Context) (*Record, error) {
+	if !y.waiting {
 		r, err := y.Source.Next(ctx)
-		if err != nil || r.Idle || r.Paused {
-			return r, err
+		if y.at = r; err != nil || r.Idle || r.Paused {
+			return &y.at, err
 		}
-		y.waiting = &r
+		y.waiting = true
 	}
-	if err := y.Convert.Ready(ctx, y.waiting); err != nil {
-		return Record{}, err
+	if err := y.Convert.Ready(ctx, &y.at); err != nil {
+		return &y.at, err
 	}
-	r := *y.waiting
-	y.waiting = nil
-	return r, nil
+	y.waiting = false
+	return &y.at, nil
 }
 
 // made returns the messages for a record. A pause of reading counts as its end.
-func (y *Relay) made(r Record) (ms []Message, passed bool, err error) {
+func (y *Relay) made(r *Record) (ms []Message, passed bool, err error) {
 	if r.Paused {
 		return y.Convert.Closing(), false, nil
 	}
-	passed = y.Guard.Pass(r, func(why string) bool {
-		ms = y.Convert.Skip(r, why)
-		return true
-	})
-	if passed {
-		return ms, true, nil
+	y.out = nil
+	if y.Guard.Pass(*r, y.skip) {
+		return y.out, true, nil
 	}
 	if r.Idle {
-		return y.Convert.Take(r), false, nil
+		return y.Convert.Take(*r), false, nil
 	}
-	m := followed(&r)
-	y.Trace.Begin(&m)
-	err = guardedTake(context.Background(), y.Guard, takerFunc(func(r Record) error {
-		ms = y.Convert.Take(r)
-		return nil
-	}), &r)
-	for i := range ms {
-		if ms[i].Stream == StreamLogits || ms[i].Stream == StreamLabels {
-			CarryTrace(y.Trace, &ms[i])
+	y.message = followed(r)
+	y.Trace.Begin(&y.message)
+	err = guardedTake(context.Background(), y.Guard, y.take, r)
+	for i := range y.out {
+		if s := y.out[i].Stream; s == StreamLogits || s == StreamLabels {
+			CarryTrace(y.Trace, &y.out[i])
 		}
 	}
-	y.Trace.End(&m, err)
-	return ms, false, err
+	y.Trace.End(&y.message, err)
+	return y.out, false, err
 }
 
 // relayWait is the shortest wait for a record.
@@ -256,7 +263,7 @@ func (y *Relay) report(done int64, active bool) {
 		Task:      y.Status.Task,
 		Partition: y.Status.Partition,
 		Next:      map[string]int64{y.Input.String(): done},
-		CaughtUp:  y.Source.CaughtUp() && y.waiting == nil,
+		CaughtUp:  y.Source.CaughtUp() && !y.waiting,
 		Counts:    y.Counts.All(),
 		WM:        NoTime,
 	}

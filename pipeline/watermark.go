@@ -49,6 +49,8 @@ type inputMark struct {
 	left            bool     // its sources do not count until one speaks again
 	alone           bool     // no unkeyed topic is configured for it: it has only the sources of the checkpoint
 	only            []string // the unkeyed topics that are configured; nil = any may be a source
+	// marks are what bySource looks at, nil for a source that has sent nothing; nil: they are to be found anew.
+	marks []*sourceMark
 }
 
 // madeOf is an unkeyed topic from which the repartition stage fills an input.

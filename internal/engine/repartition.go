@@ -250,8 +250,10 @@ func translate(rt *Engine, as *inputs.Config, cfg *repartition.Config) error {
 	if err != nil {
 		return fmt.Errorf("input %s: %w", as.Topic, err)
 	}
+	one := &inputs.Record{} // at a time
 	of := func(r *pipeline.Record) *inputs.Record {
-		return &inputs.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: r.Time}
+		*one = inputs.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: r.Time}
+		return one
 	}
 	cfg.Translate = func(r *pipeline.Record) ([][]byte, error) { return d.Decode(of(r)) }
 	cfg.Together = together{d, of}
