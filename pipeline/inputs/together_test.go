@@ -26,12 +26,14 @@ func TestTogether(t *testing.T) {
 			return &Record{Value: []byte(oddPrediction(r, i)), Time: int64(1 + i)}
 		}, 100},
 		{"regular", Config{Format: "json"}, nil, func(r *rand.Rand, i int) *Record {
-			return &Record{Value: fmt.Appendf(nil, `{"id":"a%d","ts":%d,"model":"m%d","logits":[%g,%g]}`, i, 1700000000+i,
-				i%3, r.NormFloat64(), r.NormFloat64()), Time: int64(1 + i)}
+			return &Record{Time: int64(1 + i), Value: fmt.Appendf(nil,
+				`{"id":"a%d","ts":%d,"model":"m%d","logits":[%g,%g]}`, i, 1700000000+i, i%3, r.NormFloat64(),
+				r.NormFloat64())}
 		}, 2000},
 		{"without times, in lists", Config{Format: "json", Model: "m", Columns: Columns{Prob: "out[].p", ID: "id"}}, nil,
 			func(r *rand.Rand, i int) *Record {
-				return &Record{Value: fmt.Appendf(nil, `{"id":%d,"out":[{"p":%g}]}`, i, r.Float64()), Time: int64(1 + i)}
+				return &Record{Time: int64(1 + i),
+					Value: fmt.Appendf(nil, `{"id":%d,"out":[{"p":%g}]}`, i, r.Float64())}
 			}, 2000},
 		{"labels", Config{Format: "json", Rows: "labels", Classes: []string{"no", "yes"}}, nil,
 			func(r *rand.Rand, i int) *Record {
