@@ -11,12 +11,16 @@ import (
 
 // Schemas knows the schemas that records name by number. Those of a number never change.
 type Schemas interface {
-	// Schema returns that of a number, or an error: ErrNoSchema where there is none, else that it cannot be had now.
+	// Schema returns that of a number, or an error: ErrNoSchema where there is none, ErrBadSchema where it is of no
+	// use, else that it cannot be had now.
 	Schema(ctx context.Context, id uint32) (Schema, error)
 }
 
 // ErrNoSchema says that there is no schema of a number, and a record that names it cannot be read.
 var ErrNoSchema = errors.New("no such schema")
+
+// ErrBadSchema says that a schema is there and cannot be used, now or later.
+var ErrBadSchema = errors.New("cannot be used")
 
 // Schema is a schema as it was registered.
 type Schema struct {
@@ -83,11 +87,12 @@ func (d *registered[S]) ready(ctx context.Context, r *Record) error {
 		return nil
 	}
 	s, err := d.schemas.Schema(ctx, id)
-	if err != nil && !errors.Is(err, ErrNoSchema) {
-		return err
-	}
 	var c compiled[S]
 	switch {
+	case errors.Is(err, ErrBadSchema):
+		c.err = wire.Errorf(BadSchema, "schema %d %v", id, err)
+	case err != nil && !errors.Is(err, ErrNoSchema):
+		return err
 	case err != nil:
 		c.missing = true // the registry may get it: the client bounds how often it is asked
 		c.err = wire.Errorf(BadSchema, "schema %d: the registry has none of this number", id)

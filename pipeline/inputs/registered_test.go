@@ -74,6 +74,29 @@ func TestASchemaThatComesLater(t *testing.T) {
 	}
 }
 
+// useless is a registry none of whose schemas can be used.
+type useless struct{}
+
+func (useless) Schema(context.Context, uint32) (Schema, error) {
+	return Schema{}, fmt.Errorf("%w: it refers to everything", ErrBadSchema)
+}
+
+// TestASchemaOfNoUse: its records are refused, and wait for nothing.
+func TestASchemaOfNoUse(t *testing.T) {
+	d, err := New(Config{Format: "avro", Model: "m", Columns: Columns{Prob: "p"}}, Options{Schemas: useless{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Record{Value: asFramed(nil)}
+	if err := d.Ready(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	const want = "schema: schema 0 cannot be used: it refers to everything"
+	if _, err := d.Decode(r); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // avroWriter writes Avro by hand.
 type avroWriter []byte
 

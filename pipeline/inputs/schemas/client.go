@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"sync"
@@ -38,7 +39,8 @@ type Client struct {
 
 type kept struct {
 	schema inputs.Schema
-	none   time.Time // when the registry said that there is none
+	err    error // ErrNoSchema or ErrBadSchema, as the registry said at
+	at     time.Time
 }
 
 // New returns a client; nil where no registry is configured.
@@ -104,25 +106,24 @@ func (l *limited) Read(p []byte) (int, error) {
 
 // Schema implements inputs.Schemas.
 func (c *Client) Schema(ctx context.Context, id uint32) (inputs.Schema, error) {
+	// Registries number by Java's int. Asked for more, Confluent's answers as if its address were wrong, and whoever
+	// writes one such record would have its partition wait for ever.
+	if id > math.MaxInt32 {
+		return inputs.Schema{}, inputs.ErrNoSchema
+	}
 	c.mu.Lock()
 	k, known := c.kept[id]
 	c.mu.Unlock()
-	if known && k.none.IsZero() {
-		return k.schema, nil
-	}
-	if known && time.Since(k.none) < again {
-		return k.schema, inputs.ErrNoSchema
+	if known && (k.err == nil || time.Since(k.at) < again) {
+		return k.schema, k.err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	s, err := c.ask(ctx, id)
-	if err != nil && !errors.Is(err, inputs.ErrNoSchema) {
+	if err != nil && !errors.Is(err, inputs.ErrNoSchema) && !errors.Is(err, inputs.ErrBadSchema) {
 		return s, fmt.Errorf("schema %d of the registry: %w", id, err)
 	}
-	k = kept{schema: s}
-	if err != nil {
-		k.none = time.Now()
-	}
+	k = kept{schema: s, err: err, at: time.Now()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.kept) >= maxKept {
@@ -149,7 +150,7 @@ func (c *Client) refers(ctx context.Context, s *inputs.Schema, to []sr.SchemaRef
 			continue
 		}
 		if seen[r.Name] = true; len(seen) > maxRefers {
-			return fmt.Errorf("more than %d references", maxRefers)
+			return fmt.Errorf("%w: more than %d references", inputs.ErrBadSchema, maxRefers)
 		}
 		other, err := c.registry.SchemaByVersion(ctx, r.Subject, r.Version)
 		if err != nil {

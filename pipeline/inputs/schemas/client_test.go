@@ -3,9 +3,12 @@ package schemas
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -96,6 +99,40 @@ func TestRegistryThatCannotAnswer(t *testing.T) {
 	cancel()
 	if _, err := newClient(t, Config{URL: answer(200, "{}")}).Schema(ctx, 7); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestNumbersOfNoRegistry: one that no registry gives, and a schema that refers to too much, are no reason to wait. The
+// registry answers as Confluent's does: its numbers are Java's.
+func TestNumbersOfNoRegistry(t *testing.T) {
+	fake := srfake.New()
+	defer fake.Close()
+	fake.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		id, ofID := strings.CutPrefix(r.URL.Path, "/schemas/ids/")
+		_, err := strconv.ParseInt(id, 10, 32)
+		switch {
+		case ofID && err != nil:
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"error_code":404,"message":"HTTP 404 Not Found"}`))
+		case ofID:
+			var to []string
+			for i := range maxRefers + 1 {
+				to = append(to, fmt.Sprintf(`{"name":"n%d","subject":"s","version":%d}`, i, i+1))
+			}
+			_, _ = w.Write([]byte(`{"schema":"\"string\"","references":[` + strings.Join(to, ",") + `]}`))
+		default:
+			_, _ = w.Write([]byte(`{"subject":"s","version":1,"id":9,"schema":"\"string\""}`))
+		}
+		return true
+	})
+	for id, want := range map[uint32]error{math.MaxUint32: inputs.ErrNoSchema, math.MaxInt32 + 1: inputs.ErrNoSchema,
+		8: inputs.ErrBadSchema} {
+		c := newClient(t, Config{URL: fake.URL()})
+		for range 2 {
+			if _, err := c.Schema(t.Context(), id); !errors.Is(err, want) {
+				t.Errorf("%d: got %v, want %v", id, err, want)
+			}
+		}
 	}
 }
 
