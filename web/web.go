@@ -175,10 +175,12 @@ func Server(addr string, handler http.Handler) *http.Server {
 	return s
 }
 
-// Serve has g run a server until ctx is done; answers under way then have two seconds.
-func Serve(ctx context.Context, g *errgroup.Group, srv *http.Server, serve func() error) {
+// Serve has g run a server until ctx is done; answers under way then have two seconds. serve takes the connections of a
+// listener, of which not too many are open.
+func Serve(ctx context.Context, g *errgroup.Group, srv *http.Server, l net.Listener, serve func(net.Listener) error) {
+	l = bounded(l, srv, maxConns)
 	g.Go(func() error {
-		if err := serve(); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil

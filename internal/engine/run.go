@@ -590,7 +590,7 @@ func (rt *Engine) ServeHTTP(ctx context.Context, g *errgroup.Group) error {
 		}
 	}
 	rt.Log.Info("serving", "url", scheme+l.Addr().String())
-	web.Serve(ctx, g, srv, func() error { return serve(l) })
+	web.Serve(ctx, g, srv, l, serve)
 	return nil
 }
 

@@ -163,7 +163,7 @@ func (p *process) serve(ctx context.Context, g *errgroup.Group, listen string, c
 	c.Listen = listen
 	srv := web.Server(listen, p.handler(c))
 	p.log.Info("serving", "url", "http://"+l.Addr().String())
-	web.Serve(ctx, g, srv, func() error { return srv.Serve(l) })
+	web.Serve(ctx, g, srv, l, srv.Serve)
 	return nil
 }
 
