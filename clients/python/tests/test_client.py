@@ -879,6 +879,36 @@ class TestCalibrator(unittest.TestCase):
         self.assertEqual(Calibrator()(np.zeros((0, 3))).shape, (0, 3))
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_a_wrong_address_shows_no_password(self):
+        with self.assertRaisesRegex(ValueError, "'h': must begin with") as raised:
+            PlumblineLogger("m", to="htps://user:secret@h")
+        self.assertNotIn("secret", str(raised.exception))
+
+    def test_a_token_stays_with_its_host(self):
+        """A proxy that redirects to a login page of another host does not get the token there."""
+        seen = []
+
+        class Login(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                seen.append(dict(self.headers))
+                self.send_error(403)
+
+            def log_message(self, *_):
+                pass
+
+        login = http.server.HTTPServer(("127.0.0.1", 0), Login)
+        threading.Thread(target=login.serve_forever, daemon=True).start()
+        self.addCleanup(login.server_close)
+        self.addCleanup(login.shutdown)
+        to = {"Location": f"http://localhost:{login.server_address[1]}/login"}
+        server = Server(lambda _path, _body: (302, to, b""))
+        self.addCleanup(server.close)
+        c = Calibrator.follow(server.url, "m", headers={"Authorization": "Bearer secret"})
+        self.addCleanup(c.close)
+        self.assertIn("403", c.problem)
+        self.assertTrue(seen)
+        self.assertNotIn("Bearer secret", str(seen))
+
     def test_it_follows_in_a_forked_process(self):
         now = {"revision": 1}
 

@@ -103,9 +103,10 @@ class Calibrator:
 
     def _fetch(self, address: str, etag: str, timeout: float) -> bool:
         """Asks once; False where nothing was learnt. What is in force stays, whatever the answer is made of."""
-        headers = {**self._headers, **({"If-None-Match": etag} if etag else {})}
         try:
-            request = urllib.request.Request(address, headers=headers)
+            request = urllib.request.Request(address, headers={"If-None-Match": etag} if etag else {})
+            for name, value in self._headers.items():  # a token, say: a redirection must not take it to another host
+                request.add_unredirected_header(name, value)
             with urllib.request.urlopen(request, timeout=timeout) as answer:
                 body, tag = answer.read(_MAX_RECORD + 1), answer.headers.get("ETag") or ""
             if len(body) > _MAX_RECORD:

@@ -382,7 +382,7 @@ def connect_check(to: str) -> None:
         except ImportError as e:
             raise ImportError('to="kafka://…" needs confluent-kafka: pip install "plumbline[kafka]"') from e
     elif not to.startswith(("http://", "https://")):
-        raise ValueError(f"to={to!r}: must begin with kafka://, http:// or https://")
+        raise ValueError(f"to={to.rpartition('@')[2]!r}: must begin with kafka://, http:// or https://")
 
 
 def new_ids(n: int) -> Sequence[str]:

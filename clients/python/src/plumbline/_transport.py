@@ -236,4 +236,4 @@ def connect(to: str, model: str, version: str, options: dict[str, Any]) -> Trans
         return Kafka(url, model, version, options)
     if url.scheme in ("http", "https"):
         return HTTP(url, model, version, options)
-    raise ValueError(f"to={to!r}: must begin with kafka://, http:// or https://")
+    raise ValueError(f"to={to.rpartition('@')[2]!r}: must begin with kafka://, http:// or https://")
