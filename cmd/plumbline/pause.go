@@ -138,6 +138,9 @@ func (f *controlFlags) bases(cmd *cobra.Command) ([]string, error) {
 	bases := make([]string, len(f.urls))
 	for i, text := range f.urls {
 		u, err := url.Parse(text)
+		if at := strings.LastIndex(text, "@"); at >= 0 { // outputs and errors name the address
+			return nil, cli.Usagef("--url %q: must have no user in it: set --user and --password-file", text[at+1:])
+		}
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return nil, cli.Usagef("--url %q: must be http://host:port or https://host:port", text)
 		}

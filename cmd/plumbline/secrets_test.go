@@ -146,6 +146,22 @@ func TestWrongPlaceForASecret(t *testing.T) {
 	}
 }
 
+// TestNoPasswordInAnAddress: answers and errors of commands name the address, so it may have none.
+func TestNoPasswordInAnAddress(t *testing.T) {
+	conf := brokerConfig(t, []string{"127.0.0.1:1"}, "")
+	for _, scheme := range []string{"http://", "https://", ""} {
+		address := scheme + "ann:" + url.QueryEscape(planted) + "@127.0.0.1:1"
+		for _, args := range [][]string{{"pause", "--why", "x"}, {"health"}, {"models", "list"}, {"history", "m"},
+			{"doctor", "-c", conf}} {
+			code, out, stderr := runCommand(t, append(args, "--url", address)...)
+			if code == exitDone || !strings.Contains(out+stderr, "--password-file") {
+				t.Errorf("%s %s: exit code %d, %.200s", args[0], scheme, code, out+stderr)
+			}
+			mustNotShow(t, args[0], out+stderr)
+		}
+	}
+}
+
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
