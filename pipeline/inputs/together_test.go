@@ -30,7 +30,7 @@ func TestTogether(t *testing.T) {
 				`{"id":"a%d","ts":%d,"model":"m%d","logits":[%g,%g]}`, i, 1700000000+i, i%3, r.NormFloat64(),
 				r.NormFloat64())}
 		}, 2000},
-		{"without times, in lists", Config{Format: "json", Model: "m", Columns: Columns{Prob: "out[].p", ID: "id"}}, nil,
+		{"in lists", Config{Format: "json", Model: "m", Columns: Columns{Prob: "out[].p", ID: "id"}}, nil,
 			func(r *rand.Rand, i int) *Record {
 				return &Record{Time: int64(1 + i),
 					Value: fmt.Appendf(nil, `{"id":%d,"out":[{"p":%g}]}`, i, r.Float64())}
