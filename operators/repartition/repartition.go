@@ -47,8 +47,8 @@ type Config struct {
 // Converter splits the messages of one partition by the ids of their rows into messages for the partitions of a topic
 // that shards read: by the murmur2 hash, as Kafka's default partitioner and the producers of keyed topics do, or by
 // pipeline.OwnerOf. The messages depend only on the record, those that go with it and the configuration, and their
-// headers name the record. So a shard recognises a repeat, and the converter needs no state. Rows without an id need not
-// meet another row: they go to a partition that follows from the record's place. Control records go to every partition.
+// headers name the record. So a shard recognises a repeat, and the converter needs no state. Rows without an id need
+// not meet another row: they go to a partition that follows from the record's place. Control records go to all.
 type Converter struct {
 	cfg    Config
 	split  *arrowio.Splitter
