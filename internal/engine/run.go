@@ -460,6 +460,10 @@ type recalls struct {
 // pastSnapshots is how far back fillUp looks in each partition, in offsets: an hour of one model by default.
 const pastSnapshots = 2048
 
+// pastBytes is the most bytes of a snapshot that is read back; with 3600 bins it has fewer. Decoded, one of a stranger
+// is twenty times as large.
+const pastBytes = 2 << 20
+
 // fillUps fills the history up whenever it is due, apart from the tasks: what they remember is shown and they may leave
 // while brokers do not let the topic be read. What fails is tried again: brokers return, and rights are given.
 func fillUps(ctx context.Context, r *KafkaRun) {
@@ -507,6 +511,9 @@ func fillUp(ctx context.Context, r *KafkaRun) error {
 // showPast adds a record of the topic to the history.
 func showPast(rt *Engine, rec *pipeline.Record) (err error) {
 	defer pipeline.Caught(&err)
+	if len(rec.Value) > pastBytes {
+		return fmt.Errorf("%d bytes, at most %d are read back", len(rec.Value), pastBytes)
+	}
 	s, err := record.Decode[record.Snapshot](rec.Value)
 	if err == nil {
 		rt.History.AddPast(s)

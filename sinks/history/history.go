@@ -1,6 +1,7 @@
 package history
 
 import (
+	"encoding/json"
 	"sync"
 
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -120,15 +121,30 @@ func (h *History) AddSnapshot(s record.Snapshot) {
 	h.addSnapshot(&s)
 }
 
-// AddPast keeps s if there is its series with a newer snapshot, or another revision of s: subscribers hear of it as of
-// others. What is newer than all that the tasks know is of a state that was given up, and they will come to it again.
+// AddPast keeps s if there is its series with a newer window: subscribers hear of it as of others. What is newer than
+// all that the tasks know is of a state that was given up, and they will come to it again. What is much larger than the
+// newest is no task's: whoever may write to the topic must not fill the memory.
 func (h *History) AddPast(s *record.Snapshot) {
+	size := encodedSize(s)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	sr, found := h.series.peek(SnapshotKey{s.Model, s.Version, s.Slice, s.Window.Name})
-	if found && sr.ring[len(sr.ring)-1].x >= momentOf(s).UnixNano() {
+	if !found {
+		return
+	}
+	newest := sr.ring[len(sr.ring)-1]
+	if newest.x > momentOf(s).UnixNano() && size <= pastSize*encodedSize(newest.snap) {
 		h.addSnapshot(s)
 	}
+}
+
+// pastSize is how many times as large as the newest of its series a snapshot of before may be: a window that has no
+// calibrator yet has fewer metrics.
+const pastSize = 4
+
+func encodedSize(s *record.Snapshot) int {
+	b, _ := json.Marshal(s) // what was decoded can be encoded
+	return len(b)
 }
 
 // momentOf is what tells the snapshots of a series apart.

@@ -82,11 +82,25 @@ func TestHistoryOfBefore(t *testing.T) {
 		h.AddPast(&s)
 		h.AddPast(&other)
 	}
-	later := rowsSnap(10) // of a state that was given up
+	later, large := rowsSnap(10), rowsSnap(8) // of a state that was given up; of no task
+	large.Raw.Bins = make([]record.Bin, 100)
+	large.At = record.At(stamp(8).UnixNano() - 1)
 	h.AddPast(&later)
+	h.AddPast(&large)
 	got, _ := h.Snapshots(SnapshotKey{"m", "1", "", "w"}, 0)
 	if len(got) != 3 || got[0].At != stamp(7) || got[2].At != stamp(9) || len(h.Series()) != 1 {
 		t.Errorf("%d snapshots of %d series, want those of 7 to 9 of one: %v", len(got), len(h.Series()), got)
+	}
+}
+
+// TestHistoryOfBeforeRevisesNoNewest: the newest is what the task knows, whatever the topic says.
+func TestHistoryOfBeforeRevisesNoNewest(t *testing.T) {
+	h := New(Config{})
+	h.AddSnapshot(timeSnap(10, 5))
+	later := timeSnap(10, 6)
+	h.AddPast(&later)
+	if s, _ := h.Latest(SnapshotKey{"m", "1", "", "hour"}); s.Labelled != 5 {
+		t.Errorf("the newest has %d rows, want the task's 5", s.Labelled)
 	}
 }
 
