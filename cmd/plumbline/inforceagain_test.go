@@ -13,8 +13,8 @@ import (
 	"github.com/plumbline/plumbline/internal/testsize"
 )
 
-// TestLostCalibratorsComeBack makes the calibrators topic again under a process. Another that only follows the topic
-// has the calibrator in force without a new decision, and the list of decisions has it once.
+// TestLostCalibratorsComeBack makes the calibrators topic again, under a process and while none runs. Another that only
+// follows the topic has the calibrator in force without a new decision, and the list of decisions has it once.
 func TestLostCalibratorsComeBack(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -53,9 +53,13 @@ checkpoints: {dir: %q, interval: 100ms}
 		defer end()
 		eventually.True(t, "the calibrator is in force", func() bool { return revision(follower) == want })
 	}
-	defer stop()
+	defer func() { stop() }()
 	follows()
 	makeAgain()
+	follows()
+	stop()
+	makeAgain()
+	rt, stop = start(t, cfg, all)
 	follows()
 	if got := drained(t, rt); got.StateHash != hash {
 		t.Errorf("state hash %s, was %s", got.StateHash, hash)

@@ -99,22 +99,34 @@ func (f *onTopic) lacks(key string, revision int) bool {
 	return !ok || has < revision
 }
 
+// misses reports whether the topic has nothing of a key.
+func (f *onTopic) misses(key string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.revisions[key]
+	return !ok
+}
+
 // reminder has a model task publish again what is in force, as far as the topics may have lost it: alerts when it has
 // read all, since an older state may have one that was resolved; calibrators once their topic was made again under the
-// task. At its begin it does not ask: the topic may show the latest calibrator only later, and a process that was
-// frozen and wakes up would publish it twice.
+// task. At its begin, of those that its state has, the ones of which the topic has no revision: it may show the latest
+// only later, and a process that was frozen and wakes up would publish it twice.
 type reminder struct {
 	topic    *onTopic
 	log      *slog.Logger
+	unread   *atomic.Bool // Engine.following
 	caughtUp bool         // the task has been at its log's end
 	fired    bool         // this attempt has published the alerts
 	alerts   *atomic.Bool // an attempt of this generation of the group has, and they are written
 	made     int          // onTopic.made, for which the calibrators are there
 	since    time.Time    // when another was first seen; 0 = none was
+
+	restored map[string]bool // keys of what was in force when the task began; nil once the topic was asked for them
+	began    time.Time
 }
 
-// lostAfter is how long after the topic was made again it must lack a calibrator: what has just been published is read
-// back a moment later.
+// lostAfter is how long after the topic was made again, or the task began, it must lack a calibrator: what has just
+// been published is read back a moment later.
 const lostAfter = 5 * time.Second
 
 // of looks whether there is something to do. The task calls it between two records.
@@ -122,6 +134,9 @@ func (m *reminder) of(t *model.Task) error {
 	if m.caughtUp && !m.fired && !m.alerts.Load() {
 		m.fired = true
 		model.FireAgain(t)
+	}
+	if err := m.atBegin(t); err != nil {
+		return err
 	}
 	made := m.topic.again()
 	switch {
@@ -134,7 +149,25 @@ func (m *reminder) of(t *model.Task) error {
 		return nil
 	}
 	m.made, m.since = made, time.Time{}
-	n, err := model.ServeAgain(t, m.topic.lacks)
+	return m.serveAgain(t, m.topic.lacks)
+}
+
+func (m *reminder) atBegin(t *model.Task) error {
+	if m.began.IsZero() {
+		m.began, m.restored = time.Now(), map[string]bool{}
+		_, err := model.ServeAgain(t, func(key string, _ int) bool { m.restored[key] = true; return false })
+		return err
+	}
+	if m.restored == nil || m.unread.Load() || time.Since(m.began) < lostAfter {
+		return nil
+	}
+	had := m.restored
+	m.restored = nil
+	return m.serveAgain(t, func(key string, _ int) bool { return had[key] && m.topic.misses(key) })
+}
+
+func (m *reminder) serveAgain(t *model.Task, lacks func(key string, revision int) bool) error {
+	n, err := model.ServeAgain(t, lacks)
 	if n > 0 {
 		m.log.Warn("the topic of calibrators had lost what is in force: it is published again", "task", t.Name(),
 			"records", n)

@@ -47,7 +47,8 @@ func shardTask(r *KafkaRun, s *pipeline.Shard) pipeline.Registered {
 
 // modelTask registers the model task of a partition. alerts is reminder.alerts.
 func modelTask(r *KafkaRun, t *model.Task, p int, alerts *atomic.Bool) pipeline.Registered {
-	task := inTurn{t, r.turns, &reminder{topic: &r.onTopic, log: r.Log, made: r.onTopic.again(), alerts: alerts}}
+	task := inTurn{t, r.turns, &reminder{topic: &r.onTopic, log: r.Log, unread: &r.following,
+		made: r.onTopic.again(), alerts: alerts}}
 	return pipeline.Registered{
 		Task:   task,
 		Report: task.report,
