@@ -185,6 +185,13 @@ func (rt *running) Statuses() (all []*pipeline.TaskStatus, complete bool) {
 	return all, complete
 }
 
+// assigned is the number of tasks, with those that have no status yet.
+func (rt *running) assigned() int {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return len(rt.tasks)
+}
+
 func (rt *running) taskStatuses() []*pipeline.TaskStatus {
 	all, _ := rt.Statuses()
 	return all
@@ -512,7 +519,11 @@ func (rt *Engine) Ready() error {
 	if err := rt.shutOut(); err != nil {
 		return err
 	}
-	if _, complete := rt.Statuses(); !complete {
+	tasks, complete := rt.Statuses()
+	if all := rt.assigned(); !complete && all > 0 {
+		return fmt.Errorf("%d of %d tasks have not restored their state and taken a first checkpoint yet",
+			all-len(tasks), all)
+	} else if !complete {
 		return errNotAssigned
 	}
 	return nil

@@ -151,6 +151,9 @@ func TestReadyHasEveryStage(t *testing.T) {
 	}
 	models.Has([]int{}, true)
 	ready("another process has the model task")
+	rt.add(taskName(stageShards, 1), fakeTask{})
+	ready("a second shard restores its state", "1 of 2 tasks")
+	rt.remove(taskName(stageShards, 1))
 	models.Has(nil, false)
 	ready("the models' group assigns anew")
 	if out := rt.due.outside(time.Now().Add(2 * outOfGroup)); len(out) != 1 || out[0].Stage != stageModels {
