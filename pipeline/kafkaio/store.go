@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 
@@ -24,7 +25,7 @@ import (
 //
 //	partition 0             claim/KEY/NUMBER/WRITER        JSON: offsets of the chunks, bytes, CRC32C
 //	partition 1…, by key    chunk/KEY/NUMBER/WRITER/INDEX  bytes of the checkpoint, then of its table of files: a JSON
-//	                                                       array of name, bytes, writer and chunks by offset
+//	                                                       array of name, bytes, writer, partition, chunks by offset
 //	                        file/KEY/NAME/WRITER/INDEX     bytes; NAME is their hash
 //
 // NUMBER has 20 digits, WRITER is 16 random digits of a process. Where there is one partition, all is in it. Of the
@@ -32,16 +33,19 @@ import (
 // for dirstore.Store. A writer reads the claims back up to its own before it believes that it holds the number. What is
 // no longer needed gets tombstones.
 type Store struct {
-	client     *kafka.Client
-	topic      string
-	partitions int
-	keep       int
-	chunk      int
-	writer     string
-	log        *slog.Logger
+	client *kafka.Client
+	topic  string
+	keep   int
+	chunk  int
+	writer string
+	every  time.Duration // between questions whether the topic was made again
+	log    *slog.Logger
 
-	mu    sync.Mutex
-	known map[string]*claims // by key
+	mu         sync.Mutex
+	partitions int
+	known      map[string]*claims // by key
+	id         TopicID
+	asked      time.Time // for id
 }
 
 // chunkFetch is the target, in bytes, when small chunks are fetched together.
@@ -78,6 +82,7 @@ func NewStore(ctx context.Context, spec StoreSpec) (*Store, error) {
 		keep:       max(spec.Keep, 2),
 		chunk:      spec.MaxBytes - overhead,
 		writer:     hex.EncodeToString(id[:]),
+		every:      watchInterval,
 		log:        spec.Log,
 		known:      map[string]*claims{},
 	}, nil
@@ -101,6 +106,7 @@ func (s *Store) Holds(ctx context.Context, key string, number uint64) error {
 
 // claimsOf returns the claims of a key that have been read so far. The first call for a key reads them.
 func (s *Store) claimsOf(ctx context.Context, key string) (*claims, error) {
+	s.followTopic(ctx)
 	s.mu.Lock()
 	known := s.known[key]
 	s.mu.Unlock()
@@ -113,6 +119,30 @@ func (s *Store) claimsOf(ctx context.Context, key string) (*claims, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.known[key], nil
+}
+
+// followTopic forgets what was read and written where the topic was deleted and made again: the next checkpoints bring
+// all files anew, and other processes can go on from them.
+func (s *Store) followTopic(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.asked) < s.every {
+		return
+	}
+	s.asked = time.Now()
+	ids, err := KnownTopicIDs(ctx, s.client, s.topic)
+	if err != nil || ids[0] == (TopicID{}) || ids[0] == s.id { // where it is away, writes say so
+		return
+	}
+	if s.id != (TopicID{}) {
+		n, err := Partitions(ctx, s.client, s.topic)
+		if err != nil {
+			return
+		}
+		s.log.Warn("the checkpoints topic was made again: all of the state is written anew", "topic", s.topic)
+		s.partitions, s.known = n, map[string]*claims{}
+	}
+	s.id = ids[0]
 }
 
 // Save implements pipeline.CheckpointStore.
@@ -183,10 +213,13 @@ func crc(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
 // place returns the partition of a key's chunks.
 func (s *Store) place(key string) int {
-	if s.partitions == 1 {
+	s.mu.Lock()
+	n := s.partitions
+	s.mu.Unlock()
+	if n == 1 {
 		return 0
 	}
-	return 1 + murmur.PartitionOf([]byte(key), s.partitions-1)
+	return 1 + murmur.PartitionOf([]byte(key), n-1)
 }
 
 // Load implements pipeline.CheckpointStore.
@@ -275,6 +308,11 @@ func (s *Store) read(ctx context.Context, c claim) ([]byte, []storedFile, error)
 	if err := json.Unmarshal(data[c.Bytes:], &table); err != nil {
 		return nil, nil, fmt.Errorf("files of %s: %w", c.recordKey(), err)
 	}
+	for i := range table {
+		if table[i].Partition == nil { // written by a build from before: with the claim's chunks
+			table[i].Partition = &c.Partition
+		}
+	}
 	return data[:c.Bytes:c.Bytes], table, nil
 }
 
@@ -330,7 +368,7 @@ func (s *Store) prune(ctx context.Context, known *claims) {
 	}
 	for _, f := range files {
 		for i := range f.Chunks {
-			if _, err := s.write(ctx, s.place(known.key), f.chunkKey(known.key, i), nil); err != nil {
+			if _, err := s.write(ctx, *f.Partition, f.chunkKey(known.key, i), nil); err != nil {
 				warn(err)
 				return
 			}

@@ -17,10 +17,12 @@ import (
 // storedFile says where a checkpoint's file is stored. It is written once; later checkpoints, also of other writers,
 // refer to the same chunks.
 type storedFile struct {
-	Name   string  `json:"name"` // of package filesum
-	Bytes  int64   `json:"bytes"`
-	Writer string  `json:"writer"`
-	Chunks []int64 `json:"chunks"` // offsets
+	Name   string `json:"name"` // of package filesum
+	Bytes  int64  `json:"bytes"`
+	Writer string `json:"writer"`
+	// Partition stays where it was when the topic gets more; never nil in memory.
+	Partition *int    `json:"partition"`
+	Chunks    []int64 `json:"chunks"` // offsets
 }
 
 func (f storedFile) chunkKey(key string, i int) string {
@@ -46,7 +48,8 @@ func (s *Store) putFiles(ctx context.Context, known *claims, files []pipeline.Fi
 }
 
 func (s *Store) putFile(ctx context.Context, key string, f pipeline.File) (storedFile, error) {
-	at := storedFile{Name: f.Name, Bytes: f.Bytes, Writer: s.writer}
+	partition := s.place(key)
+	at := storedFile{Name: f.Name, Bytes: f.Bytes, Writer: s.writer, Partition: &partition}
 	src, err := os.Open(f.Path)
 	if err != nil {
 		return at, err
@@ -56,7 +59,7 @@ func (s *Store) putFile(ctx context.Context, key string, f pipeline.File) (store
 	for {
 		n, err := io.ReadFull(src, buf)
 		if n > 0 {
-			offset, werr := s.write(ctx, s.place(key), at.chunkKey(key, len(at.Chunks)), buf[:n])
+			offset, werr := s.write(ctx, partition, at.chunkKey(key, len(at.Chunks)), buf[:n])
 			if werr != nil {
 				return at, werr
 			}
@@ -79,7 +82,7 @@ func (s *Store) fetchFile(ctx context.Context, known *claims, f storedFile, path
 	}
 	name, _ := hex.DecodeString(f.Name) // what is no name is that of no bytes
 	sum := filesum.Like(name)
-	err = s.eachChunk(ctx, s.place(known.key), f.Chunks, func(i int) string { return f.chunkKey(known.key, i) },
+	err = s.eachChunk(ctx, *f.Partition, f.Chunks, func(i int) string { return f.chunkKey(known.key, i) },
 		func(value []byte) error {
 			_, err := io.MultiWriter(sum, dst).Write(value)
 			return err

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/segmentio/kafka-go"
+
 	"github.com/plumbline/plumbline/internal/filesum"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -162,5 +164,50 @@ func TestStoreFilesThatCannotBeRead(t *testing.T) {
 	}
 	if err := newStore(t, brokers, 1<<20).Save(t.Context(), "k", 2, c); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is gone before it was kept: %v", err)
+	}
+}
+
+// TestStoreOfATopicMadeAgain: the topic is deleted and made again, or gets partitions, under a process. From the next
+// checkpoint on another process can restore its state, with files that were written before.
+func TestStoreOfATopicMadeAgain(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, brokers []string, c *kafka.Client){
+		"made again": func(t *testing.T, brokers []string, c *kafka.Client) {
+			gone := &kafka.DeleteTopicsRequest{Topics: []string{"checkpoints"}}
+			if _, err := c.DeleteTopics(t.Context(), gone); err != nil {
+				t.Fatal(err)
+			}
+			kafkatest.CreateTopics(t, brokers, 3, "checkpoints")
+		},
+		"more partitions": func(t *testing.T, _ []string, c *kafka.Client) {
+			res, err := c.CreatePartitions(t.Context(), &kafka.CreatePartitionsRequest{
+				Topics: []kafka.TopicPartitionsConfig{{Name: "checkpoints", Count: 6}}})
+			if err != nil || res.Errors["checkpoints"] != nil {
+				t.Fatal(err, res)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			brokers := kafkatest.Start(t)
+			kafkatest.CreateTopics(t, brokers, 2, "checkpoints")
+			s, c := newStore(t, brokers, 10_000), withFiles(t, "a", strings.Repeat("x", 20_000))
+			s.every = 0
+			if err := s.Save(t.Context(), "k", 1, c); err != nil {
+				t.Fatal(err)
+			}
+			change(t, brokers, newClient(t, brokers))
+			if err := s.Save(t.Context(), "k", 2, c); err != nil {
+				t.Fatal(err)
+			}
+			next := newStore(t, brokers, 10_000)
+			if err := fetched(t, next, c); err != nil {
+				t.Fatal(err)
+			}
+			if err := next.Save(t.Context(), "k", 3, c); err != nil {
+				t.Fatal(err)
+			}
+			if err := fetched(t, newStore(t, brokers, 10_000), c); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
