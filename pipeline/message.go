@@ -48,6 +48,11 @@ func followed(r *Record) tracing.Message {
 	return m
 }
 
+// HasTrace reports whether headers have a trace context.
+func HasTrace(headers []Header) bool {
+	return slices.ContainsFunc(headers, func(h Header) bool { return h.Key == tracing.Header })
+}
+
 // carriers returns the trace contexts in headers. If there are several, a tracestate belongs to the traceparent before
 // it.
 func carriers(headers []Header) (out []tracing.Carrier) {

@@ -8,7 +8,6 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/murmur"
-	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
 // Together translates records of one row each into one message that has the row of each; see inputs.Decoder.
@@ -95,7 +94,7 @@ func (p *Converter) hold(r *pipeline.Record) (ms []pipeline.Message, with bool) 
 func (p *Converter) goesWith(r *pipeline.Record) bool {
 	return p.cfg.Together != nil && (r.More || len(p.held.records) > 0) && r.Offset > p.held.after && !r.Ahead &&
 		r.Unread == nil && !pipeline.IsControl(r) && len(r.Key)+len(r.Value) <= p.held.most/4 &&
-		!slices.ContainsFunc(r.Headers, func(h pipeline.Header) bool { return h.Key == tracing.Header })
+		!pipeline.HasTrace(r.Headers)
 }
 
 // near reports whether there is room for a record, which is of about the same time as those before.
