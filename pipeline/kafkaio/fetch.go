@@ -232,10 +232,13 @@ func (f *fetcher) ended(res *partitionAnswer) {
 
 // hand gives records to the consumer, then publishes the position behind them and the log's end.
 func (f *fetcher) hand(ctx context.Context, end int64) error {
-	if len(f.part.records) > 0 {
+	if n := len(f.part.records); n > 0 {
 		select {
 		case f.out <- f.part:
 			f.part = f.newPart()
+			if f.part.records == nil {
+				f.part.records = make([]pipeline.Record, 0, n) // the next one is often as long
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}
