@@ -45,7 +45,8 @@ func TestVerdictInBrowser(t *testing.T) {
 	}
 	f("&at=2024-03-05T11:40:00Z", `data-state="ok"`, "No alarm", "a calibrated model would show 0.8 %", "of 5 043 rows")
 	f("&at=2024-03-05T11:54:00Z", `data-state="firing"`, "▲ calibration-calibrated is firing",
-		"is overconfident since about 11:51:00", " sure, ", " right")
+		"is overconfident since about 11:51:00: 88.4 % sure, 81.3 % right in the 1 800 rows until 11:54:00. "+
+			"This window: ECE ", ", if calibrated 1.2 %.")
 	f("region%3Dus", `data-state="elsewhere"`, "▲ Alarm in all rows and 1 slice, worst: ", ">all rows</a>",
 		"region=us: calibration-calibrated is over its limit, as part of another alarm",
 		"It follows from calibration-calibrated of all rows.", "Also: ", ">region=eu</a>.")
@@ -173,7 +174,8 @@ func TestLikeWithLikeInBrowser(t *testing.T) {
 	h.AddAlert(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: "classes", Kind: "threshold", Measure: "cwece",
 		State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Hour), Message: "raw class-wise ECE (cwece)"})
 	quick := record.Calibrator{Schema: 1, Model: "m", Version: "1", Revision: 3, Published: true, Reason: "quick",
-		DecidedAt: stamp(time.Minute), EffectiveFrom: stamp(time.Minute), Outcome: "published: a first answer",
+		DecidedAt: stamp(time.Minute), EffectiveFrom: stamp(time.Minute), Outcome: "published: temperature 1.2 of " +
+			"900 rows, NLL 0.04700 → 0.04600, ECE 0.0100 → 0.0080 on the 8192 since about 2024-03-05T11:20:00Z",
 		Evidence: record.Evidence{FitRows: 900, TestRows: 8192, NLLInForce: .047, NLLNew: .046, NLLDiff: -.0011,
 			ECEInForce: .01, ECENew: .008}}
 	h.AddCalibrator(quick)
@@ -191,7 +193,8 @@ func TestLikeWithLikeInBrowser(t *testing.T) {
 		"raw: accuracy 73.50 %", "confidence 74.20 %", "calibrated: accuracy 84.20 %", "confidence 84.00 %",
 		">calibrated 84.20 %<", ">its confidence 84.00 %<", "Raw: 73.50 % right, 74.20 % sure on average. Calibrated: ",
 		"Class-wise ECE</dt><dd class=\"big\">1.31 %</dd><dd class=\"sub\">calibrated 0.42 %</dd>",
-		"On the 8 192 latest rows, those of the fit among them: NLL 0.047 → 0.046 (−0.0011), ECE 1.00 % → 0.80 %.",
+		"Published: temperature 1.2 of 900 rows. " +
+			"On the 8 192 latest rows, those of the fit among them: NLL 0.047 → 0.046 (−0.0011), ECE 1.00 % → 0.80 %.",
 		"a first answer, before a whole refit", "a refit on schedule", "On 8 192 newer rows: ", "(−0.0011 ± 0.0010)",
 		"if it gained nothing, the chance of that is up to 0.95, and must be below 0.002."} {
 		if !strings.Contains(dom, want) {

@@ -53,7 +53,7 @@ function fromCalibrator(c) {
   return {
     kind, at: c.decided_at, slice: null, key: `calibrator ${c.revision}`,
     title: refused ? "Order refused" : kind === "published" ? `${TITLES[kind]}: revision ${c.revision}` : `${TITLES[kind]}: revision ${c.revision} stays`,
-    text: `${t}${sentence(plain(proof ? bare(c.outcome || "") : c.outcome || ""))}${proof}`, note: by, calibrator: c,
+    text: `${t}${sentence(clocks(plain(proof ? bare(c.outcome || "") : c.outcome || ""), c.decided_at))}${proof}`, note: by, calibrator: c,
   };
 }
 
@@ -61,7 +61,7 @@ function fromCalibrator(c) {
 const plain = (s) => s.replace("the chance of that without a gain is up to", "if it gained nothing, the chance of that is up to");
 
 // The figures of an outcome are in the evidence, with their error.
-const bare = (s) => s.replace(/, NLL \S+ → \S+, ECE \S+ → \S+ on \d+ newer rows$/, "");
+const bare = (s) => s.replace(/, NLL \S+ → \S+, ECE \S+ → \S+ on (\d+ newer rows|the \d+ since about \S+)$/, "");
 
 // The bins of a message are in the table of the evidence.
 const brief = (a) => (a.evidence?.bins?.length ? a.message.replace(/; mostly in .*$/, "") : a.message);
