@@ -60,6 +60,7 @@ type feedFlags struct {
 	inputFlags
 	model, version string
 	eventRate      float64
+	rate           *pflag.Flag // of eventRate
 	start          string
 	labelDelay     string
 	noLabels       bool
@@ -86,6 +87,7 @@ func addFeedFlags(cmd *cobra.Command) *feedFlags {
 		"model `name` of all rows; default: each row's, else the file's name and array")
 	flags.StringVar(&f.version, "version", "", "model `version` of all rows; default: each row's, else 0")
 	flags.Float64Var(&f.eventRate, "event-rate", 10, "rows per second of event time; 0: the files' times")
+	f.rate = flags.Lookup("event-rate")
 	flags.StringVar(&f.start, "start", "", "event `time` of the first row, RFC 3339; default: so that the last is now")
 	flags.StringVar(&f.labelDelay, "label-delay", "0s",
 		"event time from a row to its label, uniform in `MIN-MAX` such as 0s-5m")
@@ -173,6 +175,9 @@ func (f *feedFlags) open(files []string, cfg config.Config, partitions int) (*fe
 		Order:   feed.Order{Shuffle: f.shuffle, Seed: f.seed, Repeat: f.repeat, ByTime: f.eventRate == 0},
 	}
 	stream, rows, err := in.Open(f.options(cfg, partitions, time.Now()))
+	if err == nil && stream.LeavesTimes() && !f.rate.Changed {
+		f.of.Note("the files have times of their own, which --event-rate 0 takes: rows are 10 a second without it")
+	}
 	if err != nil || !f.startTime.IsZero() || f.eventRate == 0 {
 		return stream, rows, err
 	}

@@ -73,3 +73,23 @@ func TestProduceFiles(t *testing.T) {
 		t.Errorf("got rows by model %v, want 3 of monday and 2 of tuesday", models)
 	}
 }
+
+// TestProduceNamesTimesLeft: rows of files with times get others unless --event-rate says which they want.
+func TestProduceNamesTimesLeft(t *testing.T) {
+	file := brokerConfig(t, kafkatest.Start(t), "")
+	run(t, "topics", "create", "-c", file)
+	rows := writeFile(t, "rows.csv", "prob,label,at\n0.5,1,2026-01-31T00:00:00Z\n0.5,0,2026-01-31T01:00:00Z\n")
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{"--ts", "at"}, true},
+		{[]string{"--ts", "at", "--event-rate", "0"}, false},
+		{[]string{"--ts", "at", "--event-rate", "100"}, false},
+	} {
+		code, _, stderr := runCommand(t, append([]string{"produce", rows, "-c", file}, c.args...)...)
+		if got := strings.Contains(stderr, "times of their own"); code != exitDone || got != c.want {
+			t.Errorf("%q: exit code %d, stderr %q; times named: %v, want %v", c.args, code, stderr, got, c.want)
+		}
+	}
+}

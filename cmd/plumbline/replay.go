@@ -89,9 +89,6 @@ func (f replayFlags) readFiles(cmd *cobra.Command, r *engine.Replay, files []str
 	if err != nil {
 		return err
 	}
-	if in.LeavesTimes() && !cmd.Flags().Changed("event-rate") {
-		r.Log.Info("the files have times of their own, which --event-rate 0 takes: rows are 10 a second without it")
-	}
 	bar := progress.New(cmd.ErrOrStderr(), total, "replay", "rows")
 	defer bar.Finish()
 	return r.Files(cmd.Context(), in, f.shards, bar.Add)
