@@ -106,9 +106,12 @@ func (c *Calibrator) Problem() string {
 	return ""
 }
 
-// Apply writes the probabilities of one row of logits to p, of the same length. A row with a logit that is NaN or
-// infinite has none: they are NaN, and the error says why.
+// Apply writes the probabilities of one row of logits to p, which must have the same length, else nothing is written
+// and the error says so. A row with a logit that is NaN or infinite has none: they are NaN, and the error says why.
 func (c *Calibrator) Apply(p, logits []float64) error {
+	if len(p) != len(logits) || len(p) == 0 { // what serves must not end because of it
+		return fmt.Errorf("room for %d probabilities of %d logits: must be as many, at least 1", len(p), len(logits))
+	}
 	for j, z := range logits {
 		if z-z != 0 {
 			why := fmt.Sprintf("the logit of class %d is %g, must be a finite number", j, z)

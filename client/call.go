@@ -67,7 +67,9 @@ func (c *call) check() error {
 		return nil
 	case (len(c.Logits) > 0) == (len(c.Probs) > 0):
 		return errors.New("either logits or probs must be set")
-	case c.Classes < 2 || len(c.Logits)+len(c.Probs) != c.n*c.Classes:
+	case c.Classes < 2:
+		return fmt.Errorf("%d classes: at least 2; send the scores of both for a binary classifier", c.Classes)
+	case len(c.Logits)+len(c.Probs) != c.n*c.Classes:
 		return fmt.Errorf("%d scores for %d ids of %d classes", len(c.Logits)+len(c.Probs), c.n, c.Classes)
 	case len(c.Features)%c.n != 0:
 		return fmt.Errorf("%d features for %d ids", len(c.Features), c.n)

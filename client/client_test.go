@@ -264,8 +264,12 @@ func TestColumnsThatDoNotFit(t *testing.T) {
 	}
 	l.Label([]string{"a"}, nil)
 	l.Label([]string{"a"}, []int32{1})
-	if s := l.Close(within(t, 10*time.Second)); s.Refused != 5 || s.Sent != 1 || s.Logged != 6 {
+	s := l.Close(within(t, 10*time.Second))
+	if s.Refused != 5 || s.Sent != 1 || s.Logged != 6 {
 		t.Errorf("%+v", s)
+	}
+	if s.Errors["1 classes: at least 2; send the scores of both for a binary classifier"] != 1 {
+		t.Errorf("one score a row is not said to be too few: %v", s.Errors)
 	}
 	for _, o := range []Options{{Linger: -1}, {Patience: -1}, {MaxBytes: -1}, {Sample: -.1}, {Sample: 1.1}} {
 		o.To = "http://127.0.0.1:1"
@@ -423,6 +427,21 @@ func TestLogitsThatAreNoNumbers(t *testing.T) {
 	}
 	if n := strings.Count(said.String(), "level=WARN"); n != 1 {
 		t.Errorf("%d lines of log, want 1 a minute:\n%s", n, said.String())
+	}
+}
+
+// TestRoomForProbabilities: a server goes on where it gives room for another number of classes, and hears of it.
+func TestRoomForProbabilities(t *testing.T) {
+	c := &Calibrator{log: slog.New(slog.DiscardHandler)}
+	for _, calibrator := range []string{`{"version":1,"method":"identity"}`,
+		`{"version":1,"method":"temperature","temperature":2}`} {
+		(&fetcher{c: c}).take(1, []byte(calibrator), nil)
+		for _, n := range []struct{ room, logits int }{{2, 3}, {0, 3}, {4, 3}, {3, 0}, {0, 0}} {
+			p := make([]float64, n.room)
+			if err := c.Apply(p, make([]float64, n.logits)); err == nil || slices.Max(append(p, 0)) != 0 {
+				t.Errorf("room for %d, %d logits: error %v, written %v", n.room, n.logits, err, p)
+			}
+		}
 	}
 }
 
