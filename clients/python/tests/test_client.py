@@ -144,6 +144,16 @@ class TestLogger(unittest.TestCase):
         self.assertEqual((s.logged, s.sent, s.refused), (5, 2, 3), s)
         self.assertTrue(s.errors)
 
+    def test_scores_that_are_no_table_are_named(self):
+        r = self.receiver()
+        with PlumblineLogger("m", to=r.url, linger=0.01) as logger:
+            logger.log(["a", "b"], logits=[[1, 2], [1, 2, 3]])
+            logger.log(["a", "b"], probs=[[0.5, 0.5]] * 2, features=[[1, 2], None])
+        s = logger.stats()
+        self.assertEqual((s.sent, s.refused), (0, 4), s)
+        for name, why in zip(("logits", "features"), s.errors, strict=True):
+            self.assertTrue(why.startswith(f"ValueError: {name}: must be numbers, as many in each row"), why)
+
     def test_wrong_lengths_that_add_up_are_refused(self):
         """Calls become one batch, in which two mistakes must not make up for each other."""
         p = [0.5, 0.5]
@@ -297,6 +307,14 @@ class TestLogger(unittest.TestCase):
                 logger.label(["a"], [1])
             s = logger.stats()
             self.assertEqual((s.sent, s.failed, s.dropped), (0, 1, 0), (body[:40], s))
+
+    def test_a_redirection_is_named(self):
+        server = Server(lambda _path, _body: (301, {"Location": "https://elsewhere/"}, b""))
+        self.addCleanup(server.close)
+        with PlumblineLogger("m", to=server.url, linger=0.01) as logger:
+            logger.label(["a"], [1])
+        why = "301: a redirection to https://elsewhere/, which is not followed: name that address"
+        self.assertEqual(logger.stats().errors, {why: 1})
 
     def test_children_of_multiprocessing_send_what_lingers(self):
         r = self.receiver()

@@ -239,7 +239,10 @@ def classes(values: list[Any], calls: list[Call]) -> pa.Array:
 def floats(name: str, values: list[Any], calls: list[Call]) -> pa.Array:
     parts = []
     for v, call in zip(values, calls):
-        x = v if type(v) is np.ndarray and v.dtype == np.float32 else np.asarray(host(v), np.float32)
+        try:
+            x = v if type(v) is np.ndarray and v.dtype == np.float32 else np.asarray(host(v), np.float32)
+        except (TypeError, ValueError) as e:
+            raise ValueError(f"{name}: must be numbers, as many in each row: {e}") from None
         if x.ndim != 2:
             x = x.reshape(call.rows, -1)
         parts.append(parted(name, x, call.rows))

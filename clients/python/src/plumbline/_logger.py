@@ -96,8 +96,9 @@ class PlumblineLogger:
             **slices: Any) -> None:
         """Logs predictions: one id a row, scores of shape (rows, K), or logit= and prob= of a binary classifier.
 
-        ts is their time (default: now); label, where it is known already; slices are text, one for all rows or one
-        a row. Raises nothing for what is wrong with the values: it is counted, and logged.
+        ts is their time (default: now; a datetime without a zone is UTC); label, where it is known already; slices
+        are text, one for all rows or one a row. Raises nothing for what is wrong with the values: it is counted, and
+        logged.
         """
         if logits is not None:
             slices["logits"] = logits

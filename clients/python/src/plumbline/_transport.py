@@ -197,6 +197,8 @@ class HTTP:
             text = str(json.loads(text)["error"]) if answer.status >= 300 else text
         except Exception:  # whatever a proxy answers
             pass
+        if 300 <= answer.status < 400:
+            text = f"a redirection to {answer.headers.get('Location')}, which is not followed: name that address"
         return answer.status, text, answer.headers.get("Retry-After")
 
     def poll(self, seconds: float) -> None:
