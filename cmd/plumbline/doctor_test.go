@@ -278,10 +278,11 @@ func TestDeadLetters(t *testing.T) {
 	}
 	kafkatest.Write(t, brokers, kafka.Message{Topic: "plumbline.deadletter", Headers: []kafka.Header{
 		header("reason", "label_range"), header("detail", "1 rows: label_range"), header("topic", "by-id"),
-		header("partition", "0"), header("offset", "9"), header("source", "mine@00ff/2/3/77/0")}})
+		header("partition", "0"), header("offset", "9"), header("source", "mine@00ff/2/3/77/0"),
+		header("value-bytes", "74")}})
 	made := run(t, "deadletters", "-c", file, "--limit", "1")
 	for _, want := range []string{"mine/2/77  label_range: 1 rows: a label is none of the classes",
-		"of its part by-id/0/9"} {
+		"of its part by-id/0/9", "74 bytes, not quoted in the dead letter"} {
 		if !strings.Contains(made, want) {
 			t.Errorf("got %q, want %q", made, want)
 		}

@@ -55,6 +55,9 @@ func letterOf(r *pipeline.Record) Letter {
 			l.Bytes = int(number(h.Value))
 		}
 	}
+	if len(r.Value) == 0 && l.Bytes > 0 { // a flood, or records whose content is hidden
+		l.Looks = "not quoted in the dead letter"
+	}
 	if topic, partition, offset, ok := pipeline.SourceOf(r.Headers); ok {
 		l.Part = fmt.Sprintf("%s/%d/%d", l.Topic, l.Partition, l.Offset)
 		l.Topic, l.Partition, l.Offset = topic, int(partition), offset
