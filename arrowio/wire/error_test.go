@@ -25,3 +25,13 @@ func TestDetailsEndAtACharacter(t *testing.T) {
 		t.Errorf("detail %q", e.Detail)
 	}
 }
+
+// TestForeignBytesAreShownAsText: who sends JSON or text sees that it is this.
+func TestForeignBytesAreShownAsText(t *testing.T) {
+	for begin, want := range map[string]string{`{"id": 1}`: `"{\"id"`, "\x00\x00\x00\x07pl": `"\x00\x00\x00\a"`} {
+		_, _, _, _, err := Next([]byte(begin + "........"))
+		if err == nil || !strings.Contains(err.Error(), "message begins with "+want+", an Arrow IPC stream with") {
+			t.Errorf("%q: %v", begin, err)
+		}
+	}
+}

@@ -42,9 +42,9 @@ func Next(stream []byte) (m Message, rest []byte, end, marked bool, err error) {
 		return m, nil, false, false, Errorf(Truncated, "%d bytes where a message prefix has %d", len(stream),
 			prefixSize)
 	}
-	if got := binary.LittleEndian.Uint32(stream); got != continuation {
-		return m, nil, false, false, Errorf(NotArrow, "message begins with %#08x, an Arrow IPC stream with 0xffffffff",
-			got)
+	if binary.LittleEndian.Uint32(stream) != continuation { // as text: who sends JSON knows it again
+		return m, nil, false, false, Errorf(NotArrow,
+			`message begins with %+q, an Arrow IPC stream with "\xff\xff\xff\xff"`, stream[:4])
 	}
 	size := int64(binary.LittleEndian.Uint32(stream[4:]))
 	rest = stream[prefixSize:]
