@@ -127,6 +127,15 @@ func provenance(r *Record) (p Provenance, idle string, ok bool, err error) {
 	return p, idle, ok || err != nil, err
 }
 
+// SaysIdle reports whether a record says that a source is exhausted: it is silence that speaks.
+func (r *Record) SaysIdle() bool {
+	if len(r.Value) > 0 {
+		return false
+	}
+	_, idle, _, err := provenance(r)
+	return err == nil && idle == "1"
+}
+
 // SourceOf returns the place of the original record, for a record that the repartition stage made; ok is false for
 // others.
 func SourceOf(headers []Header) (topic string, partition int32, offset int64, ok bool) {

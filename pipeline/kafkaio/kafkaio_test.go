@@ -93,6 +93,26 @@ func at(logits, labels int64) map[pipeline.Input]int64 {
 	return map[pipeline.Input]int64{pipeline.Logits: logits, pipeline.Labels: labels}
 }
 
+// TestSilenceOfSources: what says that a source of the repartition stage is silent is no news of the partition that it
+// is in, which would be waited for once more; what says that the source is read again is.
+func TestSilenceOfSources(t *testing.T) {
+	t.Parallel()
+	brokers := kafkatest.Start(t)
+	kafkatest.CreateTopics(t, brokers, 1, "z")
+	s := source(t, Spec{Client: newClient(t, brokers), Topics: map[pipeline.Input]string{pipeline.Logits: "z"},
+		Next: map[pipeline.Input]int64{pipeline.Logits: -1}, IdleTimeout: 30 * time.Millisecond})
+	read(t, s, func(r pipeline.Record) bool { return r.Idle })
+	for _, idle := range []int{1, 0} {
+		kafkatest.Write(t, brokers, kafka.Message{Topic: "z", Time: time.UnixMilli(1060),
+			Headers: []kafka.Header{{Key: pipeline.SourceHeader, Value: []byte("raw/0/1/7/0")},
+				{Key: pipeline.SourceIdleHeader, Value: []byte(fmt.Sprint(idle))}}})
+		read(t, s, func(pipeline.Record) bool { return true })
+		if got := s.Silent(); len(got) != 1-idle {
+			t.Errorf("a source says idle = %d: %d inputs are waited for, want %d", idle, len(got), 1-idle)
+		}
+	}
+}
+
 // TestSource covers order, bounds, idleness and position over one broker.
 func TestSource(t *testing.T) {
 	t.Parallel()

@@ -164,9 +164,11 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 			// No producer and no broker of today leaves a timestamp out. A row of one that did is as far ahead as it
 			// says: else a single such record could move all clocks.
 			r.Time = max(r.Time, 1)
-			s.tell(best, false)
 			r.Ahead = s.spec.MaxAhead > 0 && r.Time > time.Now().Add(s.spec.MaxAhead).UnixNano()
-			best.reset(s.spec.IdleTimeout)
+			if !r.SaysIdle() { // else a source that is idle would hold all back for the timeout once more
+				s.tell(best, false)
+				best.reset(s.spec.IdleTimeout)
+			}
 			return r, nil
 		}
 		ended := true
