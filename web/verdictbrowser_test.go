@@ -359,8 +359,9 @@ await wait(() => !box.hidden);
 note("box", box.textContent);`))
 	defer srv.Close()
 	dom := chromium(t, srv.URL+link, "--dump-dom")
-	for _, want := range []string{"box=A task fails", "shard 3 fails since 2024-03-05T11:22:33Z at plumbline.logits " +
-		"partition 3 offset 812: panic: &lt;b&gt;no&lt;/b&gt;. Next try at", "shard 1 skipped a record at",
+	for _, want := range []string{"box=A task fails", "shard 3 fails since 2024-03-05&nbsp;11:22:33 at " +
+		"plumbline.logits partition 3 offset 812: panic: &lt;b&gt;no&lt;/b&gt;. Next try at",
+		"shard 1 skipped a record at",
 		"by ann: growth. shards end; waits for shards: 2, 3."} {
 		if !strings.Contains(dom, want) {
 			_, notes, _ := strings.Cut(dom, "<pre>")

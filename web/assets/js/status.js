@@ -1,5 +1,5 @@
 // The process status: whatever the server reports, flattened to a table of names and values.
-import { el, count } from "./format.js";
+import { el, clocks, count } from "./format.js";
 
 export function drawStatus(root, value) {
   const rows = [];
@@ -20,7 +20,7 @@ export function drawTrouble(root, process) {
   const scale = process?.scale;
   const change = scale ? [`From ${scale.from} to ${scale.to} shards since ${scale.since}, by ${scale.by}: ${scale.why}. ${scale.step}; waits for shards: ${(scale.waits_for_shards || []).join(", ") || "none"}.`] : [];
   const lost = (process?.troubles || []).map((t) => `${t.title}, ${t.count} since ${t.since}: ${t.text}. To mend it: ${t.mend}.`);
-  const lines = [...failing, ...lost, ...skipped, ...early, ...change];
+  const lines = [...failing, ...lost, ...skipped, ...early, ...change].map((l) => clocks(l, new Date().toISOString()));
   root.hidden = lines.length === 0;
   if (root.dataset.said === lines.join("\n")) return; // screen readers hear it once
   root.dataset.said = lines.join("\n");
