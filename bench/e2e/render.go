@@ -89,6 +89,9 @@ func ratio(took map[string]used, client string) string {
 func missing(results []result) string {
 	run := make([]cell, 0, len(results))
 	for _, r := range results {
+		if r.JSON { // a set of its own
+			return ""
+		}
 		run = append(run, r.cell)
 	}
 	var not []string
