@@ -122,8 +122,9 @@ func (s *stream) produceJSON(ctx context.Context, broker string, rate int) error
 			value = strconv.AppendFloat(value, float64(z), 'g', 6, 32)
 		}
 		add(kafka.Message{Topic: s.topic("logits"), Time: at, Value: append(value, "]}"...)}, int(i%partitions))
-		labels = append(labels, kafka.Message{Topic: s.topic("labels"), Time: at.Add(2 * time.Second),
-			Value: fmt.Appendf(nil, `{"id":%q,"ts":%d,"label":%d}`, row.ID, at.Add(2*time.Second).UnixMicro(), row.Label)})
+		known := at.Add(2 * time.Second)
+		labels = append(labels, kafka.Message{Topic: s.topic("labels"), Time: known,
+			Value: fmt.Appendf(nil, `{"id":%q,"ts":%d,"label":%d}`, row.ID, known.UnixMicro(), row.Label)})
 		at = at.Add(time.Second / time.Duration(rate))
 		for len(labels) > 0 && (i == s.Rows-1 || labels[0].Time.Before(at)) {
 			add(labels[0], int(i+1)%partitions)

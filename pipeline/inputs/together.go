@@ -33,7 +33,7 @@ func (d *Decoder) Add(r *Record) bool {
 	}
 	c.n = before
 	for _, col := range c.columns {
-		col.cut(before)
+		cut(col, before)
 	}
 	return false
 }
@@ -103,8 +103,8 @@ type mark struct {
 	numbers int8
 }
 
-// cut takes back all rows from the n-th on, whole or in parts, to the column's mark.
-func (c *column) cut(n int) {
+// cut takes back all rows of a column from the n-th on, whole or in parts, to its mark.
+func cut(c *column, n int) {
 	c.n, c.some, c.numbers = n, c.before.some, c.before.numbers
 	if !c.some {
 		n = 0
