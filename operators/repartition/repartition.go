@@ -57,7 +57,7 @@ type Converter struct {
 	next   int64 // offset after the last record; -1 = none yet
 	byID   int64 // rows that lay where a keyed topic has them, since the last count
 	rows   int   // of the record that was split last, those that were taken before included
-	idle   bool  // what was announced last
+	idle   bool  // what shards know: that it is idle was announced, and no message has come since
 	held   held
 }
 
@@ -85,7 +85,7 @@ func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 		return append(p.release(), p.announce(true)...)
 	}
 	p.counts.AddReason(CountRepartitioned, p.cfg.Input.String(), 1)
-	p.next, p.idle = r.Offset+1, false
+	p.next = r.Offset + 1
 	ms, with := p.hold(&r)
 	if with {
 		return ms
@@ -95,6 +95,7 @@ func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 
 // alone returns the messages for a record that goes with no other.
 func (p *Converter) alone(r pipeline.Record) []pipeline.Message {
+	p.idle = false
 	if r.Ahead {
 		p.out.Ahead(&r)
 	}

@@ -131,6 +131,7 @@ func (p *Converter) release() []pipeline.Message {
 	if len(h.records) == 0 {
 		return nil
 	}
+	p.idle = false
 	ms, ok := p.together()
 	if !ok { // as those that would be refused
 		for _, r := range h.records {

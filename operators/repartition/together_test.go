@@ -228,3 +228,24 @@ func (s *shard) take(t *testing.T, m *pipeline.Message) {
 	}
 	s.rows = append(s.rows, rowsOf(t, m)...)
 }
+
+// TestTogetherStopped: who stops before the messages of what is held takes back that the source is idle, which shards
+// still believe.
+func TestTogetherStopped(t *testing.T) {
+	c := jsonConverter(t, true, 7)
+	c.Take(pipeline.Record{Input: pipeline.Logits, Idle: true})
+	first := pipeline.Record{Input: pipeline.Logits, Topic: "z-json", Partition: 1, Offset: 7, Time: 1, More: true,
+		Value: []byte(`{"id":"a","model":"m","logits":[1,2]}`)}
+	if ms := c.Take(first); len(ms) != 0 || c.Held() != 7 {
+		t.Fatalf("%d messages, offset %d is held", len(ms), c.Held())
+	}
+	ms := c.Closing()
+	for _, m := range ms {
+		if h := m.Headers[len(m.Headers)-1]; h.Key != pipeline.SourceIdleHeader || string(h.Value) != "0" {
+			t.Errorf("%q", m.Headers)
+		}
+	}
+	if len(ms) != togetherTargets {
+		t.Errorf("%d messages to %d shards", len(ms), togetherTargets)
+	}
+}
