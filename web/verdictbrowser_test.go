@@ -565,3 +565,26 @@ note("cut", said.parentElement.scrollWidth > said.parentElement.clientWidth);`))
 		}
 	}
 }
+
+// TestBehindInBrowser: a page of a process that reads old records, and has many of them before it, is not live.
+func TestBehindInBrowser(t *testing.T) {
+	srv := httptest.NewServer(scripted(New(Deps{History: synthetic()}), steps+`
+const { behind, pulse } = await import("/assets/js/verdict.js");
+const of = (...lags) => behind({ lag: Object.fromEntries(lags.map(([offsets, seconds], i) => ["shard/" + i, { logits: { offsets, seconds } }])) });
+note("few", of([999, 9000]));
+note("new", of([50000, 20]));
+note("most", of([50000, 7200], [3, 90000], [2000, 3000]));
+note("none", behind(undefined) + behind({}));
+note("late", pulse("live", 0, {}, false, 7200).text);
+note("live", pulse("live", 0, {}, false, 0).text);
+note("lost", pulse("lost", 0, {}, false, 7200).text);`))
+	defer srv.Close()
+	dom := strings.ReplaceAll(chromium(t, srv.URL+link, "--dump-dom"), "\u202f", " ")
+	for _, want := range []string{"few=0<", "new=0<", "most=7200<", "none=0<", "late=catching up: 2 h behind<",
+		"live=live<", "lost=connection lost, retrying<"} {
+		if !strings.Contains(dom, want) {
+			_, notes, _ := strings.Cut(dom, "<pre>")
+			t.Errorf("the page lacks %q: %.600s", want, notes)
+		}
+	}
+}

@@ -8,7 +8,7 @@ import { timeline, drawLog, alertsAt } from "./events.js";
 import { Timeline, moment } from "./timeline.js";
 import { drawStatus, drawTrouble } from "./status.js";
 import { own } from "./inhibit.js";
-import { drawVerdict, movedAway, pulse, verdict } from "./verdict.js";
+import { behind, drawVerdict, movedAway, pulse, verdict } from "./verdict.js";
 import { headEvents } from "./headevents.js";
 import { Past, union } from "./past.js";
 import { clock, count, el } from "./format.js";
@@ -23,7 +23,7 @@ const state = {
   at: "", asked: "", gone: "", // the moment to be shown; that of the link; what the link asks for and is not there
   linked: false, // a link has opened the page
   alerts: [], current: [], calibrators: [], heads: [], show: { raw: true, cal: true }, generation: 0,
-  connection: "connecting", newsAt: performance.now(), // by this computer's clock: event time need not be that of now
+  connection: "connecting", newsAt: performance.now(), behindAt: Infinity, // by this computer's clock: event time need not be that of now
 };
 let painting = 0;
 const past = new Past();
@@ -45,13 +45,17 @@ const stream = new Stream({
 
 function connection(s) {
   state.connection = s;
-  const p = pulse(s, state.latest ? (performance.now() - state.newsAt) / 1000 : 0, state.process, moved());
+  const late = performance.now() - state.behindAt > BEHIND_MS ? behind(state.process) : 0;
+  const p = pulse(s, state.latest ? (performance.now() - state.newsAt) / 1000 : 0, state.process, moved(), late);
   if ($("conn").textContent === p.text) return;
   $("conn").dataset.state = p.state;
   $("conn").textContent = p.text;
   $("conn").title = p.title || "";
 }
 setInterval(() => connection(state.connection), 1000);
+
+// BEHIND_MS is how long a process must have been behind: one that keeps up may be for a moment.
+const BEHIND_MS = 10_000;
 
 // moved tells whether another process has the model that is shown.
 const moved = () => isMoved(state.models, state.sel);
@@ -210,6 +214,7 @@ function takeStatus(status) {
   drawStatus($("status"), status);
   drawTrouble($("trouble"), status.process);
   state.process = status.process;
+  state.behindAt = behind(status.process) ? Math.min(state.behindAt, performance.now()) : Infinity;
   connection(state.connection);
   if (!state.sel) arrived(status);
 }

@@ -150,16 +150,27 @@ export function drawVerdict(root, news, v, to) {
 
 /**
  * pulse is what the connection's pill says: whether news could come, and since when none has. seconds: since the latest;
- * process: what the process says of itself: since when no broker answers it, and for which partition it waits; moved: another process has the model.
+ * process: what the process says of itself: since when no broker answers it, and for which partition it waits; moved: another process has the model;
+ * late: what behind says, where it has for a while.
  */
-export function pulse(state, seconds, process, moved) {
+export function pulse(state, seconds, process, moved, late) {
   const kafka = process?.kafka, waiting = process?.waiting_for;
   if (state === "live" && kafka) return { state: "lost", text: `Kafka does not answer since ${clock(kafka.silent_since, new Date().toISOString())} UTC`, title: kafka.error };
   if (state === "live" && moved) return { state: "quiet", text: "served by another process" };
   if (state === "live" && waiting?.length) return { state: "quiet", text: waiting[0].text, title: waiting.map((w) => w.text).join(", ") };
+  if (state === "live" && late) return { state: "quiet", text: `catching up: ${duration(late)} behind`, title: "Rows wait in Kafka: what is shown is of before them." };
   if (state === "lost") return { state, text: "connection lost, retrying" };
   if (state !== "live") return { state, text: "connecting" };
   return seconds < QUIET_S ? { state, text: "live" } : { state: "quiet", text: `no news for ${duration(Math.floor(seconds / 60) * 60)}` };
 }
 
 const QUIET_S = 120;
+
+/** behind is how old the records are that a process reads, in seconds; 0 where few are left to read, or they are new. */
+export function behind(process) {
+  const lags = Object.values(process?.lag || {}).flatMap((inputs) => Object.values(inputs)).filter((l) => l.offsets >= MANY);
+  const most = Math.max(0, ...lags.map((l) => l.seconds));
+  return most >= QUIET_S ? most : 0;
+}
+
+const MANY = 1000;
