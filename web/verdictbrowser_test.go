@@ -570,7 +570,8 @@ note("cut", said.parentElement.scrollWidth > said.parentElement.clientWidth);`))
 func TestBehindInBrowser(t *testing.T) {
 	srv := httptest.NewServer(scripted(New(Deps{History: synthetic()}), steps+`
 const { behind, pulse } = await import("/assets/js/verdict.js");
-const of = (...lags) => behind({ lag: Object.fromEntries(lags.map(([offsets, seconds], i) => ["shard/" + i, { logits: { offsets, seconds } }])) });
+const task = ([offsets, seconds], i) => ["shard/" + i, { logits: { offsets, seconds } }];
+const of = (...lags) => behind({ lag: Object.fromEntries(lags.map(task)) });
 note("few", of([999, 9000]));
 note("new", of([50000, 20]));
 note("most", of([50000, 7200], [3, 90000], [2000, 3000]));
