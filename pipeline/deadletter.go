@@ -238,8 +238,7 @@ func (o *Out) send(l *letter) {
 	reason, detail := l.words()
 	o.counts.AddReason(CountDeadLetters, reason, 1)
 	o.trace.Set("plumbline.dead_letter", reason)
-	l.record.Headers = sourcesOf(l.record.Headers, l.next(0, true), func(row int) int { return l.next(row+1, true) },
-		maxLetterRanges)
+	l.record.Headers = sourcesOf(l.record.Headers, l.next(0, true), func(row int) int { return l.next(row+1, true) })
 	if o.tell != nil {
 		told := detail
 		if o.hide != nil {

@@ -62,41 +62,58 @@ func SourceRows(offsets []int64) Header {
 	return Header{SourceRowsHeader, v}
 }
 
+// sourceRows reads what SourceRows wrote; nil if there is none, or it cannot be read.
+func sourceRows(headers []Header) (offsets []int64) {
+	at := slices.IndexFunc(headers, func(h Header) bool { return h.Key == SourceRowsHeader })
+	if at < 0 {
+		return nil
+	}
+	offset := int64(0)
+	for text := range strings.SplitSeq(string(headers[at].Value), ",") {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil
+		}
+		offset += n
+		offsets = append(offsets, offset)
+	}
+	return offsets
+}
+
 // sourcesOf returns the headers of a record for a dead letter of some of its rows, the first of which is row first, and
 // so on with next: where the record was made of several, as if it were made of the first of these alone, with the
-// offsets of up to most.
-func sourcesOf(headers []Header, first int, next func(row int) int, most int) []Header {
-	at := slices.IndexFunc(headers, func(h Header) bool { return h.Key == SourceRowsHeader })
+// offsets of as many as there is room for. first < 0: the letter is of all rows, or of none in particular.
+func sourcesOf(headers []Header, first int, next func(row int) int) []Header {
+	of := sourceRows(headers)
 	source := slices.IndexFunc(headers, func(h Header) bool { return h.Key == SourceHeader })
-	if at < 0 || source < 0 || first < 0 {
+	if of == nil || source < 0 {
 		return headers
 	}
 	p, err := parseProvenance(string(headers[source].Value))
 	if err != nil {
 		return headers
 	}
-	var of []int64 // each row
-	offset := int64(0)
-	for text := range strings.SplitSeq(string(headers[at].Value), ",") {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return headers
-		}
-		offset += n
-		of = append(of, offset)
+	row := first
+	if first < 0 {
+		row, next = 0, func(row int) int { return row + 1 }
+	} else if first < len(of) {
+		p.Offset = of[first]
 	}
+	const digits = 20
 	var list []byte
-	for row, n := first, 0; row >= 0 && row < len(of) && n < most; row, n = next(row), n+1 {
-		if n == 0 {
-			p.Offset = of[row]
-		} else {
+	for ; row >= 0 && row < len(of) && len(list) <= maxHeaderValue-1-digits; row = next(row) {
+		if list != nil {
 			list = append(list, ',')
 		}
 		list = strconv.AppendInt(list, of[row], 10)
 	}
 	out := slices.Clone(headers)
 	out[source] = p.AsHeader()
-	out[at] = Header{sourceOffsetsHeader, list}
+	for i := range out {
+		if out[i].Key == SourceRowsHeader {
+			out[i] = Header{sourceOffsetsHeader, list}
+		}
+	}
 	return out
 }
 
@@ -204,6 +221,14 @@ func (w *Watermark) source(in Input, p Provenance) (m *sourceMark, fresh bool, e
 	w.in[in].spoke(p)
 	w.in[in].idle = false
 	return m, true, nil
+}
+
+// takenOf is the offset of a source up to which all is taken; -1 = nothing is.
+func (w *Watermark) takenOf(in Input, p Provenance) int64 {
+	if m := w.sources[sourceKey{in, p.Topic, p.Partition}]; m != nil {
+		return m.offset
+	}
+	return -1
 }
 
 // sourceIdle notes that a source is exhausted before p.Offset, or is not. An exhausted source becomes active with the

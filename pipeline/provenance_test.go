@@ -302,6 +302,95 @@ func TestShardTakesSourcesOnce(t *testing.T) {
 	}
 }
 
+// letters dead-letters the rows that decoding has rejected.
+type letters struct{ out *Out }
+
+func (l letters) Process(_ context.Context, b *arrowio.Batch, _ Emit) (Rejects, error) {
+	for i, reason := range b.Reject {
+		if reason != "" {
+			l.out.Reject(i, reason, "")
+		}
+	}
+	return b.Reject, nil
+}
+func (letters) Advance(context.Context, Time, Emit) error { return nil }
+func (letters) State() State                              { return nil }
+
+// TestShardLeavesOutWhatItHasTaken: of a message of several records a shard takes the rows of those that it has not
+// taken, whatever messages these came in, and a dead letter names the records of its rows.
+func TestShardLeavesOutWhatItHasTaken(t *testing.T) {
+	message := func(offsets ...int64) (value []byte, hs []Header) {
+		c := arrowio.Columns{Model: "m", K: 2}
+		for _, o := range offsets {
+			bad := float32(0)
+			if o%10 == 9 {
+				bad = float32(math.NaN())
+			}
+			c.IDs, c.TS, c.Logits = append(c.IDs, fmt.Sprint("id-", o)), append(c.TS, 250), append(c.Logits, bad, 1)
+		}
+		value, err := arrowio.EncodePredictions(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hs = []Header{from(0, 1, offsets[len(offsets)-1], 0).AsHeader()}
+		if len(offsets) > 1 {
+			hs = append(hs, SourceRows(offsets))
+		}
+		return value, hs
+	}
+	for _, c := range []struct {
+		name    string
+		sent    [][]int64
+		rows    int64
+		repeats int64
+		letters string // offsets
+	}{
+		{"alone, then together", [][]int64{{1}, {2}, {4}, {1, 2, 4, 7}}, 4, 0, ""},
+		{"together, then others", [][]int64{{1, 3, 5}, {2, 6}, {3, 5, 8}, {4, 8}}, 5, 1, ""},
+		{"all of them", [][]int64{{1, 3, 5}, {1, 3, 5}, {1}, {5}, {1, 5}}, 3, 4, ""},
+		{"rows that are refused", [][]int64{{1}, {9}, {5, 9, 18, 19, 20, 29}}, 6, 0, "9 19,29"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			counts := NewCounts()
+			out := NewOut(counts)
+			s := NewShard(ShardSpec{Inputs: 1, PaneLength: 100, Watermark: NewWatermark(1, 0),
+				Decoder: arrowio.NewDecoder(arrowio.Options{}), Stages: []Stage{{Name: "letters", Operator: letters{out}}},
+				Host: Host{Out: out, Outbox: NewOutbox(0, 1, 100, 1), Counts: counts,
+					Log: slog.New(slog.DiscardHandler)}})
+			for i, offsets := range c.sent {
+				value, hs := message(offsets...)
+				r := Record{Topic: "z", Offset: int64(i), Value: value, Headers: hs}
+				if err := s.Take(context.Background(), r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n := counts.All()
+			if n["rows:logits"] != c.rows || n["repeats:logits"] != c.repeats {
+				t.Errorf("%d rows and %d repeats, want %d and %d", n["rows:logits"], n["repeats:logits"], c.rows, c.repeats)
+			}
+			var letters []string
+			for _, m := range s.Out.Drain() {
+				at := ""
+				for _, h := range m.Headers {
+					switch h.Key {
+					case SourceHeader:
+						at = strings.Split(string(h.Value), "/")[3]
+					case "plumbline-source-offsets":
+						if first, _, _ := strings.Cut(string(h.Value), ","); first != at {
+							t.Errorf("a letter of %s has the source %s", h.Value, at)
+						}
+						at = string(h.Value)
+					}
+				}
+				letters = append(letters, at)
+			}
+			if got := strings.Join(letters, " "); got != c.letters {
+				t.Errorf("letters of %q, want %q", got, c.letters)
+			}
+		})
+	}
+}
+
 // judged is a decoder that keeps whether records were ahead.
 type judged struct{ ahead []bool }
 

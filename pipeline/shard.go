@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -259,7 +260,11 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 		s.Counts.Add(CountControl, 1)
 		err = s.Watermark.sourceIdle(r.Input, p, idle == "1")
 	case err == nil:
-		if src, fresh, err = s.Watermark.source(r.Input, p); err == nil && !fresh {
+		taken := s.Watermark.takenOf(r.Input, p)
+		if src, fresh, err = s.Watermark.source(r.Input, p); fresh {
+			fresh = leaveOut(s, r, taken)
+		}
+		if err == nil && !fresh {
 			s.Counts.AddReason(CountRepeats, r.Input.String(), 1)
 		}
 	}
@@ -268,6 +273,44 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 		return nil, false
 	}
 	return src, fresh
+}
+
+// leaveOut removes the rows of records up to an offset, which the shard has taken, from a message of several records.
+// Which records go together may differ between two readers of a source: another build or configuration, a clock by which
+// a record was in the future. false: no row is left.
+func leaveOut(s *Shard, r *Record, taken int64) bool {
+	of := sourceRows(r.Headers)
+	if len(of) == 0 || of[0] > taken {
+		return true
+	}
+	kind := arrowio.Predictions
+	if r.Input == Labels {
+		kind = arrowio.Labels
+	}
+	row := -1
+	var left []int64
+	parts, err := arrowio.NewSplitter(arrowio.Options{}).Split(r.Value, arrowio.Origin{Time: r.Time}, kind, 1,
+		func([]byte) int {
+			if row++; row < len(of) && of[row] <= taken {
+				return -1
+			}
+			left = append(left, of[min(row, len(of)-1)])
+			return 0
+		})
+	switch {
+	case err != nil: // it cannot be decoded: that is said of the whole
+		return true
+	case len(parts) == 0:
+		return false
+	}
+	r.Value, r.Headers = parts[0].Value, slices.Clone(r.Headers)
+	for i := range r.Headers {
+		if r.Headers[i].Key == SourceRowsHeader {
+			r.Headers[i] = SourceRows(left)
+		}
+	}
+	s.Out.Begin(*r)
+	return true
 }
 
 func (s *Shard) advance(ctx context.Context) error {

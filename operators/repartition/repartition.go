@@ -293,7 +293,7 @@ func kept(r *pipeline.Record) []pipeline.Header {
 	out, _ := pipeline.BoundedHeaders(r.Headers)
 	return slices.DeleteFunc(out, func(h pipeline.Header) bool {
 		return h.Key == pipeline.SourceHeader || h.Key == pipeline.SourceIdleHeader ||
-			h.Key == pipeline.SourceAheadHeader
+			h.Key == pipeline.SourceAheadHeader || h.Key == pipeline.SourceRowsHeader
 	})
 }
 

@@ -22,20 +22,22 @@ type Together interface {
 
 // A record of one row costs ten times what a row costs in a message of many. So rows that the producer sent in one
 // batch go on together, one message for each place, whose offset is that of the last record. Which ones these are
-// depends on the log alone, from the first record that goes with them on. A relay that stops within them begins there
-// again, so that what it writes anew is a repeat.
+// depends on the log, from the first record that goes with them on. A relay that stops within them begins there again,
+// so that what it writes anew is a repeat. Where another configuration or build, or a clock, has others go together,
+// shards leave out the rows that they have taken: the message has the offset of each.
 
 // held are records that go on with the next ones.
 type held struct {
 	records []pipeline.Record // copies
-	memory  []byte            // of their keys and values, at most most
+	memory  []byte            // of their keys and values
+	size    int               // of these and their headers, at most most
 	most    int
 	after   int64 // no record up to this offset is held: shards may have taken some of its rows
 }
 
 const (
-	// maxHeld is the most records that go on together, and maxHeldBytes that of their keys and values; these are at
-	// most a fourth of the largest message, too, and one of them a 16th, since in Arrow they may take more.
+	// maxHeld is the most records that go on together, and maxHeldBytes that of their bytes; these are at most a fourth
+	// of the largest message, too, and one of them a 16th, since in Arrow they may take more.
 	maxHeld      = 1000
 	maxHeldBytes = 256 << 10
 	// maxHeldTime is the longest time between them: their message has one timestamp.
@@ -93,17 +95,26 @@ func (p *Converter) hold(r *pipeline.Record) (ms []pipeline.Message, with bool) 
 // goesWith reports whether a record may go with the held ones or those after it.
 func (p *Converter) goesWith(r *pipeline.Record) bool {
 	return p.cfg.Together != nil && (r.More || len(p.held.records) > 0) && r.Offset > p.held.after && !r.Ahead &&
-		r.Unread == nil && !pipeline.IsControl(r) && len(r.Key)+len(r.Value) <= p.held.most/4 &&
+		r.Unread == nil && !pipeline.IsControl(r) && sizeOf(r) <= p.held.most/4 &&
 		!pipeline.HasTrace(r.Headers)
 }
 
 // near reports whether there is room for a record, which is of about the same time as those before.
 func (h *held) near(r *pipeline.Record) bool {
-	return len(h.memory)+len(r.Key)+len(r.Value) <= h.most &&
+	return h.size+sizeOf(r) <= h.most &&
 		math.Abs(float64(r.Time-h.records[0].Time)) <= maxHeldTime
 }
 
+func sizeOf(r *pipeline.Record) int {
+	n := len(r.Key) + len(r.Value)
+	for _, h := range r.Headers {
+		n += len(h.Key) + len(h.Value)
+	}
+	return n
+}
+
 func (h *held) add(r *pipeline.Record) {
+	h.size += sizeOf(r)
 	c := *r
 	c.Key, c.Value = h.copied(r.Key), h.copied(r.Value)
 	c.Headers = slices.Clone(r.Headers)
@@ -139,7 +150,7 @@ func (p *Converter) release() []pipeline.Message {
 		}
 	}
 	clear(h.records)
-	h.records, h.memory = h.records[:0], h.memory[:0]
+	h.records, h.memory, h.size = h.records[:0], h.memory[:0], 0
 	return ms
 }
 

@@ -1,7 +1,9 @@
 package repartition_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -247,5 +249,72 @@ func TestTogetherStopped(t *testing.T) {
 	}
 	if len(ms) != togetherTargets {
 		t.Errorf("%d messages to %d shards", len(ms), togetherTargets)
+	}
+}
+
+// ids is a stage that counts the ids of rows.
+type ids map[arrowio.ID]int
+
+func (s ids) Process(_ context.Context, b *arrowio.Batch, _ pipeline.Emit) (pipeline.Rejects, error) {
+	for _, id := range b.IDs {
+		s[id]++
+	}
+	return b.Reject, nil
+}
+func (ids) Advance(context.Context, pipeline.Time, pipeline.Emit) error { return nil }
+func (ids) State() pipeline.State                                       { return nil }
+
+// TestTogetherAfterOthers: what one reader has written and not committed, and the next one puts together otherwise, as
+// another build does, or where a record is no longer in the future, reaches shards once.
+func TestTogetherAfterOthers(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 9))
+	records := jsonRecords(r, 200)
+	later := slices.Clone(records) // by another clock
+	for i := range later {
+		later[i].Ahead = r.IntN(30) == 0
+	}
+	all := ids{}
+	for stop := range records {
+		for _, together := range [][2]bool{{false, true}, {true, false}, {true, true}} {
+			got := ids{}
+			shards := make([]*pipeline.Shard, togetherTargets)
+			for p := range shards {
+				counts := pipeline.NewCounts()
+				shards[p] = pipeline.NewShard(pipeline.ShardSpec{ID: p, Inputs: 1, PaneLength: 1e9,
+					Watermark: pipeline.NewWatermark(1, 1e9), Decoder: arrowio.NewDecoder(arrowio.Options{}),
+					Stages: []pipeline.Stage{{Name: "ids", Operator: got}},
+					Host: pipeline.Host{Out: pipeline.NewOut(counts), Counts: counts,
+						Outbox: pipeline.NewOutbox(p, togetherTargets, 1e9, 1), Log: slog.New(slog.DiscardHandler)}})
+			}
+			offsets := make([]int64, togetherTargets)
+			read := func(c *repartition.Converter, records []pipeline.Record) {
+				for _, record := range records {
+					for _, m := range c.Take(record) {
+						if m.Stream != pipeline.StreamLogits {
+							continue
+						}
+						one := pipeline.Record{Topic: "by-id", Partition: m.Partition, Offset: offsets[m.Partition],
+							Value: m.Value, Headers: m.Headers, Time: m.Time}
+						offsets[m.Partition]++
+						if err := shards[m.Partition].Take(t.Context(), one); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}
+			read(jsonConverter(t, together[0], 7), records[:stop])
+			read(jsonConverter(t, together[1], 7), append(later, pipeline.Record{Input: pipeline.Logits, Idle: true}))
+			if stop == 0 && len(all) == 0 {
+				all = got
+			}
+			for id, n := range got {
+				if n != all[id] {
+					t.Fatalf("stopped before record %d, together %v: a row came %d times", stop, together, n)
+				}
+			}
+			if len(got) != len(all) {
+				t.Fatalf("stopped before record %d, together %v: %d rows, want %d", stop, together, len(got), len(all))
+			}
+		}
 	}
 }

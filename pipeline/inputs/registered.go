@@ -54,6 +54,7 @@ type registered[S any] struct {
 	compile func(s *Schema) (S, error)
 	read    func(schema S, value []byte, c *collector) error
 	known   map[uint32]compiled[S]
+	before  map[uint32]compiled[S] // those that known had: records before this one may be read once more
 }
 
 type compiled[S any] struct {
@@ -83,7 +84,10 @@ func (d *registered[S]) ready(ctx context.Context, r *Record) error {
 	if !ok {
 		return nil // decode says so
 	}
-	if c, known := d.known[id]; known && !c.missing {
+	if c, known := d.of(id); known && !c.missing {
+		if _, newest := d.known[id]; !newest {
+			d.keep(id, c)
+		}
 		return nil
 	}
 	s, err := d.schemas.Schema(ctx, id)
@@ -103,11 +107,23 @@ func (d *registered[S]) ready(ctx context.Context, r *Record) error {
 			c.err = wire.Errorf(BadSchema, "schema %d: %v", id, err)
 		}
 	}
+	d.keep(id, c)
+	return nil
+}
+
+func (d *registered[S]) keep(id uint32, c compiled[S]) {
 	if d.known == nil || len(d.known) >= maxCompiled {
-		d.known = map[uint32]compiled[S]{}
+		d.known, d.before = map[uint32]compiled[S]{}, d.known
 	}
 	d.known[id] = c
-	return nil
+}
+
+// of is what is known of a schema.
+func (d *registered[S]) of(id uint32) (c compiled[S], known bool) {
+	if c, known = d.known[id]; !known {
+		c, known = d.before[id]
+	}
+	return c, known
 }
 
 func (d *registered[S]) decode(r *Record, c *collector) error {
@@ -119,7 +135,7 @@ func (d *registered[S]) decode(r *Record, c *collector) error {
 		return wire.Errorf(NotFramed, "begins with %.8q: must be a 0 byte and the number of the schema in 4 bytes",
 			r.Value[:min(len(r.Value), 8)])
 	}
-	known, ready := d.known[id]
+	known, ready := d.of(id)
 	if !ready {
 		return wire.Errorf(BadSchema, "schema %d is not known yet", id)
 	}

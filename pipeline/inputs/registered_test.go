@@ -417,3 +417,38 @@ func registeredFuzz(t *testing.T, s Schema, value []byte) {
 	}
 	checkWith(t, format, &Record{Value: value}, shelf{s})
 }
+
+// TestSchemasOfRowsThatGoTogether: what the schema of a row said is known until the rows that go with it are through,
+// however many other schemas they name.
+func TestSchemasOfRowsThatGoTogether(t *testing.T) {
+	schemas := make(shelf, 4*maxCompiled)
+	for i := range schemas {
+		schemas[i] = Schema{Type: "AVRO", Text: `{"type":"record","name":"r","fields":[{"name":"id","type":"string"},` +
+			`{"name":"model","type":"string"},{"name":"prob","type":"float"}]}`}
+	}
+	d, err := New(Config{Format: "avro"}, Options{Schemas: schemas})
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(schema int) *Record {
+		value := append([]byte{0, 0, 0, byte(schema >> 8), byte(schema)}, "\x02a\x02m\x00\x00\x00\x3f"...)
+		r := &Record{Value: value, Time: 1}
+		if err := d.Ready(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	next := 1
+	for round := range 3 {
+		for range maxCompiled - 1 {
+			record(next)
+			next++
+		}
+		held := record(0)
+		record(next) // one too many
+		next++
+		if _, err := d.Decode(held); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+	}
+}
