@@ -354,7 +354,8 @@ func TestShardLeavesOutWhatItHasTaken(t *testing.T) {
 			counts := NewCounts()
 			out := NewOut(counts)
 			s := NewShard(ShardSpec{Inputs: 1, PaneLength: 100, Watermark: NewWatermark(1, 0),
-				Decoder: arrowio.NewDecoder(arrowio.Options{}), Stages: []Stage{{Name: "letters", Operator: letters{out}}},
+				Decoder: arrowio.NewDecoder(arrowio.Options{}),
+				Stages:  []Stage{{Name: "letters", Operator: letters{out}}},
 				Host: Host{Out: out, Outbox: NewOutbox(0, 1, 100, 1), Counts: counts,
 					Log: slog.New(slog.DiscardHandler)}})
 			for i, offsets := range c.sent {
@@ -366,7 +367,8 @@ func TestShardLeavesOutWhatItHasTaken(t *testing.T) {
 			}
 			n := counts.All()
 			if n["rows:logits"] != c.rows || n["repeats:logits"] != c.repeats {
-				t.Errorf("%d rows and %d repeats, want %d and %d", n["rows:logits"], n["repeats:logits"], c.rows, c.repeats)
+				t.Errorf("%d rows and %d repeats, want %d and %d", n["rows:logits"], n["repeats:logits"], c.rows,
+					c.repeats)
 			}
 			var letters []string
 			for _, m := range s.Out.Drain() {
