@@ -216,6 +216,7 @@ func (y *Relay) made(r *Record) (ms []Message, passed bool, err error) {
 	}
 	y.message = followed(r)
 	y.Trace.Begin(&y.message)
+	r.Followed = y.Trace.On()
 	err = guardedTake(context.Background(), y.Guard, y.take, r)
 	for i := range y.out {
 		if s := y.out[i].Stream; s == StreamLogits || s == StreamLabels {

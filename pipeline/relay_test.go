@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/tracing"
+
 	"github.com/plumbline/plumbline/internal/eventually"
 )
 
@@ -312,5 +314,33 @@ func TestRelayHolds(t *testing.T) {
 	}
 	if got, want := slices.Compact(src.committed), []int64{2, 4}; !slices.Equal(got, want) {
 		t.Errorf("committed %v, want %v", got, want)
+	}
+}
+
+// asks notes which records are followed.
+type asks struct {
+	doubles
+	followed []bool
+}
+
+func (a *asks) Take(r Record) []Message {
+	a.followed = append(a.followed, r.Followed)
+	return nil
+}
+
+// TestRelayFollows: what converts a record knows whether the tracer follows it.
+func TestRelayFollows(t *testing.T) {
+	for _, ratio := range []float64{0, 1} {
+		y := newRelay(&relaySource{groups: [][]string{{"a", "b"}}}, &groupSink{})
+		a := &asks{}
+		y.Convert = a
+		y.Trace = tracing.NewLane(tracing.Settings{Tracer: &tracing.Tracer{Ratio: ratio, Export: func(tracing.Span) {}},
+			Topic: func(string) string { return "" }})
+		if err := y.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if want := []bool{ratio == 1, ratio == 1}; !slices.Equal(a.followed, want) {
+			t.Errorf("ratio %g: followed %v, want %v", ratio, a.followed, want)
+		}
 	}
 }

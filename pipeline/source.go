@@ -42,6 +42,8 @@ type Record struct {
 	// More: further records of the same batch of the producer follow. What a producer sent together is together in the
 	// log for good, so that all readers can take it together.
 	More bool
+	// Followed: the tracer follows this record, in spans of its own.
+	Followed bool
 	// Unread says that the log has something at this offset, or up to it, that cannot be handed out. Only the place is
 	// set then, and the task dead-letters that.
 	Unread *Unread

@@ -95,8 +95,7 @@ func (p *Converter) hold(r *pipeline.Record) (ms []pipeline.Message, with bool) 
 // goesWith reports whether a record may go with the held ones or those after it.
 func (p *Converter) goesWith(r *pipeline.Record) bool {
 	return p.cfg.Together != nil && (r.More || len(p.held.records) > 0) && r.Offset > p.held.after && !r.Ahead &&
-		r.Unread == nil && !pipeline.IsControl(r) && sizeOf(r) <= p.held.most/4 &&
-		!pipeline.HasTrace(r.Headers)
+		!r.Followed && r.Unread == nil && !pipeline.IsControl(r) && sizeOf(r) <= p.held.most/4
 }
 
 // near reports whether there is room for a record, which is of about the same time as those before.
@@ -168,8 +167,8 @@ func (p *Converter) together() (ms []pipeline.Message, ok bool) {
 	for i := range records {
 		last.Time = max(last.Time, records[i].Time)
 	}
-	last.Headers = nil
-	offsets := make([][]int64, p.cfg.Targets) // of the rows, by place
+	last.Headers = pipeline.TraceOf(last.Headers) // which says that it is not sampled, or goes on for all
+	offsets := make([][]int64, p.cfg.Targets)     // of the rows, by place
 	row, byID := 0, int64(0)
 	parts, err := p.split.Split(values[0], arrowio.Origin{Topic: last.Topic, Partition: last.Partition,
 		Offset: last.Offset, Time: last.Time}, p.kind(), p.cfg.Targets, func(id []byte) int {

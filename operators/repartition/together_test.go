@@ -67,7 +67,7 @@ func jsonRecords(r *rand.Rand, n int) []pipeline.Record {
 		case 2:
 			row = strings.Replace(row, ",2]", ",2,3]", 1)
 		case 3:
-			records[i].Headers = []pipeline.Header{{Key: tracing.Header, Value: []byte("00-1-2-00")}}
+			records[i].Followed = true
 		case 4:
 			records[i].Ahead = true
 		case 5:
@@ -316,5 +316,28 @@ func TestTogetherAfterOthers(t *testing.T) {
 				t.Fatalf("stopped before record %d, together %v: %d rows, want %d", stop, together, len(got), len(all))
 			}
 		}
+	}
+}
+
+// TestTogetherTraces: a record that the tracer follows goes alone, with its trace; other traces, which are not sampled
+// or too many, hinder none, and that of the last record goes on.
+func TestTogetherTraces(t *testing.T) {
+	c := jsonConverter(t, true, 0)
+	var got []string
+	for i := range int64(9) {
+		trace := fmt.Sprintf("00-0af7651916cd43dd8448eb211c80319%d-b7ad6b7169203331-00", i)
+		for _, m := range c.Take(pipeline.Record{Input: pipeline.Logits, Topic: "z-json", Partition: 1, Offset: i,
+			Time: 1e18, More: i < 8, Followed: i == 3, Key: []byte("a"),
+			Headers: []pipeline.Header{{Key: tracing.Header, Value: []byte(trace)}, {Key: "other", Value: []byte("x")}},
+			Value:   fmt.Appendf(nil, `{"id":"id-%d","model":"m","logits":[1,2]}`, 0)}) {
+			kept := pipeline.TraceOf(m.Headers)
+			if len(kept) != 1 {
+				t.Fatalf("headers %q", m.Headers)
+			}
+			got = append(got, fmt.Sprintf("%d rows, trace %c", len(rowsOf(t, &m)), kept[0].Value[34]))
+		}
+	}
+	if want := []string{"3 rows, trace 2", "1 rows, trace 3", "5 rows, trace 8"}; !slices.Equal(got, want) {
+		t.Errorf("messages of %q, want %q", got, want)
 	}
 }
