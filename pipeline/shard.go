@@ -276,8 +276,8 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 }
 
 // leaveOut removes the rows of records up to an offset, which the shard has taken, from a message of several records.
-// Which records go together may differ between two readers of a source: another build or configuration, a clock by
-// which a record was in the future. false: no row is left.
+// Which records go together depends on what was at hand, and differs between two readers of a source. false: no row is
+// left.
 func leaveOut(s *Shard, r *Record, taken int64) bool {
 	of := sourceRows(r.Headers)
 	if len(of) == 0 || of[0] > taken {

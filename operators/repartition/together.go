@@ -20,11 +20,10 @@ type Together interface {
 	Messages() ([][]byte, error)
 }
 
-// A record of one row costs ten times what a row costs in a message of many. So rows that the producer sent in one
-// batch go on together, one message for each place, whose offset is that of the last record. Which ones these are
-// depends on the log, from the first record that goes with them on. A relay that stops within them begins there again,
-// so that what it writes anew is a repeat. Where another configuration or build, or a clock, has others go together,
-// shards leave out the rows that they have taken: the message has the offset of each.
+// A record of one row costs ten times what a row costs in a message of many. So rows that are at hand together go on
+// together, one message for each place, whose offset is that of the last record. Which ones these are depends on what a
+// fetch brought. A relay that begins again writes messages of others, so they have the offset of each row, by which
+// shards leave out those that they have taken.
 
 // held are records that go on with the next ones.
 type held struct {
@@ -65,37 +64,28 @@ func lastTaken(f *pipeline.Fence) int64 {
 	return last
 }
 
-// Held is the offset of the first record that is held; -1 = there is none.
-func (p *Converter) Held() int64 {
-	if len(p.held.records) == 0 {
-		return -1
-	}
-	return p.held.records[0].Offset
-}
-
 // hold takes a record that may go with others. with is false if it goes alone; ms are those of records that go no
 // further together.
 func (p *Converter) hold(r *pipeline.Record) (ms []pipeline.Message, with bool) {
 	if !p.goesWith(r) {
-		return p.release(), false
+		return p.Release(), false
 	}
 	if h := &p.held; len(h.records) == 0 || !h.near(r) || !p.cfg.Together.Add(r) {
-		ms = p.release()
-		if !p.goesWith(r) || !p.cfg.Together.Start(r) {
+		if ms = p.Release(); !p.cfg.Together.Start(r) {
 			return ms, false
 		}
 	}
 	p.held.add(r)
-	if !r.More || len(p.held.records) == maxHeld {
-		ms = append(ms, p.release()...)
+	if len(p.held.records) == maxHeld {
+		ms = append(ms, p.Release()...)
 	}
 	return ms, true
 }
 
 // goesWith reports whether a record may go with the held ones or those after it.
 func (p *Converter) goesWith(r *pipeline.Record) bool {
-	return p.cfg.Together != nil && (r.More || len(p.held.records) > 0) && r.Offset > p.held.after && !r.Ahead &&
-		!r.Followed && r.Unread == nil && !pipeline.IsControl(r) && sizeOf(r) <= p.held.most/4
+	return p.cfg.Together != nil && r.Offset > p.held.after && !r.Ahead && !r.Followed &&
+		r.Unread == nil && !pipeline.IsControl(r) && sizeOf(r) <= p.held.most/4
 }
 
 // near reports whether there is room for a record, which is of about the same time as those before.
@@ -135,13 +125,12 @@ func (h *held) copied(b []byte) []byte {
 	return h.memory[from:len(h.memory):len(h.memory)]
 }
 
-// release returns the messages of the held records.
-func (p *Converter) release() []pipeline.Message {
+// Release returns the messages of the held records.
+func (p *Converter) Release() []pipeline.Message {
 	h := &p.held
 	if len(h.records) == 0 {
 		return nil
 	}
-	p.idle = false
 	ms, ok := p.together()
 	if !ok { // as those that would be refused
 		for _, r := range h.records {
@@ -156,9 +145,6 @@ func (p *Converter) release() []pipeline.Message {
 // together returns the messages of the held records, one for each place; not ok if there would be more.
 func (p *Converter) together() (ms []pipeline.Message, ok bool) {
 	records := p.held.records
-	if len(records) == 1 {
-		return nil, false
-	}
 	values, err := p.cfg.Together.Messages()
 	if err != nil || len(values) != 1 {
 		return nil, false
@@ -167,8 +153,10 @@ func (p *Converter) together() (ms []pipeline.Message, ok bool) {
 	for i := range records {
 		last.Time = max(last.Time, records[i].Time)
 	}
-	last.Headers = pipeline.TraceOf(last.Headers) // which says that it is not sampled, or goes on for all
-	offsets := make([][]int64, p.cfg.Targets)     // of the rows, by place
+	if len(records) > 1 {
+		last.Headers = pipeline.TraceOf(last.Headers) // which says that it is not sampled, or goes on for all
+	}
+	offsets := make([][]int64, p.cfg.Targets) // of the rows, by place
 	row, byID := 0, int64(0)
 	parts, err := p.split.Split(values[0], arrowio.Origin{Topic: last.Topic, Partition: last.Partition,
 		Offset: last.Offset, Time: last.Time}, p.kind(), p.cfg.Targets, func(id []byte) int {
@@ -192,7 +180,9 @@ func (p *Converter) together() (ms []pipeline.Message, ok bool) {
 	p.byID = byID
 	ms = p.messages(&last, parts)
 	for i := range ms {
-		ms[i].Headers = append(ms[i].Headers, pipeline.SourceRows(offsets[ms[i].Partition]))
+		if len(records) > 1 {
+			ms[i].Headers = append(ms[i].Headers, pipeline.SourceRows(offsets[ms[i].Partition]))
+		}
 	}
 	return ms, true
 }
