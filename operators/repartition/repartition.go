@@ -40,7 +40,7 @@ type Config struct {
 	Translate func(r *pipeline.Record) ([][]byte, error)
 	// Ready waits for what Translate needs for a record; nil = nothing.
 	Ready func(ctx context.Context, r *pipeline.Record) error
-	// Together translates records of one row each into one message; nil = each goes alone.
+	// Together translates records of few rows into one message; nil = each goes alone.
 	Together Together
 }
 

@@ -10,24 +10,25 @@ import (
 	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
-// Together translates records of one row each into one message that has the row of each; see inputs.Decoder.
+// Together translates records of few rows into one message that has the rows of each; see inputs.Decoder.
 type Together interface {
-	// Start begins with a record; false: it goes alone.
-	Start(r *pipeline.Record) bool
-	// Add adds a record; false: it does not go with the ones before.
-	Add(r *pipeline.Record) bool
+	// Start begins with a record and returns its rows; 0: it goes alone.
+	Start(r *pipeline.Record) (rows int)
+	// Add adds a record and returns its rows; 0: it does not go with the ones before.
+	Add(r *pipeline.Record) (rows int)
 	// Messages are those of all records that were added.
 	Messages() ([][]byte, error)
 }
 
-// A record of one row costs ten times what a row costs in a message of many. So rows that are at hand together go on
-// together, one message for each place, whose offset is that of the last record. Which ones these are depends on what a
+// A record of one row costs ten times what a row costs in a message of many. So records of few rows that are at hand
+// together go on together, one message for each place, whose offset is that of the last record. Which ones these are depends on what a
 // fetch brought. A relay that begins again writes messages of others, so they have the offset of each row, by which
 // shards leave out those that they have taken.
 
 // held are records that go on with the next ones.
 type held struct {
 	records []pipeline.Record // copies
+	of      []int             // the record of each row
 	memory  []byte            // of their keys and values
 	size    int               // of these and their headers, at most most
 	most    int
@@ -35,7 +36,7 @@ type held struct {
 }
 
 const (
-	// maxHeld is the most records that go on together, and maxHeldBytes that of their bytes; these are at most a fourth
+	// maxHeld is how many rows go on together at once, and maxHeldBytes that of their bytes; these are at most a fourth
 	// of the largest message, too, and one of them a 16th, since in Arrow they may take more.
 	maxHeld      = 1000
 	maxHeldBytes = 256 << 10
@@ -70,13 +71,18 @@ func (p *Converter) hold(r *pipeline.Record) (ms []pipeline.Message, with bool) 
 	if !p.goesWith(r) {
 		return p.Release(), false
 	}
-	if h := &p.held; len(h.records) == 0 || !h.near(r) || !p.cfg.Together.Add(r) {
-		if ms = p.Release(); !p.cfg.Together.Start(r) {
+	h, rows := &p.held, 0
+	if len(h.records) > 0 && h.near(r) {
+		rows = p.cfg.Together.Add(r)
+	}
+	if rows == 0 {
+		ms = p.Release()
+		if rows = p.cfg.Together.Start(r); rows == 0 {
 			return ms, false
 		}
 	}
-	p.held.add(r)
-	if len(p.held.records) == maxHeld {
+	h.add(r, rows)
+	if len(h.of) >= maxHeld {
 		ms = append(ms, p.Release()...)
 	}
 	return ms, true
@@ -102,7 +108,10 @@ func sizeOf(r *pipeline.Record) int {
 	return n
 }
 
-func (h *held) add(r *pipeline.Record) {
+func (h *held) add(r *pipeline.Record, rows int) {
+	for range rows {
+		h.of = append(h.of, len(h.records))
+	}
 	h.size += sizeOf(r)
 	c := *r
 	c.Key, c.Value = h.copied(r.Key), h.copied(r.Value)
@@ -138,13 +147,13 @@ func (p *Converter) Release() []pipeline.Message {
 		}
 	}
 	clear(h.records)
-	h.records, h.memory, h.size = h.records[:0], h.memory[:0], 0
+	h.records, h.of, h.memory, h.size = h.records[:0], h.of[:0], h.memory[:0], 0
 	return ms
 }
 
 // together returns the messages of the held records, one for each place; not ok if there would be more.
 func (p *Converter) together() (ms []pipeline.Message, ok bool) {
-	records := p.held.records
+	records, of := p.held.records, p.held.of
 	values, err := p.cfg.Together.Messages()
 	if err != nil || len(values) != 1 {
 		return nil, false
@@ -160,7 +169,7 @@ func (p *Converter) together() (ms []pipeline.Message, ok bool) {
 	row, byID := 0, int64(0)
 	parts, err := p.split.Split(values[0], arrowio.Origin{Topic: last.Topic, Partition: last.Partition,
 		Offset: last.Offset, Time: last.Time}, p.kind(), p.cfg.Targets, func(id []byte) int {
-		r := &records[row]
+		r := &records[of[row]]
 		row++
 		if id != nil && murmur.PartitionOf(id, int(p.cfg.Of)) == int(r.Partition) {
 			byID++
@@ -169,7 +178,7 @@ func (p *Converter) together() (ms []pipeline.Message, ok bool) {
 		offsets[to] = append(offsets[to], r.Offset)
 		return to
 	})
-	if err != nil || row != len(records) {
+	if err != nil || row != len(of) {
 		return nil, false
 	}
 	for i := range parts {

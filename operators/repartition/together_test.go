@@ -24,9 +24,9 @@ func inputRecord(r *pipeline.Record) *inputs.Record {
 	return &inputs.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: r.Time}
 }
 
-func (t translated) Start(r *pipeline.Record) bool { return t.d.Start(inputRecord(r)) }
-func (t translated) Add(r *pipeline.Record) bool   { return t.d.Add(inputRecord(r)) }
-func (t translated) Messages() ([][]byte, error)   { return t.d.Together() }
+func (t translated) Start(r *pipeline.Record) int { return t.d.Start(inputRecord(r)) }
+func (t translated) Add(r *pipeline.Record) int   { return t.d.Add(inputRecord(r)) }
+func (t translated) Messages() ([][]byte, error)  { return t.d.Together() }
 
 const togetherTargets = 3
 
@@ -46,7 +46,7 @@ func jsonConverter(t *testing.T, together bool, next int64) *repartition.Convert
 	return repartition.New(cfg, next, pipeline.NewOut(counts), counts)
 }
 
-// jsonRecords are records some of which are none of one row, or go alone.
+// jsonRecords are records of few rows, some of which go alone.
 func jsonRecords(r *rand.Rand, n int) []pipeline.Record {
 	records := make([]pipeline.Record, n)
 	at := int64(1e18)
@@ -75,6 +75,10 @@ func jsonRecords(r *rand.Rand, n int) []pipeline.Record {
 			row = strings.Replace(row, `"model":"m",`, "", 1) // refused
 		case 8:
 			at += 2e9
+		case 9, 10, 11, 12, 13, 14, 15, 16, 17, 18:
+			for j := range r.IntN(4) {
+				row += strings.Replace(row, fmt.Sprintf("id-%d", i), fmt.Sprintf("id-%d-%d", i, j), 1)
+			}
 		}
 		records[i].Value = []byte(row)
 	}

@@ -5,44 +5,48 @@ import (
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
-// Records of one row each can be decoded together, into one message with a row of each: Start with the first, Add for
-// each further one, then Together. It holds exactly the rows of the messages that Decode makes of each; a row whose
-// record has no time has the record's time in the column ts. Decode ends what was started.
+// Records of few rows can be decoded together, into one message with the rows of each: Start with the first, Add for each
+// further one, then Together. It holds exactly the rows of the messages that Decode makes of each; a row whose record
+// has no time has the record's time in the column ts. Decode ends what was started.
 
-// Start begins with a record. false: it is none of one row with an id and a score, or a label, and goes alone.
-func (d *Decoder) Start(r *Record) bool {
+// maxTogether is the most rows of a record that goes with others: one of more costs little by itself.
+const maxTogether = 100
+
+// Start begins with a record and returns how many rows it has. 0: it goes alone, since its rows are not few, differ in
+// their columns or the lengths of these, or lack an id and a score, or a label.
+func (d *Decoder) Start(r *Record) (rows int) {
 	if d.dec == nil || d.requests != nil || d.rows.side != arrowio.Whole || len(d.rows.parts) > 0 ||
 		len(d.rows.by[roleTS]) == 0 {
-		return false
+		return 0
 	}
 	d.rows.reset(&d.opt, r.Time)
 	return d.Add(r)
 }
 
-// Add adds the row of a record. false: it has not the same columns as the rows before, with as many scores and
-// features, or not one good row: nothing was added.
-func (d *Decoder) Add(r *Record) bool {
+// Add adds the rows of a record and returns how many these are. 0: it goes alone, or has not the columns of the rows
+// before, with as many scores and features; nothing was added.
+func (d *Decoder) Add(r *Record) (rows int) {
 	c := d.rows
 	before := c.n
-	c.bounds.rows = before + 1 // a record of many rows is not read to its end
+	c.bounds.rows = before + maxTogether // a record of more is not read to its end
 	for _, col := range c.columns {
 		col.none, col.before = r.Time, mark{col.some, col.numbers}
 	}
-	if d.addRow(r) && c.alikeRow(before) {
-		return true
+	if d.addRows(r) && c.alikeFrom(before) {
+		return c.n - before
 	}
 	c.n = before
 	for _, col := range c.columns {
 		cut(col, before)
 	}
-	return false
+	return 0
 }
 
-// addRow adds the rows of a record; true if it is one.
-func (d *Decoder) addRow(r *Record) (one bool) {
+// addRows adds the rows of a record; false if it cannot be decoded or has none.
+func (d *Decoder) addRows(r *Record) (some bool) {
 	defer func() {
 		if p := recover(); p != nil { // Decode says what
-			one = false
+			some = false
 		}
 	}()
 	if len(r.Value) > d.opt.MaxBytes {
@@ -50,23 +54,41 @@ func (d *Decoder) addRow(r *Record) (one bool) {
 	}
 	before := d.rows.n
 	d.rows.outer(r)
-	if err := d.dec.decode(r, d.rows); err != nil || d.rows.n != before+1 {
+	if err := d.dec.decode(r, d.rows); err != nil || d.rows.n == before {
 		return false
 	}
 	ts := d.rows.by[roleTS][0]
 	if ts.some {
 		return true
 	}
-	ts.n = before
-	return ts.addInstant(r.Time) == nil
+	for ts.n = before; ts.n < d.rows.n; {
+		if ts.addInstant(r.Time) != nil {
+			return false
+		}
+	}
+	return true
 }
 
-// alikeRow reports whether row i has the columns of the rows before, and what it must have.
+// alikeFrom reports whether the rows from the n-th on have the columns of the first, and what they must have.
+func (c *collector) alikeFrom(n int) bool {
+	for _, col := range c.columns {
+		if n > 0 && col.before.some != col.some {
+			return false
+		}
+	}
+	for i := n; i < c.n; i++ {
+		if !c.alikeRow(i) {
+			return false
+		}
+	}
+	return true
+}
+
 func (c *collector) alikeRow(i int) bool {
 	scored := false
 	for _, col := range c.columns {
 		there := col.some && !col.null[i]
-		if i > 0 && (col.before.some != col.some || there != (col.some && !col.null[0])) {
+		if there != (col.some && !col.null[0]) {
 			return false
 		}
 		switch {

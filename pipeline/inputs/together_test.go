@@ -35,6 +35,36 @@ func TestTogether(t *testing.T) {
 				return &Record{Time: int64(1 + i),
 					Value: fmt.Appendf(nil, `{"id":%d,"out":[{"p":%g}]}`, i, r.Float64())}
 			}, 2000},
+		{"several rows", Config{Format: "json"}, []string{"region"}, func(r *rand.Rand, i int) *Record {
+			rows := make([]string, 1+r.IntN(5)*r.IntN(30)) // some have too many
+			for j := range rows {
+				rows[j] = fmt.Sprintf(`{"id":"a%d-%d","ts":%d,"model":"m","region":"r%d","logits":[%g,1]}`, i, j,
+					1700000000+i, j, r.NormFloat64())
+			}
+			switch r.IntN(20) {
+			case 0: // some rows have the record's time
+				rows[0] = strings.Replace(rows[0], `"ts"`, `"x"`, 1)
+			case 1:
+				rows[len(rows)-1] = strings.Replace(rows[len(rows)-1], `,1]`, `,1,2]`, 1)
+			case 2:
+				rows[len(rows)-1] = strings.Replace(rows[len(rows)-1], `"id"`, `"x"`, 1)
+			case 3:
+				for j := range rows {
+					rows[j] = strings.Replace(rows[j], `"ts"`, `"x"`, 1)
+				}
+			}
+			return &Record{Time: int64(1 + i), Value: []byte("[" + strings.Join(rows, ",") + "]")}
+		}, 1000},
+		{"one id for several rows", Config{Format: "json", Model: "m", Columns: Columns{Probs: "out[].p", ID: "id"}}, nil,
+			func(r *rand.Rand, i int) *Record {
+				rows := make([]string, 1+r.IntN(4))
+				for j := range rows {
+					p := float64(r.IntN(64)) / 64
+					rows[j] = fmt.Sprintf(`{"p":[%g,%g]}`, p, 1-p)
+				}
+				return &Record{Time: int64(1 + i),
+					Value: fmt.Appendf(nil, `{"id":"a%d","out":[%s]}`, i, strings.Join(rows, ","))}
+			}, 2000},
 		{"labels", Config{Format: "json", Rows: "labels", Classes: []string{"no", "yes"}}, nil,
 			func(r *rand.Rand, i int) *Record {
 				label := []string{`"no"`, `"yes"`, `"yes"`, `"no"`, `null`, `"maybe"`}[r.IntN(5+i%2)]
@@ -67,11 +97,11 @@ func TestTogether(t *testing.T) {
 			for i := range 2000 {
 				record := c.record(r, i)
 				switch {
-				case len(group) > 0 && len(group) < 50 && d.Add(record):
+				case len(group) > 0 && len(group) < 50 && d.Add(record) > 0:
 					group = append(group, record)
 				default:
 					end()
-					if d.Start(record) {
+					if d.Start(record) > 0 {
 						group = append(group, record)
 					}
 				}
@@ -136,7 +166,7 @@ func compareTogether(t *testing.T, cfg *Config, sliceNames []string, d *Decoder,
 		t.Fatalf("%d messages, %v", len(together), err)
 	}
 	got := rowsOf(t, together[0], cfg, sliceNames, 0)
-	if len(got) == 1 { // all are refused for the same
+	if len(got) == 1 && len(group) > 1 { // all are refused for the same
 		got = slices.Repeat(got, len(group))
 	}
 	var want []string
