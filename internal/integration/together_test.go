@@ -106,8 +106,8 @@ func endsOfAll(logits, labels string, rows []togetherRow) (out []kafka.Message) 
 	return out
 }
 
-// jsonMessages are rows as records of one to three, in any partition, as they happen. Some labels come with a class that
-// there is not, too, in a record of their own.
+// jsonMessages are rows as records of one to three, in any partition, as they happen. Some labels come with a class
+// that there is not, too, in a record of their own.
 func jsonMessages(logits, labels string, rows []togetherRow) (out []kafka.Message) {
 	byTime := slices.Clone(rows)
 	sort.SliceStable(byTime, func(i, j int) bool { return byTime[i].at < byTime[j].at })

@@ -21,9 +21,9 @@ type Together interface {
 }
 
 // A record of one row costs ten times what a row costs in a message of many. So records of few rows that are at hand
-// together go on together, one message for each place, whose offset is that of the last record. Which ones these are depends on what a
-// fetch brought. A relay that begins again writes messages of others, so they have the offset of each row, by which
-// shards leave out those that they have taken.
+// together go on together, one message for each place, whose offset is that of the last record. Which ones these are
+// depends on what a fetch brought. A relay that begins again writes messages of others, so they have the offset of each
+// row, by which shards leave out those that they have taken.
 
 // held are records that go on with the next ones.
 type held struct {

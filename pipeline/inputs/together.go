@@ -5,9 +5,9 @@ import (
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
-// Records of few rows can be decoded together, into one message with the rows of each: Start with the first, Add for each
-// further one, then Together. It holds exactly the rows of the messages that Decode makes of each; a row whose record
-// has no time has the record's time in the column ts. Decode ends what was started.
+// Records of few rows can be decoded together, into one message with the rows of each: Start with the first, Add for
+// each further one, then Together. It holds exactly the rows of the messages that Decode makes of each; a row whose
+// record has no time has the record's time in the column ts. Decode ends what was started.
 
 // maxTogether is the most rows of a record that goes with others: one of more costs little by itself.
 const maxTogether = 100

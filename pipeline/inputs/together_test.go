@@ -55,8 +55,8 @@ func TestTogether(t *testing.T) {
 			}
 			return &Record{Time: int64(1 + i), Value: []byte("[" + strings.Join(rows, ",") + "]")}
 		}, 1000},
-		{"one id for several rows", Config{Format: "json", Model: "m", Columns: Columns{Probs: "out[].p", ID: "id"}}, nil,
-			func(r *rand.Rand, i int) *Record {
+		{"one id for several rows", Config{Format: "json", Model: "m", Columns: Columns{Probs: "out[].p", ID: "id"}},
+			nil, func(r *rand.Rand, i int) *Record {
 				rows := make([]string, 1+r.IntN(4))
 				for j := range rows {
 					p := float64(r.IntN(64)) / 64
