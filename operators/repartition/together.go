@@ -12,10 +12,10 @@ import (
 
 // Together translates records of few rows into one message that has the rows of each; see inputs.Decoder.
 type Together interface {
-	// Start begins with a record and returns its rows; 0: it goes alone.
-	Start(r *pipeline.Record) (rows int)
-	// Add adds a record and returns its rows; 0: it does not go with the ones before.
-	Add(r *pipeline.Record) (rows int)
+	// Start begins with a record and returns its rows; not ok: it goes alone.
+	Start(r *pipeline.Record) (rows int, ok bool)
+	// Add adds a record and returns its rows; not ok: it does not go with the ones before.
+	Add(r *pipeline.Record) (rows int, ok bool)
 	// Messages are those of all records that were added.
 	Messages() ([][]byte, error)
 }
@@ -73,13 +73,17 @@ func (p *Converter) hold(r *pipeline.Record) (ms []pipeline.Message, with bool) 
 	}
 	h, rows := &p.held, 0
 	if len(h.records) > 0 && h.near(r) {
-		rows = p.cfg.Together.Add(r)
+		rows, with = p.cfg.Together.Add(r)
 	}
-	if rows == 0 {
+	if !with {
 		ms = p.Release()
-		if rows = p.cfg.Together.Start(r); rows == 0 {
+		if rows, with = p.cfg.Together.Start(r); !with {
 			return ms, false
 		}
+	}
+	if rows == 0 { // such as an event of another kind
+		p.counts.AddReason(CountEmpty, p.cfg.Input.String(), 1)
+		return ms, true
 	}
 	h.add(r, rows)
 	if len(h.of) >= maxHeld {

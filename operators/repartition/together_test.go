@@ -24,9 +24,9 @@ func inputRecord(r *pipeline.Record) *inputs.Record {
 	return &inputs.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: r.Time}
 }
 
-func (t translated) Start(r *pipeline.Record) int { return t.d.Start(inputRecord(r)) }
-func (t translated) Add(r *pipeline.Record) int   { return t.d.Add(inputRecord(r)) }
-func (t translated) Messages() ([][]byte, error)  { return t.d.Together() }
+func (t translated) Start(r *pipeline.Record) (int, bool) { return t.d.Start(inputRecord(r)) }
+func (t translated) Add(r *pipeline.Record) (int, bool)   { return t.d.Add(inputRecord(r)) }
+func (t translated) Messages() ([][]byte, error)          { return t.d.Together() }
 
 const togetherTargets = 3
 
@@ -75,6 +75,8 @@ func jsonRecords(r *rand.Rand, n int) []pipeline.Record {
 			row = strings.Replace(row, `"model":"m",`, "", 1) // refused
 		case 8:
 			at += 2e9
+		case 19, 20:
+			row = "[]"
 		case 9, 10, 11, 12, 13, 14, 15, 16, 17, 18:
 			for j := range r.IntN(4) {
 				row += strings.Replace(row, fmt.Sprintf("id-%d", i), fmt.Sprintf("id-%d-%d", i, j), 1)
@@ -263,16 +265,20 @@ func TestTogetherAfterOthers(t *testing.T) {
 }
 
 // TestTogetherTraces: a record that the tracer follows goes alone, with its trace; other traces, which are not sampled
-// or too many, hinder none, and that of the last record goes on.
+// or too many, hinder none, and that of the last record goes on. Records without rows hinder none either.
 func TestTogetherTraces(t *testing.T) {
 	c := jsonConverter(t, true, 0)
 	var got []string
 	for i := range int64(9) {
+		value := `{"id":"a","model":"m","logits":[1,2]}`
+		if i == 5 {
+			value = "[]"
+		}
 		trace := fmt.Sprintf("00-0af7651916cd43dd8448eb211c80319%d-b7ad6b7169203331-00", i)
 		ms := c.Take(pipeline.Record{Input: pipeline.Logits, Topic: "z-json", Partition: 1, Offset: i, Time: 1e18,
 			Followed: i == 3,
 			Headers:  []pipeline.Header{{Key: tracing.Header, Value: []byte(trace)}, {Key: "other"}},
-			Value:    []byte(`{"id":"a","model":"m","logits":[1,2]}`)})
+			Value:    []byte(value)})
 		if i == 8 {
 			ms = append(ms, c.Release()...)
 		}
@@ -284,7 +290,7 @@ func TestTogetherTraces(t *testing.T) {
 			got = append(got, fmt.Sprintf("%d rows, trace %c", len(rowsOf(t, &m)), kept[0].Value[34]))
 		}
 	}
-	if want := []string{"3 rows, trace 2", "1 rows, trace 3", "5 rows, trace 8"}; !slices.Equal(got, want) {
+	if want := []string{"3 rows, trace 2", "1 rows, trace 3", "4 rows, trace 8"}; !slices.Equal(got, want) {
 		t.Errorf("messages of %q, want %q", got, want)
 	}
 }

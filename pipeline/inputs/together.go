@@ -12,20 +12,20 @@ import (
 // maxTogether is the most rows of a record that goes with others: one of more costs little by itself.
 const maxTogether = 100
 
-// Start begins with a record and returns how many rows it has. 0: it goes alone, since its rows are not few, differ in
-// their columns or the lengths of these, or lack an id and a score, or a label.
-func (d *Decoder) Start(r *Record) (rows int) {
+// Start begins with a record and returns how many rows it has. Not ok: it goes alone, since it cannot be decoded, or
+// its rows are not few, differ in their columns or the lengths of these, or lack an id and a score, or a label.
+func (d *Decoder) Start(r *Record) (rows int, ok bool) {
 	if d.dec == nil || d.requests != nil || d.rows.side != arrowio.Whole || len(d.rows.parts) > 0 ||
 		len(d.rows.by[roleTS]) == 0 {
-		return 0
+		return 0, false
 	}
 	d.rows.reset(&d.opt, r.Time)
 	return d.Add(r)
 }
 
-// Add adds the rows of a record and returns how many these are. 0: it goes alone, or has not the columns of the rows
-// before, with as many scores and features; nothing was added.
-func (d *Decoder) Add(r *Record) (rows int) {
+// Add adds the rows of a record and returns how many these are. Not ok: it goes alone, or has not the columns of the
+// rows before, with as many scores and features; nothing was added.
+func (d *Decoder) Add(r *Record) (rows int, ok bool) {
 	c := d.rows
 	before := c.n
 	c.bounds.rows = before + maxTogether // a record of more is not read to its end
@@ -33,20 +33,20 @@ func (d *Decoder) Add(r *Record) (rows int) {
 		col.none, col.before = r.Time, mark{col.some, col.numbers}
 	}
 	if d.addRows(r) && c.alikeFrom(before) {
-		return c.n - before
+		return c.n - before, true
 	}
 	c.n = before
 	for _, col := range c.columns {
 		cut(col, before)
 	}
-	return 0
+	return 0, false
 }
 
-// addRows adds the rows of a record; false if it cannot be decoded or has none.
-func (d *Decoder) addRows(r *Record) (some bool) {
+// addRows adds the rows of a record; not ok if it cannot be decoded.
+func (d *Decoder) addRows(r *Record) (ok bool) {
 	defer func() {
 		if p := recover(); p != nil { // Decode says what
-			some = false
+			ok = false
 		}
 	}()
 	if len(r.Value) > d.opt.MaxBytes {
@@ -54,7 +54,7 @@ func (d *Decoder) addRows(r *Record) (some bool) {
 	}
 	before := d.rows.n
 	d.rows.outer(r)
-	if err := d.dec.decode(r, d.rows); err != nil || d.rows.n == before {
+	if err := d.dec.decode(r, d.rows); err != nil {
 		return false
 	}
 	ts := d.rows.by[roleTS][0]
@@ -71,6 +71,9 @@ func (d *Decoder) addRows(r *Record) (some bool) {
 
 // alikeFrom reports whether the rows from the n-th on have the columns of the first, and what they must have.
 func (c *collector) alikeFrom(n int) bool {
+	if n == c.n {
+		return true
+	}
 	for _, col := range c.columns {
 		if n > 0 && col.before.some != col.some {
 			return false

@@ -97,11 +97,11 @@ func TestTogether(t *testing.T) {
 			for i := range 2000 {
 				record := c.record(r, i)
 				switch {
-				case len(group) > 0 && len(group) < 50 && d.Add(record) > 0:
+				case len(group) > 0 && len(group) < 50 && adds(d.Add(record)):
 					group = append(group, record)
 				default:
 					end()
-					if d.Start(record) > 0 {
+					if adds(d.Start(record)) {
 						group = append(group, record)
 					}
 				}
@@ -113,6 +113,8 @@ func TestTogether(t *testing.T) {
 		})
 	}
 }
+
+func adds(rows int, ok bool) bool { return ok && rows > 0 }
 
 // oddPrediction is a record that may lack a column, have another size, several rows, or a fault.
 func oddPrediction(r *rand.Rand, i int) string {
