@@ -120,7 +120,7 @@ func New(cfg config.Config, log *slog.Logger) *Engine {
 	rt.attempts = attempts.New(attempts.Config{SkipAfter: cfg.Checkpoints.SkipAfter,
 		Dir: filepath.Join(rt.workDir(), "attempts", url.PathEscape(cfg.Group)), Log: log})
 	rt.latencies = metrics.NewLatencies()
-	rt.troubles = &trouble.Watch{Log: log, Blind: func() bool { return refused(rt) }}
+	rt.troubles = &trouble.Watch{Log: log, Wait: cfg.Join.Wait, Blind: func() bool { return refused(rt) }}
 	rt.troubles.Keyed.Store(!cfg.Splits())
 	rt.registry = sync.OnceValues(func() (*schemas.Client, error) { return schemas.New(cfg.SchemaRegistry) })
 	rt.Archive = rt.openArchive()

@@ -44,7 +44,8 @@ const (
 // Watch collects the issues of a process.
 type Watch struct {
 	Log   *slog.Logger
-	Keyed atomic.Bool // producers have to send rows by their ids
+	Keyed atomic.Bool   // producers have to send rows by their ids
+	Wait  time.Duration // join.wait
 	// Blind reports whether some input cannot be read now: that rows do not meet is due to that then. nil: never.
 	Blind func() bool
 
@@ -175,7 +176,8 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	t.Kind, t.Title, t.Count = "apart", "Labels meet no predictions", labels-met
 	t.Text = fmt.Sprintf("of the last %d labels %d have met their prediction; %d wait, or waited in vain", labels,
 		max(met, 0), unmet)
-	t.Mend = `compare the ids of both ("7" and 7 differ), or run plumbline doctor`
+	t.Mend = fmt.Sprintf(`compare the ids of both ("7" and 7 differ), or run plumbline doctor; a label that comes `+
+		`more than join.wait, %v, after its prediction meets none: raise it to the longest delay`, w.Wait)
 	if w.Keyed.Load() {
 		t.Mend += "; shards read the topics themselves: every row must go to the partition of its id"
 	}

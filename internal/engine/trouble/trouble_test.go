@@ -53,7 +53,7 @@ func TestPlaceOfAPart(t *testing.T) {
 func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil)), Wait: time.Hour}
 		w.Keyed.Store(true)
 		look := func(labels, joined, waiting int64) {
 			w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: 1000,
@@ -65,6 +65,7 @@ func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
 			t.Fatal("three quarters of the labels wait, and nothing is said")
 		}
 		if got := w.Now()[0]; got.Kind != "apart" || !strings.Contains(got.Mend, "to the partition of its id") ||
+			!strings.Contains(got.Mend, "join.wait, 1h0m0s") ||
 			!strings.Contains(log.String(), "level=WARN") {
 			t.Errorf("got %+v, %s", got, &log)
 		}
