@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,7 +153,7 @@ func (l *look) ofBatch(b *arrowio.Batch, r *pipeline.Record) {
 	for row := range b.N {
 		if !b.Probs && b.K > 1 && len(b.Scores) == b.N*b.K {
 			l.scored++
-			if isDistribution(b.Scores[row*b.K : (row+1)*b.K]) {
+			if arrowio.IsDistribution(b.Scores[row*b.K : (row+1)*b.K]) {
 				l.sumToOne++
 			}
 		}
@@ -166,18 +165,6 @@ func (l *look) ofBatch(b *arrowio.Batch, r *pipeline.Record) {
 			l.ids[b.IDs[row]] = place{r.Topic, int(r.Partition)}
 		}
 	}
-}
-
-// isDistribution reports whether scores could be probabilities.
-func isDistribution(scores []float32) bool {
-	var sum float64
-	for _, s := range scores {
-		if !(s >= 0 && s <= 1) {
-			return false
-		}
-		sum += float64(s)
-	}
-	return math.Abs(sum-1) < 1e-2
 }
 
 // scores says where logits look like probabilities.

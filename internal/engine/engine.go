@@ -209,7 +209,8 @@ func rulesOf(rt *Engine) *validate.Config {
 	c := &rt.Config
 	return &validate.Config{Classes: declaredClasses(c), Ordered: rt.classes,
 		Limits:   validate.Limits{Max: c.Versions.Max, PerMinute: c.Versions.NewPerMinute},
-		MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputsOf(c) == 2}
+		MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputsOf(c) == 2,
+		Suspect: rt.troubles.Softmax}
 }
 
 // declaredClasses returns the configured numbers of classes by model.
