@@ -390,7 +390,8 @@ drawTrouble(box, { troubles: [{ kind: "scores", title: "Logits", count: 1, since
 note("scores", box.textContent);`))
 	defer srv.Close()
 	dom := chromium(t, srv.URL+link, "--dump-dom")
-	for _, want := range []string{"shown1=1<", "shown2=2<", "shown3=12 more<", "shown6=15 more<", "open=7<", "scores=Scores look wrongLogits since s: x."} {
+	for _, want := range []string{"shown1=1<", "shown2=2<", "shown3=12 more<", "shown6=15 more<", "open=7<",
+		"scores=Scores look wrongLogits since s: x."} {
 		if !strings.Contains(dom, want) {
 			_, notes, _ := strings.Cut(dom, "<pre>")
 			t.Errorf("the page lacks %q: %.600s", want, notes)

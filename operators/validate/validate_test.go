@@ -218,9 +218,9 @@ func TestSuspectsProbabilities(t *testing.T) {
 			}
 		}}, pipeline.Host{Out: pipeline.NewOut(counts), Counts: counts})
 		for i := range 250 {
-			_, err := v.Process(t.Context(), &arrowio.Batch{N: 2, Models: []arrowio.ModelKey{{Model: "m", Version: "1"}},
-				TS: []int64{1, 2}, K: 2, Scores: c.scores(i), Probs: c.probs}, pass)
-			if err != nil {
+			b := &arrowio.Batch{N: 2, Models: []arrowio.ModelKey{{Model: "m", Version: "1"}}, TS: []int64{1, 2}, K: 2,
+				Scores: c.scores(i), Probs: c.probs}
+			if _, err := v.Process(t.Context(), b, pass); err != nil {
 				t.Fatal(err)
 			}
 		}
