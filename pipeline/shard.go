@@ -280,7 +280,7 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 // left.
 func leaveOut(s *Shard, r *Record, taken int64) bool {
 	of := sourceRows(r.Headers)
-	if len(of) == 0 || of[0] > taken {
+	if len(of) == 0 || slices.Min(of) > taken {
 		return true
 	}
 	kind := arrowio.Predictions

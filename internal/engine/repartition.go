@@ -278,7 +278,7 @@ type together struct {
 
 func (t together) Start(r *pipeline.Record) (int, bool) { return t.d.Start(t.of(r)) }
 func (t together) Add(r *pipeline.Record) (int, bool)   { return t.d.Add(t.of(r)) }
-func (t together) Messages() ([][]byte, error)          { return t.d.Together() }
+func (t together) Message() ([]byte, []int, error)      { return t.d.Together() }
 
 // repartition splits one partition until ctx is done.
 func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sink, commit kafkaio.CommitFunc) error {

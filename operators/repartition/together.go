@@ -16,8 +16,8 @@ type Together interface {
 	Start(r *pipeline.Record) (rows int, ok bool)
 	// Add adds a record and returns its rows; not ok: it does not go with the ones before.
 	Add(r *pipeline.Record) (rows int, ok bool)
-	// Messages are those of all records that were added.
-	Messages() ([][]byte, error)
+	// Message has the rows of all records that were added, in an order of its own.
+	Message() (value []byte, rows []int, err error)
 }
 
 // A record of one row costs ten times what a row costs in a message of many. So records of few rows that are at hand
@@ -158,8 +158,8 @@ func (p *Converter) Release() []pipeline.Message {
 // together returns the messages of the held records, one for each place; not ok if there would be more.
 func (p *Converter) together() (ms []pipeline.Message, ok bool) {
 	records, of := p.held.records, p.held.of
-	values, err := p.cfg.Together.Messages()
-	if err != nil || len(values) != 1 {
+	value, rows, err := p.cfg.Together.Message()
+	if err != nil || len(rows) != len(of) {
 		return nil, false
 	}
 	last := records[len(records)-1]
@@ -171,9 +171,9 @@ func (p *Converter) together() (ms []pipeline.Message, ok bool) {
 	}
 	offsets := make([][]int64, p.cfg.Targets) // of the rows, by place
 	row, byID := 0, int64(0)
-	parts, err := p.split.Split(values[0], arrowio.Origin{Topic: last.Topic, Partition: last.Partition,
+	parts, err := p.split.Split(value, arrowio.Origin{Topic: last.Topic, Partition: last.Partition,
 		Offset: last.Offset, Time: last.Time}, p.kind(), p.cfg.Targets, func(id []byte) int {
-		r := &records[of[row]]
+		r := &records[of[rows[row]]]
 		row++
 		if id != nil && murmur.PartitionOf(id, int(p.cfg.Of)) == int(r.Partition) {
 			byID++

@@ -26,7 +26,7 @@ func inputRecord(r *pipeline.Record) *inputs.Record {
 
 func (t translated) Start(r *pipeline.Record) (int, bool) { return t.d.Start(inputRecord(r)) }
 func (t translated) Add(r *pipeline.Record) (int, bool)   { return t.d.Add(inputRecord(r)) }
-func (t translated) Messages() ([][]byte, error)          { return t.d.Together() }
+func (t translated) Message() ([]byte, []int, error)      { return t.d.Together() }
 
 const togetherTargets = 3
 
@@ -60,7 +60,7 @@ func jsonRecords(r *rand.Rand, n int) []pipeline.Record {
 			row = row[1:] // refused
 		case 1:
 			row += row
-		case 2:
+		case 2, 21, 22, 23, 24, 25, 26:
 			row = strings.Replace(row, ",2]", ",2,3]", 1)
 		case 3:
 			records[i].Followed = true
@@ -119,7 +119,7 @@ func rowsOf(t *testing.T, m *pipeline.Message) (rows []string) {
 		for i := range b.N {
 			offset := source
 			if offsets != nil {
-				offset = strconv.FormatInt(offsets[i], 10)
+				offset, offsets = strconv.FormatInt(offsets[0], 10), offsets[1:]
 			}
 			rows = append(rows, fmt.Sprint(m.Partition, offset, b.IDs[i], b.TS[i], b.Scores[i*b.K:(i+1)*b.K]))
 		}
@@ -127,7 +127,7 @@ func rowsOf(t *testing.T, m *pipeline.Message) (rows []string) {
 	return rows
 }
 
-// TestTogether: records that go together become the rows, at the places, that each becomes alone, in that order, and
+// TestTogether: records that go together become the rows, at the places, that each becomes alone, and
 // their messages say which record each row was.
 func TestTogether(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
@@ -155,6 +155,8 @@ func TestTogether(t *testing.T) {
 	add(1, &got, together.Take(pipeline.Record{Input: pipeline.Logits, Idle: true}))
 	add(0, &want, alone.Take(pipeline.Record{Input: pipeline.Logits, Idle: true}))
 	for p := range want {
+		slices.Sort(want[p]) // rows of one number of scores lie together
+		slices.Sort(got[p])
 		if !slices.Equal(got[p], want[p]) {
 			for i := range min(len(got[p]), len(want[p])) {
 				if got[p][i] != want[p][i] {

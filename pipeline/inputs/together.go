@@ -13,7 +13,7 @@ import (
 const maxTogether = 100
 
 // Start begins with a record and returns how many rows it has. Not ok: it goes alone, since it cannot be decoded, or
-// its rows are not few, differ in their columns or the lengths of these, or lack an id and a score, or a label.
+// its rows are not few, differ in their columns, or lack an id and a score, or a label.
 func (d *Decoder) Start(r *Record) (rows int, ok bool) {
 	if d.dec == nil || d.requests != nil || d.rows.side != arrowio.Whole || len(d.rows.parts) > 0 ||
 		len(d.rows.by[roleTS]) == 0 {
@@ -24,7 +24,7 @@ func (d *Decoder) Start(r *Record) (rows int, ok bool) {
 }
 
 // Add adds the rows of a record and returns how many these are. Not ok: it goes alone, or has not the columns of the
-// rows before, with as many scores and features; nothing was added.
+// rows before; nothing was added.
 func (d *Decoder) Add(r *Record) (rows int, ok bool) {
 	c := d.rows
 	before := c.n
@@ -98,8 +98,7 @@ func (c *collector) alikeRow(i int) bool {
 		case !there && (col.role == roleID || col.role == roleLabel && c.kind == arrowio.Labels):
 			return false
 		case there && col.kind == vector:
-			k := len(col.row(i))
-			if k != len(col.row(0)) || k < 2 && col.role != roleFeatures {
+			if len(col.row(i)) < 2 && col.role != roleFeatures {
 				return false
 			}
 		}
@@ -108,18 +107,28 @@ func (c *collector) alikeRow(i int) bool {
 	return scored || c.kind == arrowio.Labels
 }
 
-// Together are the messages of the rows that were added, in their order, valid until the next call.
-func (d *Decoder) Together() (messages [][]byte, err error) {
+// Together is the message of the rows that were added, valid until the next call. Those of one number of scores and of
+// features lie together; rows are the place of each among those that were added.
+func (d *Decoder) Together() (message []byte, rows []int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			messages, err = nil, wire.Errorf(wire.Panicked, "%v", p)
+			message, rows, err = nil, nil, wire.Errorf(wire.Panicked, "%v", p)
 		}
 	}()
-	rows, err := d.rows.rows(&d.cfg)
+	d.rows.together = true
+	defer func() { d.rows.together = false }()
+	all, err := d.rows.rows(&d.cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return d.messagesOf(rows)
+	each := make([]*arrowio.Rows, len(all))
+	for i := range all {
+		each[i] = &all[i]
+	}
+	if d.value, err = d.to.Append(d.value[:0], each...); err == nil && len(d.value) > d.opt.MaxBytes {
+		err = wire.Errorf(wire.TooLarge, "a message of %d bytes, at most %d", len(d.value), d.opt.MaxBytes)
+	}
+	return d.value, d.rows.rowsOf, err
 }
 
 // mark is what cut brings back, beside the rows.
