@@ -13,7 +13,7 @@ import (
 const maxTogether = 100
 
 // Start begins with a record and returns how many rows it has. Not ok: it goes alone, since it cannot be decoded, or
-// its rows are not few, differ in their columns, or lack an id and a score, or a label.
+// its rows are not few, differ in their columns other than slices, or lack an id and a score, or a label.
 func (d *Decoder) Start(r *Record) (rows int, ok bool) {
 	if d.dec == nil || d.requests != nil || d.rows.side != arrowio.Whole || len(d.rows.parts) > 0 ||
 		len(d.rows.by[roleTS]) == 0 {
@@ -24,7 +24,7 @@ func (d *Decoder) Start(r *Record) (rows int, ok bool) {
 }
 
 // Add adds the rows of a record and returns how many these are. Not ok: it goes alone, or has not the columns of the
-// rows before; nothing was added.
+// rows before, slices apart; nothing was added.
 func (d *Decoder) Add(r *Record) (rows int, ok bool) {
 	c := d.rows
 	before := c.n
@@ -69,13 +69,14 @@ func (d *Decoder) addRows(r *Record) (ok bool) {
 	return true
 }
 
-// alikeFrom reports whether the rows from the n-th on have the columns of the first, and what they must have.
+// alikeFrom reports whether the rows from the n-th on have the columns of the first, and what they must have. A slice
+// that a row does not have is the same as an empty one.
 func (c *collector) alikeFrom(n int) bool {
 	if n == c.n {
 		return true
 	}
 	for _, col := range c.columns {
-		if n > 0 && col.before.some != col.some {
+		if n > 0 && col.before.some != col.some && col.role != cohort {
 			return false
 		}
 	}
@@ -91,7 +92,7 @@ func (c *collector) alikeRow(i int) bool {
 	scored := false
 	for _, col := range c.columns {
 		there := col.some && !col.null[i]
-		if there != (col.some && !col.null[0]) {
+		if there != (col.some && !col.null[0]) && col.role != cohort {
 			return false
 		}
 		switch {

@@ -223,6 +223,9 @@ func rowsOf(t *testing.T, message []byte, cfg *Config, sliceNames []string, at i
 				if v.Len() == 0 {
 					return nil
 				}
+				if v.Index(i).IsZero() && v.Index(i).Kind() == reflect.String {
+					return nil
+				}
 				return v.Index(i).Interface()
 			}
 			text := fmt.Sprint(m, rejected, b.TS[i], b.K, b.Probs, b.D)
