@@ -11,7 +11,8 @@ type cell struct {
 	Inline bool // labels come with the predictions
 	Keys   int  // values of a slice column; 1: there is none
 	Batch  int  // rows a message
-	JSON   bool // in place of Arrow: a row a record, anywhere, as servers send what they answer
+	JSON   bool // in place of Arrow, anywhere, as servers send what they answer
+	Sent   int  // messages that the producer sends in a batch of JSON; 0: up to a thousand
 	Rows   int64
 }
 
@@ -37,6 +38,9 @@ func (c cell) name() string {
 	}
 	if c.JSON {
 		labels += "-json"
+	}
+	if c.Sent > 0 {
+		labels += fmt.Sprintf("%d", c.Sent)
 	}
 	return fmt.Sprintf("K%d-%s-keys%d-batch%d-rows%d", c.K, labels, c.Keys, c.Batch, c.Rows)
 }
@@ -76,12 +80,15 @@ func starCells() []cell {
 	return out
 }
 
-// jsonCells are a row a record.
+// jsonCells are few rows a record.
 func jsonCells() []cell {
 	const rows = 400_000
 	var out []cell
 	for _, k := range []int{2, 10, 100} {
 		out = append(out, cell{K: k, Keys: 1, Batch: 1, JSON: true, Rows: min(rows, streamBytes/(10*int64(k)))})
+	}
+	for _, batch := range []int{1, 4} {
+		out = append(out, cell{K: 10, Keys: 1, Batch: batch, JSON: true, Sent: 10, Rows: rows})
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-"""jsonconsumer.py BROKER ROWS LOGITS LABELS: consumer.py of records in JSON, a row each."""
+"""jsonconsumer.py BROKER ROWS LOGITS LABELS: consumer.py of records in JSON, of a row or a list."""
 import json
 import sys
 
@@ -39,19 +39,20 @@ while sums.rows + sums.size + len(labels) < rows:
         if not value:
             continue
         record = orjson.loads(value)
-        at = record["id"]
-        if "label" in record:
-            z = waiting.pop(at, None)
-            if z is None:
-                early[at] = record["label"]
+        for row in record if isinstance(record, list) else (record,):
+            at = row["id"]
+            if "label" in row:
+                z = waiting.pop(at, None)
+                if z is None:
+                    early[at] = row["label"]
+                else:
+                    take(z, row["label"])
             else:
-                take(z, record["label"])
-        else:
-            y = early.pop(at, None)
-            if y is None:
-                waiting[at] = record["logits"]
-            else:
-                take(record["logits"], y)
+                y = early.pop(at, None)
+                if y is None:
+                    waiting[at] = row["logits"]
+                else:
+                    take(row["logits"], y)
 add()
 consumer.close()
 print(json.dumps(sums.results()[:1]))

@@ -44,6 +44,9 @@ func render(results []result, which []string) string {
 		if r.JSON {
 			labels += ", JSON"
 		}
+		if r.Sent > 0 {
+			labels += fmt.Sprintf(" in batches of %d", r.Sent)
+		}
 		fmt.Fprintf(&t, "| %d | %s | %d | %d | %d | %.0f |", r.K, labels, r.Keys, r.Batch, r.Rows, float64(r.bytes)/1e6)
 		for _, c := range which {
 			u := r.took[c]

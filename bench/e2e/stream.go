@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,20 +97,38 @@ func produce(ctx context.Context, broker string, c cell, rate int) (*stream, err
 	return s, nil
 }
 
-// produceJSON fills the topics with a row a record; a label comes two seconds after its prediction.
+// produceJSON fills the topics with few rows a record; a label comes two seconds after its prediction.
 func (s *stream) produceJSON(ctx context.Context, broker string, rate int) error {
 	w := newWriter(broker)
 	defer w.Close()
 	w.Compression = kafka.Lz4
-	source, labels := newRows(s.cell), []kafka.Message(nil)
+	if s.Sent > 0 {
+		w.BatchSize = s.Sent
+	}
 	at := time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC)
 	var some []kafka.Message
+	sent := 0
 	add := func(m kafka.Message, partition int) {
 		m.WriterData = partition
 		s.bytes += int64(len(m.Value))
 		s.count[m.Topic]++
 		some = append(some, m)
 	}
+	send := func(topic string, at time.Time, rows [][]byte) {
+		value := rows[0]
+		if len(rows) > 1 {
+			value = slices.Concat([]byte{'['}, bytes.Join(rows, []byte{','}), []byte{']'})
+		}
+		add(kafka.Message{Topic: topic, Time: at, Value: value}, sent%partitions)
+		sent++
+	}
+	type known struct {
+		at    time.Time
+		label []byte
+	}
+	source := newRows(s.cell)
+	var rows, labels [][]byte
+	var waiting []known
 	for i := range s.Rows {
 		var row feed.Row
 		if err := source.Next(&row); err != nil {
@@ -121,16 +141,24 @@ func (s *stream) produceJSON(ctx context.Context, broker string, rate int) error
 			}
 			value = strconv.AppendFloat(value, float64(z), 'g', 6, 32)
 		}
-		add(kafka.Message{Topic: s.topic("logits"), Time: at, Value: append(value, "]}"...)}, int(i%partitions))
-		known := at.Add(2 * time.Second)
-		labels = append(labels, kafka.Message{Topic: s.topic("labels"), Time: known,
-			Value: fmt.Appendf(nil, `{"id":%q,"ts":%d,"label":%d}`, row.ID, known.UnixMicro(), row.Label)})
-		at = at.Add(time.Second / time.Duration(rate))
-		for len(labels) > 0 && (i == s.Rows-1 || labels[0].Time.Before(at)) {
-			add(labels[0], int(i+1)%partitions)
-			labels = labels[1:]
+		last := i == s.Rows-1
+		if rows = append(rows, append(value, "]}"...)); len(rows) == s.Batch || last {
+			send(s.topic("logits"), at, rows)
+			rows = rows[:0]
 		}
-		if len(some) > 20_000 || i == s.Rows-1 {
+		then := at.Add(2 * time.Second)
+		waiting = append(waiting, known{then, fmt.Appendf(nil, `{"id":%q,"ts":%d,"label":%d}`, row.ID, then.UnixMicro(),
+			row.Label)})
+		at = at.Add(time.Second / time.Duration(rate))
+		for len(waiting) > 0 && (last || waiting[0].at.Before(at)) {
+			labels = append(labels, waiting[0].label)
+			then, waiting = waiting[0].at, waiting[1:]
+			if len(labels) == s.Batch || last && len(waiting) == 0 {
+				send(s.topic("labels"), then, labels)
+				labels = labels[:0]
+			}
+		}
+		if len(some) > 20_000 || last {
 			if err := w.WriteMessages(ctx, some...); err != nil {
 				return err
 			}
