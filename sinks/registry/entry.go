@@ -231,7 +231,7 @@ func fillCalibrator(e *Entry) error {
 func shortDigest(s string) string { return s[:min(len(s), len("sha256:")+12)] }
 
 // Refused reports whether c is an order that the model task could not obey, and no decision. The words of an outcome
-// are the model task's (operators/decide.go).
+// are the model task's (operators/model/refit).
 func Refused(c *record.Calibrator) bool { return strings.HasPrefix(c.Outcome, "refused: ") }
 
 // calibratorState is what was decided of a calibrator.
