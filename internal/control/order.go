@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/sinks/registry"
 )
 
 // Process is a running process, asked as one user.
@@ -93,7 +92,7 @@ func (p Process) Await(ctx context.Context, o Order, most time.Duration) (Decisi
 			if before[string(r)] || json.Unmarshal(r, &d.Calibrator) != nil || !a.decidedBy(&d.Calibrator) {
 				continue
 			}
-			if registry.Refused(&d.Calibrator) {
+			if d.Refused() {
 				return d, fmt.Errorf("%s: %s", order, d.Outcome)
 			}
 			return d, nil

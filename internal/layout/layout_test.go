@@ -134,7 +134,7 @@ var rules = []struct {
 	{pkg: "internal/doctor", may: []string{"internal/config", "internal/kafkaclient", "internal/printable",
 		"pipeline/...", "arrowio"}},
 	{pkg: "internal/heap", may: []string{"trainer/data"}, third: []string{}},
-	{pkg: "internal/control", may: []string{"pipeline/record", "sinks/registry"}, third: []string{}},
+	{pkg: "internal/control", may: []string{"pipeline/record"}, third: []string{}},
 	{pkg: "internal/inspect", may: []string{"calib/...", "pipeline"}},
 	{pkg: "internal/offline", may: []string{"internal/feed", "internal/diagram", "internal/nearest", "internal/plot",
 		"internal/texttable", "calib/...", "arrowio/table", "trainer/data", "trainer/head"}},
