@@ -37,6 +37,9 @@ type Rows struct {
 	NoServed         []bool
 	NoWeight         []bool
 	Slices           []NamedText
+	// Lists: columns of lists have a type that does not say how long these are, so that rows of another K have the same
+	// schema.
+	Lists bool
 }
 
 // TextColumn is text of rows: that of row i ends at Ends[i] and begins where the one before ends. Empty is null.
@@ -118,9 +121,10 @@ func (r *Rows) to(c rowsColumns, featureNull []bool) {
 // rowsBody makes the body of a message, and a key that tells schemas apart.
 type rowsBody struct {
 	wire.Gather
-	key  []byte
-	null []bool
-	n    int
+	key   []byte
+	null  []bool
+	n     int
+	lists bool
 }
 
 func (b *rowsBody) named(name string, t arrow.Type) {
@@ -140,6 +144,11 @@ func (b *rowsBody) fixed(name string, t arrow.DataType, values []byte, null []bo
 }
 
 func (b *rowsBody) list(name string, values []float32, k int, null []bool) {
+	if b.lists {
+		b.named(name, arrow.LIST)
+		b.ListsOf(record.Bytes(values), b.n, k, null)
+		return
+	}
 	b.named(name, arrow.FIXED_SIZE_LIST)
 	b.key = binary.AppendUvarint(b.key, uint64(k))
 	b.Lists(record.Bytes(values), b.n, len(values), null)
@@ -155,7 +164,10 @@ func (b *rowsBody) startNaN(v []float32, d int) []bool {
 }
 
 // rowsSchema makes the fields of a message.
-type rowsSchema struct{ *record.Builder }
+type rowsSchema struct {
+	*record.Builder
+	lists bool
+}
 
 func (s rowsSchema) textColumn(name string, t *TextColumn) {
 	if t != nil {
@@ -166,27 +178,41 @@ func (s rowsSchema) textColumn(name string, t *TextColumn) {
 func (s rowsSchema) fixed(name string, t arrow.DataType, _ []byte, _ []bool) { s.Field(name, t) }
 
 func (s rowsSchema) list(name string, _ []float32, k int, _ []bool) {
+	if s.lists {
+		s.Field(name, arrow.ListOf(arrow.PrimitiveTypes.Float32))
+		return
+	}
 	s.Field(name, arrow.FixedSizeListOf(int32(k), arrow.PrimitiveTypes.Float32))
 }
 
-// Append appends the rows as the value of a record of the logits or the labels topic. It does not judge the values.
-func (e *RowsEncoder) Append(dst []byte, r *Rows) ([]byte, error) {
+// Append appends the rows as the value of a record of the logits or the labels topic, a record batch each, which must
+// have one schema. It does not judge the values.
+func (e *RowsEncoder) Append(dst []byte, rows ...*Rows) ([]byte, error) {
 	b := &e.body
-	b.Reset()
-	b.n, b.key = r.N, append(b.key[:0], byte(r.Side))
-	for _, s := range [...]string{r.Model, r.Version} {
-		b.key = append(binary.AppendUvarint(b.key, uint64(len(s))), s...)
-	}
-	r.to(b, b.startNaN(r.Features, r.D))
-	if !bytes.Equal(b.key, e.lastKey) || e.lastHead == nil {
-		head, err := e.schema(r)
-		if err != nil {
-			return dst, err
+	for i, r := range rows {
+		b.Reset()
+		b.n, b.lists, b.key = r.N, r.Lists, append(b.key[:0], byte(r.Side))
+		for _, s := range [...]string{r.Model, r.Version} {
+			b.key = append(binary.AppendUvarint(b.key, uint64(len(s))), s...)
 		}
-		e.lastKey, e.lastHead = append(e.lastKey[:0], b.key...), head
+		r.to(b, b.startNaN(r.Features, r.D))
+		if !bytes.Equal(b.key, e.lastKey) || e.lastHead == nil {
+			if i > 0 {
+				return dst, fmt.Errorf("encode rows: those of %d scores have another schema", r.K)
+			}
+			head, err := e.schema(r)
+			if err != nil {
+				return dst, err
+			}
+			e.lastKey, e.lastHead = append(e.lastKey[:0], b.key...), head
+		}
+		dst = slices.Grow(dst, len(e.lastHead)+b.Size()+64)
+		if i == 0 {
+			dst = append(dst, e.lastHead...)
+		}
+		dst = b.AppendBatch(dst, r.N)
 	}
-	dst = slices.Grow(dst, len(e.lastHead)+b.Size()+64)
-	return wire.AppendEnd(b.AppendBatch(append(dst, e.lastHead...), r.N)), nil
+	return wire.AppendEnd(dst), nil
 }
 
 // schema is the message of the rows' schema.
@@ -194,7 +220,7 @@ func (e *RowsEncoder) schema(r *Rows) ([]byte, error) {
 	if head, known := e.schemas[string(e.body.key)]; known {
 		return head, nil
 	}
-	s := rowsSchema{newRecord(r.N, r.Model, r.Version)}
+	s := rowsSchema{newRecord(r.N, r.Model, r.Version), r.Lists}
 	s.Meta(MetaSide, sides[r.Side])
 	r.to(s, nil)
 	head, err := s.Schema()

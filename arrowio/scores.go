@@ -49,7 +49,7 @@ func (r *reader) scores(b *Batch, c *wire.Column) error {
 		return nil // as nearly all messages are
 	}
 	if b.Probs {
-		check = distribution
+		check = IsDistribution
 	}
 	for i := range b.N {
 		if !check(slab[i*k : (i+1)*k]) {
@@ -113,8 +113,8 @@ func finite(z []float32) bool {
 	return (c0|c1|c2|c3)&carry == 0
 }
 
-// distribution says whether p is a distribution within sumTolerance. NaN fails every comparison.
-func distribution(p []float32) bool {
+// IsDistribution says whether p is a distribution within sumTolerance. NaN fails every comparison.
+func IsDistribution(p []float32) bool {
 	sum := 0.0
 	for _, x := range p {
 		if !(x >= 0 && x <= 1) {

@@ -48,10 +48,17 @@ func followed(r *Record) tracing.Message {
 	return m
 }
 
-// HasTrace reports whether headers have a trace context.
-func HasTrace(headers []Header) bool {
-	return slices.ContainsFunc(headers, func(h Header) bool { return h.Key == tracing.Header })
+// TraceOf returns those of the headers that are a trace context.
+func TraceOf(headers []Header) (out []Header) {
+	for _, h := range headers {
+		if isTrace(h) {
+			out = append(out, h)
+		}
+	}
+	return out
 }
+
+func isTrace(h Header) bool { return h.Key == tracing.Header || h.Key == tracing.StateHeader }
 
 // carriers returns the trace contexts in headers. If there are several, a tracestate belongs to the traceparent before
 // it.
@@ -86,9 +93,7 @@ func CarryTrace(l *tracing.Lane, m *Message) {
 	if !l.On() {
 		return
 	}
-	m.Headers = slices.DeleteFunc(m.Headers, func(h Header) bool {
-		return h.Key == tracing.Header || h.Key == tracing.StateHeader
-	})
+	m.Headers = slices.DeleteFunc(m.Headers, isTrace)
 	for _, place := range l.Send(string(m.Stream)) {
 		m.Headers = append(m.Headers, TraceHeaders(place)...)
 	}

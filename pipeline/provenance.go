@@ -49,7 +49,7 @@ func (p Provenance) AsHeader() Header {
 	return Header{SourceHeader, v}
 }
 
-// SourceRows returns the offsets of a message's rows as a header.
+// SourceRows returns the offsets of a message's rows as a header. Such a message may hold several Arrow streams.
 func SourceRows(offsets []int64) Header {
 	v := make([]byte, 0, 20+3*len(offsets))
 	for i, o := range offsets {
@@ -57,7 +57,10 @@ func SourceRows(offsets []int64) Header {
 			v = strconv.AppendInt(v, o, 10)
 			continue
 		}
-		v = strconv.AppendInt(append(v, ",+"...), o-offsets[i-1], 10)
+		if v = append(v, ','); o >= offsets[i-1] {
+			v = append(v, '+')
+		}
+		v = strconv.AppendInt(v, o-offsets[i-1], 10)
 	}
 	return Header{SourceRowsHeader, v}
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
-// Converter turns each record into messages, which depend on that record only, or on records that lie together in the
-// log (Record.More).
+// Converter turns records into messages.
 type Converter interface {
 	// Opening returns the messages before the first record.
 	Opening() []Message
 	// Ready fetches what Take needs for a record from elsewhere, such as its schema. It waits until ctx ends.
 	Ready(ctx context.Context, r *Record) error
+	// Take returns the messages for a record, or holds it, to put it into one message with others that are at hand.
 	Take(r Record) []Message
-	// Held is the offset of the first record whose messages come with a later one; -1 = there is none.
-	Held() int64
+	// Release returns the messages for the records that are held.
+	Release() []Message
 	// Closing returns the messages for the end of reading.
 	Closing() []Message
 	// Gather returns further messages about the records since the last call; they are written before these records
@@ -58,9 +58,11 @@ type Relay struct {
 	Trace   *tracing.Lane // nil = none
 
 	at      Record // read last
+	last    Record // taken last; its memory may be gone
 	waiting bool   // for what it needs
 	// What made calls, once for all records.
 	take    takerFunc
+	release takerFunc
 	skip    func(why string) bool
 	out     []Message // what these made
 	message tracing.Message
@@ -92,6 +94,10 @@ func (y *Relay) run(ctx context.Context) error {
 	y.Guard = guarded(y.Guard)
 	y.take = func(r Record) error {
 		y.out = y.Convert.Take(r)
+		return nil
+	}
+	y.release = func(Record) error {
+		y.out = y.Convert.Release()
 		return nil
 	}
 	y.skip = func(why string) bool {
@@ -149,11 +155,17 @@ func (y *Relay) write(ctx context.Context, ms []Message) error {
 // after them, -1 if there were none. passed says that the last one was skipped: this is committed before another is
 // taken.
 func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next int64, passed bool, err error) {
-	defer func() {
-		if held := y.Convert.Held(); held >= 0 {
-			next = min(next, held)
-		}
-	}()
+	ms, next, passed, err = y.takeAll(ctx, until)
+	if next < 0 || passed {
+		return ms, next, passed, err
+	}
+	if rerr := guardedTake(context.Background(), y.Guard, y.release, &y.last); rerr != nil { // all come again
+		return nil, -1, false, rerr
+	}
+	return append(ms, y.out...), next, passed, err
+}
+
+func (y *Relay) takeAll(ctx context.Context, until time.Time) (ms []Message, next int64, passed bool, err error) {
 	next = -1
 	if least := time.Now().Add(relayWait); until.Before(least) {
 		until = least
@@ -175,6 +187,7 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 		ms = append(ms, made...)
 		if !r.Idle && !r.Paused {
 			next = r.Offset + 1
+			y.last = *r
 		}
 		if passed {
 			return ms, next, true, nil
@@ -216,6 +229,9 @@ func (y *Relay) made(r *Record) (ms []Message, passed bool, err error) {
 	}
 	y.message = followed(r)
 	y.Trace.Begin(&y.message)
+	if r.Followed = y.Trace.On(); r.Followed {
+		ms = y.Convert.Release() // which are in none of its traces
+	}
 	err = guardedTake(context.Background(), y.Guard, y.take, r)
 	for i := range y.out {
 		if s := y.out[i].Stream; s == StreamLogits || s == StreamLabels {
@@ -223,7 +239,7 @@ func (y *Relay) made(r *Record) (ms []Message, passed bool, err error) {
 		}
 	}
 	y.Trace.End(&y.message, err)
-	return y.out, false, err
+	return append(ms, y.out...), false, err
 }
 
 // relayWait is the shortest wait for a record.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/tracing"
+
 	"github.com/plumbline/plumbline/internal/eventually"
 )
 
@@ -61,7 +63,7 @@ func (doubles) Take(r Record) []Message {
 func (doubles) Ready(context.Context, *Record) error { return nil }
 func (doubles) Opening() []Message                   { return []Message{{Value: []byte("begin")}} }
 func (doubles) Gather() []Message                    { return nil }
-func (doubles) Held() int64                          { return -1 }
+func (doubles) Release() []Message                   { return nil }
 
 func (doubles) Skip(r Record, why string) []Message {
 	return []Message{{Key: []byte("skip"), Value: []byte(why)}}
@@ -217,7 +219,8 @@ func TestRelayPassesOver(t *testing.T) {
 	if got, want := strings.Join(written, " "), "begin 1a 2a it ended the task 1c 2c"; got != want {
 		t.Errorf("written %q, want %q", got, want)
 	}
-	if got, want := strings.Join(g.told, ", "), "taking 0, taken, saved 2, taking 2, taken, saved 3"; got != want {
+	want := "taking 0, taken, saved 2, taking 2, taken, taking 2, taken, saved 3" // again for what is held
+	if got := strings.Join(g.told, ", "); got != want {
 		t.Errorf("the guard was told %q, want %q", got, want)
 	}
 }
@@ -277,40 +280,80 @@ func TestRelayConfirms(t *testing.T) {
 	}
 }
 
-// pairs makes a message of two records, the second of which has none of its own.
-type pairs struct {
+// heldUp makes one message of what was taken, where it is released.
+type heldUp struct {
 	doubles
-	first []Record
+	value []byte
+	fail  string // a release with it ends in a panic
 }
 
-func (p *pairs) Take(r Record) []Message {
-	if p.first = append(p.first, r); len(p.first) == 1 {
+func (p *heldUp) Take(r Record) []Message {
+	if r.Paused {
+		return p.Release()
+	}
+	p.value = append(p.value, r.Value...)
+	return nil
+}
+
+func (p *heldUp) Release() []Message {
+	if len(p.value) == 0 {
 		return nil
 	}
-	m := Message{Value: slices.Concat(p.first[0].Value, r.Value)}
-	p.first = nil
-	return []Message{m}
-}
-
-func (p *pairs) Held() int64 {
-	if len(p.first) == 0 {
-		return -1
+	if string(p.value) == p.fail {
+		panic(p.fail)
 	}
-	return p.first[0].Offset
+	ms := []Message{{Value: p.value}}
+	p.value = nil
+	return ms
 }
 
-// TestRelayHolds: a record whose messages come with a later one does not count as read before.
+// TestRelayHolds: what is at hand together may become one message, which is written before its records count as read.
 func TestRelayHolds(t *testing.T) {
-	src, sink := &relaySource{groups: [][]string{{"a", "b", "c"}, {"pause"}, {"d"}, {"e"}}}, &groupSink{}
-	y := newRelay(src, sink)
-	y.Convert, y.Interval = &pairs{}, 0
-	if err := y.Run(context.Background()); err != nil {
-		t.Fatal(err)
+	for fail, want := range map[string]string{"": "begin | abc | end | d | ef ", "d": "begin | abc | end "} {
+		src, sink := &relaySource{groups: [][]string{{"a", "b", "c"}, {"pause"}, {"d"}, {"e", "f"}}}, &groupSink{}
+		y := newRelay(src, sink)
+		y.Convert, y.Interval = &heldUp{fail: fail}, 0
+		err := y.Run(context.Background())
+		if (err != nil) != (fail != "") {
+			t.Fatal(err)
+		}
+		if got := strings.Join(sink.writes, "| "); got != want {
+			t.Errorf("wrote %q, want %q", got, want)
+		}
+		committed := []int64{3, 4, 6}
+		if fail != "" {
+			committed = committed[:1]
+		}
+		if got := slices.Compact(src.committed); !slices.Equal(got, committed) {
+			t.Errorf("committed %v, want %v", got, committed)
+		}
 	}
-	if got, want := strings.Join(sink.writes, "| "), "begin | ab | end | cd | "; got != want {
-		t.Errorf("wrote %q, want %q", got, want)
-	}
-	if got, want := slices.Compact(src.committed), []int64{2, 4}; !slices.Equal(got, want) {
-		t.Errorf("committed %v, want %v", got, want)
+}
+
+// asks notes which records are followed.
+type asks struct {
+	doubles
+	followed []bool
+}
+
+func (a *asks) Take(r Record) []Message {
+	a.followed = append(a.followed, r.Followed)
+	return nil
+}
+
+// TestRelayFollows: what converts a record knows whether the tracer follows it.
+func TestRelayFollows(t *testing.T) {
+	for _, ratio := range []float64{0, 1} {
+		y := newRelay(&relaySource{groups: [][]string{{"a", "b"}}}, &groupSink{})
+		a := &asks{}
+		y.Convert = a
+		y.Trace = tracing.NewLane(tracing.Settings{Tracer: &tracing.Tracer{Ratio: ratio, Export: func(tracing.Span) {}},
+			Topic: func(string) string { return "" }})
+		if err := y.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if want := []bool{ratio == 1, ratio == 1}; !slices.Equal(a.followed, want) {
+			t.Errorf("ratio %g: followed %v, want %v", ratio, a.followed, want)
+		}
 	}
 }

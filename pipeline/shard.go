@@ -277,11 +277,11 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 }
 
 // leaveOut removes the rows of records up to an offset, which the shard has taken, from a message of several records.
-// Which records go together may differ between two readers of a source: another build or configuration, a clock by
-// which a record was in the future. false: no row is left.
+// Which records go together depends on what was at hand, and differs between two readers of a source. false: no row is
+// left.
 func (s *Shard) leaveOut(r *Record, taken int64) bool {
 	of := sourceRows(r.Headers)
-	if len(of) == 0 || of[0] > taken {
+	if len(of) == 0 || slices.Min(of) > taken {
 		return true
 	}
 	kind := arrowio.Predictions

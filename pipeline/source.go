@@ -39,9 +39,8 @@ type Record struct {
 	// Ahead: when the record was first read, its timestamp was too far ahead of the reader's clock to compare an event
 	// time with it.
 	Ahead bool
-	// More: further records of the same batch of the producer follow. What a producer sent together is together in the
-	// log for good, so that all readers can take it together.
-	More bool
+	// Followed: the tracer follows this record, in spans of its own.
+	Followed bool
 	// Unread says that the log has something at this offset, or up to it, that cannot be handed out. Only the place is
 	// set then, and the task dead-letters that.
 	Unread *Unread

@@ -419,10 +419,13 @@ for (const n of [1, 2, 3, 6]) {
 }
 box.querySelector("details").open = true;
 drawTrouble(box, { troubles: said(7) });
-note("open", shown());`))
+note("open", shown());
+drawTrouble(box, { troubles: [{ kind: "scores", title: "Logits", count: 1, since: "s", text: "x", mend: "m" }] });
+note("scores", box.textContent);`))
 	defer srv.Close()
 	dom := chromium(t, srv.URL+link, "--dump-dom")
-	for _, want := range []string{"shown1=1<", "shown2=2<", "shown3=12 more<", "shown6=15 more<", "open=7<"} {
+	for _, want := range []string{"shown1=1<", "shown2=2<", "shown3=12 more<", "shown6=15 more<", "open=7<",
+		"scores=Scores look wrongLogits since s: x."} {
 		if !strings.Contains(dom, want) {
 			_, notes, _ := strings.Cut(dom, "<pre>")
 			t.Errorf("the page lacks %q: %.600s", want, notes)

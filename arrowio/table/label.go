@@ -225,6 +225,14 @@ func (l *labelReader) classesOf(classes []string, k int, note func(string)) ([]i
 		}
 	}
 	sorted := slices.Sorted(slices.Values(l.names))
+	if k == 2 && len(sorted) > k {
+		return nil, fmt.Errorf("%d different texts (%s) for 2 classes; if the scores are confidences in the predicted "+
+			"class, the label must be 1 where that was right, else 0", len(sorted), quoteNames(sorted))
+	}
+	if len(sorted) > k {
+		return nil, fmt.Errorf("%d different texts (%s) for %d classes: there must be a score for each", len(sorted),
+			quoteNames(sorted), k)
+	}
 	if len(sorted) != k {
 		return nil, fmt.Errorf("%d different texts (%s) for %d classes: --classes must name the classes in the order "+
 			"of the scores", len(sorted), quoteNames(sorted), k)

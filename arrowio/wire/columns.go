@@ -18,6 +18,17 @@ func (g *Gather) Lists(data []byte, n, elements int, null []bool) {
 	g.Values(data, elements, nil)
 }
 
+// ListsOf adds a column of n lists of k elements each in data, of a type of any length.
+func (g *Gather) ListsOf(data []byte, n, k int, null []bool) {
+	g.nulls(n, null)
+	start := g.begin()
+	for i := range n + 1 {
+		g.body = binary.LittleEndian.AppendUint32(g.body, uint32(i*k))
+	}
+	g.end(start)
+	g.Values(data, n*k, nil)
+}
+
 // TextOf adds a text column of the text that ends at each of ends; empty text is null.
 func (g *Gather) TextOf(text []byte, ends []int32) {
 	empty, from := 0, int32(0)

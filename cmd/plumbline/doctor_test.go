@@ -224,6 +224,30 @@ func TestDoctorOfEmptyInputs(t *testing.T) {
 	}
 }
 
+// TestDoctorOfProbabilitiesAsLogits: nothing is refused and all numbers are wrong, which no other check sees.
+func TestDoctorOfProbabilitiesAsLogits(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	file := brokerConfig(t, brokers, "  partitions: 2\ntopics: {keyed: true}\ncheckpoints: {dir: "+t.TempDir()+"}\n")
+	run(t, "topics", "create", "-c", file)
+	for _, of := range []struct {
+		logits []float32
+		want   doctor.State
+	}{{[]float32{.9, .1, .25, .75}, doctor.Warn}, {[]float32{0, 1, -2, 3}, ""}} {
+		now := time.Now()
+		value, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", Version: "1", IDs: []string{"a", "b"},
+			TS: []int64{now.UnixNano(), now.UnixNano()}, K: 2, Logits: of.logits})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kafkatest.Write(t, brokers, kafka.Message{Topic: "plumbline.logits", Value: value, Time: now})
+		got := examine(t, file)["scores"]
+		if got.State != of.want || of.want != "" && !strings.Contains(got.Found+got.Do, "all 2 rows of logits are in "+
+			"[0, 1] and sum to 1send probabilities as probs") {
+			t.Errorf("%v: got %+v", of.logits, got)
+		}
+	}
+}
+
 // TestDoctorOfKeyedGroup: a group whose shards have read the producers' topics goes on so where topics.keyed is set to
 // false: nobody needs topics by id, and doctor says that each row still has a partition of its own.
 func TestDoctorOfKeyedGroup(t *testing.T) {

@@ -21,6 +21,6 @@ for start in range(0, len(test), 10):  # as requests of a server
     probs = model.predict_proba(test[rows])
     ids = [uuid.uuid4().hex for _ in probs]
     logger.log(ids, probs=probs)
-    logger.label(ids, y_test[rows])  # elsewhere, hours or weeks later
+    logger.label(ids, y_test[rows])  # elsewhere and later, within join.wait (1h; months are possible)
     time.sleep(0.3)
 print(logger.close())

@@ -63,6 +63,7 @@ type look struct {
 	unread, rejected int            // records and rows that are refused
 	refused          map[string]int // by reason
 	example          string
+	scored, sumToOne int // rows of logits; those that could be probabilities
 	newest           arrowio.Time
 	ids              map[arrowio.ID]place
 	err              error
@@ -79,6 +80,7 @@ func (d *doctor) inputs(ctx context.Context) {
 		l.err = d.read(ctx, l)
 		looks = append(looks, l)
 		d.format(l)
+		d.scores(l)
 		d.clock(l)
 	}
 	d.meeting(looks)
@@ -149,6 +151,12 @@ func (l *look) take(ctx context.Context, r *pipeline.Record, as *inputs.Decoder,
 // ofBatch counts the rows that are rejected, and notes the ids of the others.
 func (l *look) ofBatch(b *arrowio.Batch, r *pipeline.Record) {
 	for row := range b.N {
+		if !b.Probs && b.K > 1 && len(b.Scores) == b.N*b.K {
+			l.scored++
+			if arrowio.IsDistribution(b.Scores[row*b.K : (row+1)*b.K]) {
+				l.sumToOne++
+			}
+		}
 		switch {
 		case b.Reject != nil && b.Reject[row] != "":
 			l.refuse(b.Reject[row], r, fmt.Sprintf("row %d", row))
@@ -156,6 +164,14 @@ func (l *look) ofBatch(b *arrowio.Batch, r *pipeline.Record) {
 		case b.IDs != nil && len(l.ids) < mostIDs:
 			l.ids[b.IDs[row]] = place{r.Topic, int(r.Partition)}
 		}
+	}
+}
+
+// scores says where logits look like probabilities.
+func (d *doctor) scores(l *look) {
+	if l.scored > 0 && l.sumToOne == l.scored {
+		d.say("scores", Warn, "send probabilities as probs: a softmax of them is far less sure than the model",
+			"%s: all %d rows of logits are in [0, 1] and sum to 1", l.topic, l.scored)
 	}
 }
 

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -76,7 +77,8 @@ func (d *doctor) joins(n map[string]int64) {
 		d.say("labels", Bad, "ids of labels must be those of predictions, in the same partition (see keys), and come "+
 			"within join.wait", "%d of %d labels met no prediction", lost, labels)
 	case labels >= few && float64(met) < share*float64(labels) && waiting > 0:
-		d.say("labels", Warn, "do the ids and partitions of labels fit those of predictions (see keys)?",
+		d.say("labels", Warn, fmt.Sprintf("do the ids and partitions of labels fit those of predictions (see keys), "+
+			"and do labels come within join.wait, %v?", d.Config.Join.Wait),
 			"%d of %d labels have met their prediction; %d labels and %d predictions wait for each other", met, labels,
 			n["waiting_labels"], waiting)
 	default:

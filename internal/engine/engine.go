@@ -120,7 +120,7 @@ func New(cfg config.Config, log *slog.Logger) *Engine {
 	rt.attempts = attempts.New(attempts.Config{SkipAfter: cfg.Checkpoints.SkipAfter,
 		Dir: filepath.Join(rt.workDir(), "attempts", url.PathEscape(cfg.Group)), Log: log})
 	rt.latencies = metrics.NewLatencies()
-	rt.troubles = &trouble.Watch{Log: log, Blind: func() bool { return refused(rt) }}
+	rt.troubles = &trouble.Watch{Log: log, Wait: cfg.Join.Wait, Blind: func() bool { return refused(rt) }}
 	rt.troubles.Keyed.Store(!cfg.Splits())
 	rt.registry = sync.OnceValues(func() (*schemas.Client, error) { return schemas.New(cfg.SchemaRegistry) })
 	rt.Archive = rt.openArchive()
@@ -209,7 +209,8 @@ func rulesOf(rt *Engine) *validate.Config {
 	c := &rt.Config
 	return &validate.Config{Classes: declaredClasses(c), Ordered: rt.classes,
 		Limits:   validate.Limits{Max: c.Versions.Max, PerMinute: c.Versions.NewPerMinute},
-		MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputsOf(c) == 2}
+		MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputsOf(c) == 2,
+		Suspect: rt.troubles.Softmax}
 }
 
 // declaredClasses returns the configured numbers of classes by model.

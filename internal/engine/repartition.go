@@ -270,15 +270,15 @@ func translate(rt *Engine, as *inputs.Config, cfg *repartition.Config) error {
 	return nil
 }
 
-// together translates records of one row each into one message.
+// together translates records of few rows into one message.
 type together struct {
 	d  *inputs.Decoder
 	of func(r *pipeline.Record) *inputs.Record
 }
 
-func (t together) Start(r *pipeline.Record) bool { return t.d.Start(t.of(r)) }
-func (t together) Add(r *pipeline.Record) bool   { return t.d.Add(t.of(r)) }
-func (t together) Messages() ([][]byte, error)   { return t.d.Together() }
+func (t together) Start(r *pipeline.Record) (int, bool) { return t.d.Start(t.of(r)) }
+func (t together) Add(r *pipeline.Record) (int, bool)   { return t.d.Add(t.of(r)) }
+func (t together) Message() ([]byte, []int, error)      { return t.d.Together() }
 
 // repartition splits one partition until ctx is done.
 func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sink, commit kafkaio.CommitFunc) error {

@@ -106,35 +106,41 @@ func endsOfAll(logits, labels string, rows []togetherRow) (out []kafka.Message) 
 	return out
 }
 
-// jsonMessages are rows as records of one each, in any partition, as they happen. Some labels come with a class that
-// there is not, too.
+// jsonMessages are rows as records of one to three, in any partition, as they happen. Some labels come with a class
+// that there is not, too, in a record of their own.
 func jsonMessages(logits, labels string, rows []togetherRow) (out []kafka.Message) {
 	byTime := slices.Clone(rows)
 	sort.SliceStable(byTime, func(i, j int) bool { return byTime[i].at < byTime[j].at })
+	add := func(topic string, i int, at int64, text string) {
+		if last := len(out) - 1; last >= 0 && out[last].Topic == topic && i%7 > 4 {
+			out[last].Value = append(out[last].Value, text...)
+			out[last].Time = time.Unix(0, at)
+			return
+		}
+		out = append(out, kafka.Message{Topic: topic, Partition: i % partitions, Time: time.Unix(0, at),
+			Value: []byte(text)})
+	}
 	for i, r := range rows {
 		var scores []string
 		for _, z := range r.scores {
 			scores = append(scores, strconv.FormatFloat(float64(z), 'g', -1, 32))
 		}
-		out = append(out, kafka.Message{Topic: logits, Partition: i % partitions, Time: time.Unix(0, r.ts),
-			Value: fmt.Appendf(nil, `{"id":%q,"ts":%d,"model":"m","version":"1","logits":[%s]}`, r.id, r.ts,
-				strings.Join(scores, ","))})
+		add(logits, i, r.ts, fmt.Sprintf(`{"id":%q,"ts":%d,"model":"m","version":"1","logits":[%s]}`, r.id, r.ts,
+			strings.Join(scores, ",")))
 	}
 	for i, r := range byTime {
-		classes := []int32{r.label}
 		if i%togetherWrong == 0 {
-			classes = []int32{99, r.label}
+			add(labels, 0, r.at, fmt.Sprintf(`{"id":%q,"ts":%d,"label":99}`, r.id, r.at))
+			add(labels, 0, r.at, fmt.Sprintf(`{"id":%q,"ts":%d,"label":%d}`, r.id, r.at, r.label))
+			continue
 		}
-		for _, class := range classes {
-			out = append(out, kafka.Message{Topic: labels, Partition: i % partitions, Time: time.Unix(0, r.at),
-				Value: fmt.Appendf(nil, `{"id":%q,"ts":%d,"label":%d}`, r.id, r.at, class)})
-		}
+		add(labels, i, r.at, fmt.Sprintf(`{"id":%q,"ts":%d,"label":%d}`, r.id, r.at, r.label))
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Time.Before(out[j].Time) })
 	return append(out, endsOfAll(logits, labels, rows)...)
 }
 
-// TestTogether sends rows once in Arrow, and once in JSON with a row a record, which go on together. The process is
+// TestTogether sends rows once in Arrow, and once in JSON with few rows a record, which go on together. The process is
 // killed -9 several times, and then what it has committed is lost, so that it makes all messages again: state and
 // counts are the same, and a dead letter names the record that it is about.
 func TestTogether(t *testing.T) {

@@ -159,6 +159,9 @@ func TestFilesOfNoFormat(t *testing.T) {
 		"y_true,prediction\n1,0.0\n0,1.0\n":                     "predicted classes are no scores",
 		"y_true,y_prob\n0.7,0.5\n":                              "0.7 at row 0 is no whole number: a label is a class",
 		"label,probs_0,probs_1,probs_2\ncat,1,0,0\ndog,0,1,0\n": "--classes must name the classes",
+		"label,y_prob\ncat,.9\ndog,.8\nemu,.7\n":                "must be 1 where that was right, else 0",
+		"label,probs_0,probs_1,probs_2\n" +
+			"a,1,0,0\nb,1,0,0\nc,1,0,0\nd,1,0,0\n": "there must be a score for each",
 	} {
 		path := filepath.Join(t.TempDir(), "file")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

@@ -3,10 +3,10 @@
 // before.
 //
 // What becomes of a message depends on the message and the configuration alone, and each part says in its headers which
-// message it was made of (pipeline.Provenance). Records of one row in other formats than Arrow that a producer sent in
-// one batch become one message for each partition (together.go). So the converter has no state: it writes at least
-// once, and the shard skips repeats. It also announces when the source is exhausted, so that a silent source holds back
-// no watermark, and withdraws this before it writes further rows.
+// message it was made of (pipeline.Provenance). Records of few rows in other formats than Arrow that are at hand
+// together become one message for each partition, with the offset of each row (together.go). So the converter has no
+// state that lasts: it writes at least once, and the shard skips what it has taken. It also announces when the source
+// is exhausted, so that a silent source holds back no watermark, and withdraws this before it writes further rows.
 //
 // The package knows the hash of Kafka's default partitioner and the splitter of package arrowio. It must not know what
 // rows mean: what cannot be decoded is a dead letter, whole.

@@ -40,7 +40,7 @@ type Config struct {
 	Translate func(r *pipeline.Record) ([][]byte, error)
 	// Ready waits for what Translate needs for a record; nil = nothing.
 	Ready func(ctx context.Context, r *pipeline.Record) error
-	// Together translates records of one row each into one message; nil = each goes alone.
+	// Together translates records of few rows into one message; nil = each goes alone.
 	Together Together
 }
 
@@ -57,7 +57,7 @@ type Converter struct {
 	next   int64 // offset after the last record; -1 = none yet
 	byID   int64 // rows that lay where a keyed topic has them, since the last count
 	rows   int   // of the record that was split last, those that were taken before included
-	idle   bool  // what shards know: that it is idle was announced, and no message has come since
+	idle   bool  // that it is idle was announced; shards that have no message since still believe it
 	held   held
 }
 
@@ -82,7 +82,7 @@ func (p *Converter) Ready(ctx context.Context, r *pipeline.Record) error {
 // Take returns the messages for a record, or those that announce that the source is idle.
 func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 	if r.Idle {
-		return append(p.release(), p.announce(true)...)
+		return append(p.Release(), p.announce(true)...)
 	}
 	p.counts.AddReason(CountRepartitioned, p.cfg.Input.String(), 1)
 	p.next = r.Offset + 1
@@ -95,7 +95,6 @@ func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 
 // alone returns the messages for a record that goes with no other.
 func (p *Converter) alone(r pipeline.Record) []pipeline.Message {
-	p.idle = false
 	if r.Ahead {
 		p.out.Ahead(&r)
 	}
@@ -240,8 +239,8 @@ func (p *Converter) rowsUpTo(r *pipeline.Record, shard int, filters []pipeline.F
 // Skip returns the dead letter of a record that cannot be split without ending the process; it names the place only.
 func (p *Converter) Skip(r pipeline.Record, why string) []pipeline.Message {
 	p.counts.AddReason(CountRepartitioned, p.cfg.Input.String(), 1)
-	p.next, p.idle = r.Offset+1, false
-	ms := p.release()
+	p.next = r.Offset + 1
+	ms := p.Release()
 	p.out.Skipped(r, 0, why)
 	return append(ms, p.out.Drain()...)
 }

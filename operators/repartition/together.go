@@ -10,25 +10,25 @@ import (
 	"github.com/plumbline/plumbline/pipeline/murmur"
 )
 
-// Together translates records of one row each into one message that has the row of each; see inputs.Decoder.
+// Together translates records of few rows into one message that has the rows of each; see inputs.Decoder.
 type Together interface {
-	// Start begins with a record; false: it goes alone.
-	Start(r *pipeline.Record) bool
-	// Add adds a record; false: it does not go with the ones before.
-	Add(r *pipeline.Record) bool
-	// Messages are those of all records that were added.
-	Messages() ([][]byte, error)
+	// Start begins with a record and returns its rows; not ok: it goes alone.
+	Start(r *pipeline.Record) (rows int, ok bool)
+	// Add adds a record and returns its rows; not ok: it does not go with the ones before.
+	Add(r *pipeline.Record) (rows int, ok bool)
+	// Message has the rows of all records that were added, in an order of its own.
+	Message() (value []byte, rows []int, err error)
 }
 
-// A record of one row costs ten times what a row costs in a message of many. So rows that the producer sent in one
-// batch go on together, one message for each place, whose offset is that of the last record. Which ones these are
-// depends on the log, from the first record that goes with them on. A relay that stops within them begins there again,
-// so that what it writes anew is a repeat. Where another configuration or build, or a clock, has others go together,
-// shards leave out the rows that they have taken: the message has the offset of each.
+// A record of one row costs ten times what a row costs in a message of many. So records of few rows that are at hand
+// together go on together, one message for each place, whose offset is that of the last record. Which ones these are
+// depends on what a fetch brought. A relay that begins again writes messages of others, so they have the offset of each
+// row, by which shards leave out those that they have taken.
 
 // held are records that go on with the next ones.
 type held struct {
 	records []pipeline.Record // copies
+	of      []int             // the record of each row
 	memory  []byte            // of their keys and values
 	size    int               // of these and their headers, at most most
 	most    int
@@ -36,7 +36,7 @@ type held struct {
 }
 
 const (
-	// maxHeld is the most records that go on together, and maxHeldBytes that of their bytes; these are at most a fourth
+	// maxHeld is how many rows go on together at once, and maxHeldBytes that of their bytes; these are at most a fourth
 	// of the largest message, too, and one of them a 16th, since in Arrow they may take more.
 	maxHeld      = 1000
 	maxHeldBytes = 256 << 10
@@ -65,38 +65,37 @@ func lastTaken(f *pipeline.Fence) int64 {
 	return last
 }
 
-// Held is the offset of the first record that is held; -1 = there is none.
-func (p *Converter) Held() int64 {
-	if len(p.held.records) == 0 {
-		return -1
-	}
-	return p.held.records[0].Offset
-}
-
 // hold takes a record that may go with others. with is false if it goes alone; ms are those of records that go no
 // further together.
 func (p *Converter) hold(r *pipeline.Record) (ms []pipeline.Message, with bool) {
 	if !p.goesWith(r) {
-		return p.release(), false
+		return p.Release(), false
 	}
-	if h := &p.held; len(h.records) == 0 || !h.near(r) || !p.cfg.Together.Add(r) {
-		ms = p.release()
-		if !p.goesWith(r) || !p.cfg.Together.Start(r) {
+	h, rows := &p.held, 0
+	if len(h.records) > 0 && h.near(r) {
+		rows, with = p.cfg.Together.Add(r)
+	}
+	if !with {
+		ms = p.Release()
+		if rows, with = p.cfg.Together.Start(r); !with {
 			return ms, false
 		}
 	}
-	p.held.add(r)
-	if !r.More || len(p.held.records) == maxHeld {
-		ms = append(ms, p.release()...)
+	if rows == 0 { // such as an event of another kind
+		p.counts.AddReason(CountEmpty, p.cfg.Input.String(), 1)
+		return ms, true
+	}
+	h.add(r, rows)
+	if len(h.of) >= maxHeld {
+		ms = append(ms, p.Release()...)
 	}
 	return ms, true
 }
 
 // goesWith reports whether a record may go with the held ones or those after it.
 func (p *Converter) goesWith(r *pipeline.Record) bool {
-	return p.cfg.Together != nil && (r.More || len(p.held.records) > 0) && r.Offset > p.held.after && !r.Ahead &&
-		r.Unread == nil && !pipeline.IsControl(r) && sizeOf(r) <= p.held.most/4 &&
-		!pipeline.HasTrace(r.Headers)
+	return p.cfg.Together != nil && r.Offset > p.held.after && !r.Ahead && !r.Followed &&
+		r.Unread == nil && !pipeline.IsControl(r) && sizeOf(r) <= p.held.most/4
 }
 
 // near reports whether there is room for a record, which is of about the same time as those before.
@@ -113,7 +112,10 @@ func sizeOf(r *pipeline.Record) int {
 	return n
 }
 
-func (h *held) add(r *pipeline.Record) {
+func (h *held) add(r *pipeline.Record, rows int) {
+	for range rows {
+		h.of = append(h.of, len(h.records))
+	}
 	h.size += sizeOf(r)
 	c := *r
 	c.Key, c.Value = h.copied(r.Key), h.copied(r.Value)
@@ -136,13 +138,12 @@ func (h *held) copied(b []byte) []byte {
 	return h.memory[from:len(h.memory):len(h.memory)]
 }
 
-// release returns the messages of the held records.
-func (p *Converter) release() []pipeline.Message {
+// Release returns the messages of the held records.
+func (p *Converter) Release() []pipeline.Message {
 	h := &p.held
 	if len(h.records) == 0 {
 		return nil
 	}
-	p.idle = false
 	ms, ok := p.together()
 	if !ok { // as those that would be refused
 		for _, r := range h.records {
@@ -150,30 +151,29 @@ func (p *Converter) release() []pipeline.Message {
 		}
 	}
 	clear(h.records)
-	h.records, h.memory, h.size = h.records[:0], h.memory[:0], 0
+	h.records, h.of, h.memory, h.size = h.records[:0], h.of[:0], h.memory[:0], 0
 	return ms
 }
 
 // together returns the messages of the held records, one for each place; not ok if there would be more.
 func (p *Converter) together() (ms []pipeline.Message, ok bool) {
-	records := p.held.records
-	if len(records) == 1 {
-		return nil, false
-	}
-	values, err := p.cfg.Together.Messages()
-	if err != nil || len(values) != 1 {
+	records, of := p.held.records, p.held.of
+	value, rows, err := p.cfg.Together.Message()
+	if err != nil || len(rows) != len(of) {
 		return nil, false
 	}
 	last := records[len(records)-1]
 	for i := range records {
 		last.Time = max(last.Time, records[i].Time)
 	}
-	last.Headers = nil
+	if len(records) > 1 {
+		last.Headers = pipeline.TraceOf(last.Headers) // which says that it is not sampled, or goes on for all
+	}
 	offsets := make([][]int64, p.cfg.Targets) // of the rows, by place
 	row, byID := 0, int64(0)
-	parts, err := p.split.Split(values[0], arrowio.Origin{Topic: last.Topic, Partition: last.Partition,
+	parts, err := p.split.Split(value, arrowio.Origin{Topic: last.Topic, Partition: last.Partition,
 		Offset: last.Offset, Time: last.Time}, p.kind(), p.cfg.Targets, func(id []byte) int {
-		r := &records[row]
+		r := &records[of[rows[row]]]
 		row++
 		if id != nil && murmur.PartitionOf(id, int(p.cfg.Of)) == int(r.Partition) {
 			byID++
@@ -182,7 +182,7 @@ func (p *Converter) together() (ms []pipeline.Message, ok bool) {
 		offsets[to] = append(offsets[to], r.Offset)
 		return to
 	})
-	if err != nil || row != len(records) {
+	if err != nil || row != len(of) {
 		return nil, false
 	}
 	for i := range parts {
@@ -193,7 +193,9 @@ func (p *Converter) together() (ms []pipeline.Message, ok bool) {
 	p.byID = byID
 	ms = p.messages(&last, parts)
 	for i := range ms {
-		ms[i].Headers = append(ms[i].Headers, pipeline.SourceRows(offsets[ms[i].Partition]))
+		if len(records) > 1 {
+			ms[i].Headers = append(ms[i].Headers, pipeline.SourceRows(offsets[ms[i].Partition]))
+		}
 	}
 	return ms, true
 }

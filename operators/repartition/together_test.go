@@ -24,9 +24,9 @@ func inputRecord(r *pipeline.Record) *inputs.Record {
 	return &inputs.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: r.Time}
 }
 
-func (t translated) Start(r *pipeline.Record) bool { return t.d.Start(inputRecord(r)) }
-func (t translated) Add(r *pipeline.Record) bool   { return t.d.Add(inputRecord(r)) }
-func (t translated) Messages() ([][]byte, error)   { return t.d.Together() }
+func (t translated) Start(r *pipeline.Record) (int, bool) { return t.d.Start(inputRecord(r)) }
+func (t translated) Add(r *pipeline.Record) (int, bool)   { return t.d.Add(inputRecord(r)) }
+func (t translated) Message() ([]byte, []int, error)      { return t.d.Together() }
 
 const togetherTargets = 3
 
@@ -46,28 +46,24 @@ func jsonConverter(t *testing.T, together bool, next int64) *repartition.Convert
 	return repartition.New(cfg, next, pipeline.NewOut(counts), counts)
 }
 
-// jsonRecords are records in batches of up to 40, some of which are none of one row, or go alone.
+// jsonRecords are records of few rows, some of which go alone.
 func jsonRecords(r *rand.Rand, n int) []pipeline.Record {
 	records := make([]pipeline.Record, n)
-	left, at := 0, int64(1e18)
+	at := int64(1e18)
 	for i := range records {
-		if left == 0 {
-			left = 1 + r.IntN(40)
-		}
-		left--
 		at += r.Int64N(20e6)
 		records[i] = pipeline.Record{Input: pipeline.Logits, Topic: "z-json", Partition: 1, Offset: 7 + int64(i),
-			Time: at, More: left > 0}
+			Time: at}
 		row := fmt.Sprintf(`{"id":"id-%d","model":"m","logits":[%d,2]}`, i, r.IntN(9))
 		switch r.IntN(60) {
 		case 0:
 			row = row[1:] // refused
 		case 1:
 			row += row
-		case 2:
+		case 2, 21, 22, 23, 24, 25, 26:
 			row = strings.Replace(row, ",2]", ",2,3]", 1)
 		case 3:
-			records[i].Headers = []pipeline.Header{{Key: tracing.Header, Value: []byte("00-1-2-00")}}
+			records[i].Followed = true
 		case 4:
 			records[i].Ahead = true
 		case 5:
@@ -79,6 +75,12 @@ func jsonRecords(r *rand.Rand, n int) []pipeline.Record {
 			row = strings.Replace(row, `"model":"m",`, "", 1) // refused
 		case 8:
 			at += 2e9
+		case 19, 20:
+			row = "[]"
+		case 9, 10, 11, 12, 13, 14, 15, 16, 17, 18:
+			for j := range r.IntN(4) {
+				row += strings.Replace(row, fmt.Sprintf("id-%d", i), fmt.Sprintf("id-%d-%d", i, j), 1)
+			}
 		}
 		records[i].Value = []byte(row)
 	}
@@ -117,7 +119,7 @@ func rowsOf(t *testing.T, m *pipeline.Message) (rows []string) {
 		for i := range b.N {
 			offset := source
 			if offsets != nil {
-				offset = strconv.FormatInt(offsets[i], 10)
+				offset, offsets = strconv.FormatInt(offsets[0], 10), offsets[1:]
 			}
 			rows = append(rows, fmt.Sprint(m.Partition, offset, b.IDs[i], b.TS[i], b.Scores[i*b.K:(i+1)*b.K]))
 		}
@@ -125,7 +127,7 @@ func rowsOf(t *testing.T, m *pipeline.Message) (rows []string) {
 	return rows
 }
 
-// TestTogether: records that go together become the rows, at the places, that each becomes alone, in that order, and
+// TestTogether: records that go together become the rows, at the places, that each becomes alone, and
 // their messages say which record each row was.
 func TestTogether(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
@@ -146,10 +148,15 @@ func TestTogether(t *testing.T) {
 	for _, record := range jsonRecords(r, 5000) {
 		add(0, &want, alone.Take(record))
 		add(1, &got, together.Take(record))
+		if r.IntN(20) == 0 {
+			add(1, &got, together.Release())
+		}
 	}
 	add(1, &got, together.Take(pipeline.Record{Input: pipeline.Logits, Idle: true}))
 	add(0, &want, alone.Take(pipeline.Record{Input: pipeline.Logits, Idle: true}))
 	for p := range want {
+		slices.Sort(want[p]) // rows of one number of scores lie together
+		slices.Sort(got[p])
 		if !slices.Equal(got[p], want[p]) {
 			for i := range min(len(got[p]), len(want[p])) {
 				if got[p][i] != want[p][i] {
@@ -167,88 +174,24 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestTogetherAgain: a reader that begins where one before it had committed writes what a shard has not, and repeats.
-func TestTogetherAgain(t *testing.T) {
-	r := rand.New(rand.NewPCG(2, 9))
-	records := jsonRecords(r, 300)
-	take := func(c *repartition.Converter, records []pipeline.Record, shards *[togetherTargets]shard) {
-		for _, record := range records {
-			for _, m := range c.Take(record) {
-				if m.Stream == pipeline.StreamLogits {
-					shards[m.Partition].take(t, &m)
-				}
+// TestStopped: who stops with messages that are not written takes back that the source is idle, which shards still
+// believe.
+func TestStopped(t *testing.T) {
+	for _, together := range []bool{false, true} {
+		c := jsonConverter(t, together, 7)
+		c.Take(pipeline.Record{Input: pipeline.Logits, Idle: true})
+		c.Take(pipeline.Record{Input: pipeline.Logits, Topic: "z-json", Partition: 1, Offset: 7, Time: 1,
+			Value: []byte(`{"id":"a","model":"m","logits":[1,2]}`)})
+		c.Release()
+		ms := c.Closing()
+		for _, m := range ms {
+			if h := m.Headers[len(m.Headers)-1]; h.Key != pipeline.SourceIdleHeader || string(h.Value) != "0" {
+				t.Errorf("%q", m.Headers)
 			}
 		}
-	}
-	var want [togetherTargets]shard
-	take(jsonConverter(t, true, 7), records, &want)
-	commits := []int{0} // where it may begin again, by how many records were read
-	reader := jsonConverter(t, true, 7)
-	for i := range records {
-		reader.Take(records[i])
-		if held := reader.Held(); held >= 0 {
-			commits = append(commits, int(held-7))
-		} else {
-			commits = append(commits, i+1)
+		if len(ms) != togetherTargets {
+			t.Errorf("%d messages to %d shards", len(ms), togetherTargets)
 		}
-	}
-	for stop := range records {
-		var got [togetherTargets]shard
-		take(jsonConverter(t, true, 7), records[:stop], &got)
-		for range 2 { // what was committed may be less than what was written
-			from := commits[r.IntN(stop+1)]
-			take(jsonConverter(t, true, 7+int64(from)), records[from:], &got)
-		}
-		for p := range want {
-			if !slices.Equal(got[p].rows, want[p].rows) {
-				t.Fatalf("stopped before record %d: place %d has %d rows, want %d", stop, p, len(got[p].rows),
-					len(want[p].rows))
-			}
-		}
-	}
-}
-
-// shard skips repeats, as shards do.
-type shard struct {
-	offset, part int64
-	rows         []string
-}
-
-func (s *shard) take(t *testing.T, m *pipeline.Message) {
-	t.Helper()
-	for _, h := range m.Headers {
-		if h.Key != pipeline.SourceHeader {
-			continue
-		}
-		f := strings.Split(string(h.Value), "/")
-		offset, _ := strconv.ParseInt(f[3], 10, 64)
-		part, _ := strconv.ParseInt(f[4], 10, 64)
-		if offset < s.offset || offset == s.offset && part <= s.part {
-			return
-		}
-		s.offset, s.part = offset, part
-	}
-	s.rows = append(s.rows, rowsOf(t, m)...)
-}
-
-// TestTogetherStopped: who stops before the messages of what is held takes back that the source is idle, which shards
-// still believe.
-func TestTogetherStopped(t *testing.T) {
-	c := jsonConverter(t, true, 7)
-	c.Take(pipeline.Record{Input: pipeline.Logits, Idle: true})
-	first := pipeline.Record{Input: pipeline.Logits, Topic: "z-json", Partition: 1, Offset: 7, Time: 1, More: true,
-		Value: []byte(`{"id":"a","model":"m","logits":[1,2]}`)}
-	if ms := c.Take(first); len(ms) != 0 || c.Held() != 7 {
-		t.Fatalf("%d messages, offset %d is held", len(ms), c.Held())
-	}
-	ms := c.Closing()
-	for _, m := range ms {
-		if h := m.Headers[len(m.Headers)-1]; h.Key != pipeline.SourceIdleHeader || string(h.Value) != "0" {
-			t.Errorf("%q", m.Headers)
-		}
-	}
-	if len(ms) != togetherTargets {
-		t.Errorf("%d messages to %d shards", len(ms), togetherTargets)
 	}
 }
 
@@ -289,7 +232,11 @@ func TestTogetherAfterOthers(t *testing.T) {
 			offsets := make([]int64, togetherTargets)
 			read := func(c *repartition.Converter, records []pipeline.Record) {
 				for _, record := range records {
-					for _, m := range c.Take(record) {
+					ms := c.Take(record)
+					if r.IntN(20) == 0 {
+						ms = append(ms, c.Release()...)
+					}
+					for _, m := range ms {
 						if m.Stream != pipeline.StreamLogits {
 							continue
 						}
@@ -316,5 +263,36 @@ func TestTogetherAfterOthers(t *testing.T) {
 				t.Fatalf("stopped before record %d, together %v: %d rows, want %d", stop, together, len(got), len(all))
 			}
 		}
+	}
+}
+
+// TestTogetherTraces: a record that the tracer follows goes alone, with its trace; other traces, which are not sampled
+// or too many, hinder none, and that of the last record goes on. Records without rows hinder none either.
+func TestTogetherTraces(t *testing.T) {
+	c := jsonConverter(t, true, 0)
+	var got []string
+	for i := range int64(9) {
+		value := `{"id":"a","model":"m","logits":[1,2]}`
+		if i == 5 {
+			value = "[]"
+		}
+		trace := fmt.Sprintf("00-0af7651916cd43dd8448eb211c80319%d-b7ad6b7169203331-00", i)
+		ms := c.Take(pipeline.Record{Input: pipeline.Logits, Topic: "z-json", Partition: 1, Offset: i, Time: 1e18,
+			Followed: i == 3,
+			Headers:  []pipeline.Header{{Key: tracing.Header, Value: []byte(trace)}, {Key: "other"}},
+			Value:    []byte(value)})
+		if i == 8 {
+			ms = append(ms, c.Release()...)
+		}
+		for _, m := range ms {
+			kept := pipeline.TraceOf(m.Headers)
+			if len(kept) != 1 {
+				t.Fatalf("headers %q", m.Headers)
+			}
+			got = append(got, fmt.Sprintf("%d rows, trace %c", len(rowsOf(t, &m)), kept[0].Value[34]))
+		}
+	}
+	if want := []string{"3 rows, trace 2", "1 rows, trace 3", "4 rows, trace 8"}; !slices.Equal(got, want) {
+		t.Errorf("messages of %q, want %q", got, want)
 	}
 }

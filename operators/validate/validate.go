@@ -32,7 +32,13 @@ type Config struct {
 	Limits   Limits
 	MaxAhead int64 // a row's event time may be this much after its record's timestamp, ns
 	NeedID   bool  // predictions without a label wait for one by id
+	// Suspect is called where a hundred rows of logits one after the other were probabilities, of those that were
+	// looked at, one of a batch. A softmax of them is far less sure than the model. It may be nil.
+	Suspect func(key arrowio.ModelKey)
 }
+
+// suspects is the number of rows that are no accident.
+const suspects = 100
 
 // Operator rejects rows that cannot be right and sends the message that held them to the dead-letter topic.
 type Operator struct {
@@ -75,7 +81,31 @@ func (v *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Em
 		b = b.WithReject(reject)
 	}
 	v.report(b)
+	v.suspect(b)
 	return emit(b)
+}
+
+// suspect looks at the first good row of logits.
+func (v *Operator) suspect(b *arrowio.Batch) {
+	if v.cfg.Suspect == nil || b.Probs || b.Kind == arrowio.Labels || b.Side == arrowio.Request || b.K < 2 {
+		return
+	}
+	for i := range b.N {
+		if !b.Good(i) {
+			continue
+		}
+		key, _ := b.ModelOf(i)
+		switch known := v.known.find(key); {
+		case known == nil:
+		case !arrowio.IsDistribution(b.Scores[i*b.K : (i+1)*b.K]):
+			known.suspect = 0
+		default:
+			if known.suspect++; known.suspect%suspects == 0 {
+				v.cfg.Suspect(key)
+			}
+		}
+		return
+	}
 }
 
 // Refused calls see for each row of a batch that a shard refuses, whatever it took before, with the reason and in words

@@ -197,3 +197,37 @@ func TestHiddenLabels(t *testing.T) {
 		}
 	}
 }
+
+// TestSuspectsProbabilities: logits that are probabilities in a hundred batches one after the other are told, those
+// that are sometimes are not, and probabilities are none.
+func TestSuspectsProbabilities(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		scores func(i int) []float32
+		probs  bool
+		want   int
+	}{
+		{"a softmax", func(int) []float32 { return []float32{.25, .75, 3, 4} }, false, 2},
+		{"now and then", func(i int) []float32 { return []float32{.25, .75 + float32(i/99%2), 3, 4} }, false, 0},
+		{"probs", func(int) []float32 { return []float32{.25, .75, .5, .5} }, true, 0},
+	} {
+		counts, told := pipeline.NewCounts(), 0
+		v := validate.New(validate.Config{Suspect: func(key arrowio.ModelKey) {
+			if told++; key.Model != "m" {
+				t.Errorf("%s: model %q", c.name, key.Model)
+			}
+		}}, pipeline.Host{Out: pipeline.NewOut(counts), Counts: counts})
+		for i := range 250 {
+			b := &arrowio.Batch{N: 2, Models: []arrowio.ModelKey{{Model: "m", Version: "1"}}, TS: []int64{1, 2}, K: 2,
+				Scores: c.scores(i), Probs: c.probs}
+			if _, err := v.Process(t.Context(), b, pass); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if told != c.want {
+			t.Errorf("%s: told %d times, want %d", c.name, told, c.want)
+		}
+	}
+}
+
+func pass(b *arrowio.Batch) (pipeline.Rejects, error) { return b.Reject, nil }

@@ -32,6 +32,7 @@ type version struct {
 	classes int    // K; 0 = undecided
 	origin  string // how K was learnt
 	votes   []vote // while undecided
+	suspect int    // rows of logits that were probabilities, one after the other; not kept
 }
 
 // vote is how many messages had rows of K classes.

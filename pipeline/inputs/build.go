@@ -20,7 +20,8 @@ func (c *collector) build(g *group, form arrowio.ScoreForm, scores []*column, cf
 	r := &c.out[n]
 	numbers := r.NumberIDs[:0]
 	*r = arrowio.Rows{N: len(g.rows), Side: c.side, Form: form, K: g.k, Model: cfg.Model, Version: cfg.Version,
-		Slices: r.Slices[:0]} // of the record before
+		Slices: r.Slices[:0], // of the record before
+		Lists:  c.together && len(g.rows) < c.n}
 	one := func(r role) *column {
 		if !some(c.by[r]) {
 			return nil
@@ -28,10 +29,10 @@ func (c *collector) build(g *group, form arrowio.ScoreForm, scores []*column, cf
 		return c.by[r][0]
 	}
 	if col := one(roleModel); col != nil {
-		r.Model, r.Models = col.named(at, cfg.Model)
+		r.Model, r.Models = col.named(at, cfg.Model, r.Lists)
 	}
 	if col := one(roleVersion); col != nil {
-		r.Version, r.Versions = col.named(at, cfg.Version)
+		r.Version, r.Versions = col.named(at, cfg.Version, r.Lists)
 	}
 	if col := one(roleID); col != nil {
 		if col.numbers == 1 {

@@ -115,10 +115,10 @@ func (c *cells) picked(at []int) *arrowio.TextColumn {
 	return out
 }
 
-// named is the one name of all rows, or the column of them; rows that have none have another.
-func (c *cells) named(at []int, other string) (name string, col *arrowio.TextColumn) {
+// named is the one name of all rows, or the column of them, or always this; rows that have none have another.
+func (c *cells) named(at []int, other string, always bool) (name string, col *arrowio.TextColumn) {
 	t := c.picked(at)
-	same := true
+	same := !always
 	for i := range t.Ends {
 		same = same && string(t.At(i)) == string(t.At(0))
 	}

@@ -26,6 +26,9 @@ type collector struct {
 	order []int    // 0, 1, 2 …
 	alike [1]group // of a record whose rows are all of one size
 	out   []arrowio.Rows
+	// together: out becomes one message, whose rows are these.
+	together bool
+	rowsOf   []int
 }
 
 // given is what lies beside a value; a header that is there may have no value.
@@ -290,9 +293,12 @@ func (c *collector) rows(cfg *Config) ([]arrowio.Rows, error) {
 		return nil, c.missing("labels", "label")
 	}
 	groups := c.groups(form, scores)
-	c.out = c.out[:0]
+	c.out, c.rowsOf = c.out[:0], c.rowsOf[:0]
 	for i := range groups {
 		g := &groups[i]
+		if c.together {
+			c.rowsOf = append(c.rowsOf, g.rows...)
+		}
 		if len(scores) > 0 && !form.Binary && g.k < 2 {
 			return nil, wire.Errorf(wire.Shape, "row %d, %s (column %s): %d scores, at least 2", g.rows[0],
 				scores[0].path, scores[0].name, g.k)

@@ -5,44 +5,48 @@ import (
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
-// Records of one row each can be decoded together, into one message with a row of each: Start with the first, Add for
+// Records of few rows can be decoded together, into one message with the rows of each: Start with the first, Add for
 // each further one, then Together. It holds exactly the rows of the messages that Decode makes of each; a row whose
 // record has no time has the record's time in the column ts. Decode ends what was started.
 
-// Start begins with a record. false: it is none of one row with an id and a score, or a label, and goes alone.
-func (d *Decoder) Start(r *Record) bool {
+// maxTogether is the most rows of a record that goes with others: one of more costs little by itself.
+const maxTogether = 100
+
+// Start begins with a record and returns how many rows it has. Not ok: it goes alone, since it cannot be decoded, or
+// its rows are not few, differ in their columns other than slices, or lack an id and a score, or a label.
+func (d *Decoder) Start(r *Record) (rows int, ok bool) {
 	if d.dec == nil || d.requests != nil || d.rows.side != arrowio.Whole || len(d.rows.parts) > 0 ||
 		len(d.rows.by[roleTS]) == 0 {
-		return false
+		return 0, false
 	}
 	d.rows.reset(&d.opt, r.Time)
 	return d.Add(r)
 }
 
-// Add adds the row of a record. false: it has not the same columns as the rows before, with as many scores and
-// features, or not one good row: nothing was added.
-func (d *Decoder) Add(r *Record) bool {
+// Add adds the rows of a record and returns how many these are. Not ok: it goes alone, or has not the columns of the
+// rows before, slices apart; nothing was added.
+func (d *Decoder) Add(r *Record) (rows int, ok bool) {
 	c := d.rows
 	before := c.n
-	c.bounds.rows = before + 1 // a record of many rows is not read to its end
+	c.bounds.rows = before + maxTogether // a record of more is not read to its end
 	for _, col := range c.columns {
 		col.none, col.before = r.Time, mark{col.some, col.numbers}
 	}
-	if d.addRow(r) && c.alikeRow(before) {
-		return true
+	if d.addRows(r) && c.alikeFrom(before) {
+		return c.n - before, true
 	}
 	c.n = before
 	for _, col := range c.columns {
 		col.cut(before)
 	}
-	return false
+	return 0, false
 }
 
-// addRow adds the rows of a record; true if it is one.
-func (d *Decoder) addRow(r *Record) (one bool) {
+// addRows adds the rows of a record; not ok if it cannot be decoded.
+func (d *Decoder) addRows(r *Record) (ok bool) {
 	defer func() {
 		if p := recover(); p != nil { // Decode says what
-			one = false
+			ok = false
 		}
 	}()
 	if len(r.Value) > d.opt.MaxBytes {
@@ -50,31 +54,52 @@ func (d *Decoder) addRow(r *Record) (one bool) {
 	}
 	before := d.rows.n
 	d.rows.outer(r)
-	if err := d.dec.decode(r, d.rows); err != nil || d.rows.n != before+1 {
+	if err := d.dec.decode(r, d.rows); err != nil {
 		return false
 	}
 	ts := d.rows.by[roleTS][0]
 	if ts.some {
 		return true
 	}
-	ts.n = before
-	return ts.addInstant(r.Time) == nil
+	for ts.n = before; ts.n < d.rows.n; {
+		if ts.addInstant(r.Time) != nil {
+			return false
+		}
+	}
+	return true
 }
 
-// alikeRow reports whether row i has the columns of the rows before, and what it must have.
+// alikeFrom reports whether the rows from the n-th on have the columns of the first, and what they must have. A slice
+// that a row does not have is the same as an empty one.
+func (c *collector) alikeFrom(n int) bool {
+	if n == c.n {
+		return true
+	}
+	for _, col := range c.columns {
+		if n > 0 && col.before.some != col.some && col.role != cohort {
+			return false
+		}
+	}
+	for i := n; i < c.n; i++ {
+		if !c.alikeRow(i) {
+			return false
+		}
+	}
+	return true
+}
+
 func (c *collector) alikeRow(i int) bool {
 	scored := false
 	for _, col := range c.columns {
 		there := col.some && !col.null[i]
-		if i > 0 && (col.before.some != col.some || there != (col.some && !col.null[0])) {
+		if there != (col.some && !col.null[0]) && col.role != cohort {
 			return false
 		}
 		switch {
 		case !there && (col.role == roleID || col.role == roleLabel && c.kind == arrowio.Labels):
 			return false
 		case there && col.kind == vector:
-			k := len(col.row(i))
-			if k != len(col.row(0)) || k < 2 && col.role != roleFeatures {
+			if len(col.row(i)) < 2 && col.role != roleFeatures {
 				return false
 			}
 		}
@@ -83,16 +108,26 @@ func (c *collector) alikeRow(i int) bool {
 	return scored || c.kind == arrowio.Labels
 }
 
-// Together are the messages of the rows that were added, in their order, valid until the next call.
-func (d *Decoder) Together() (messages [][]byte, err error) {
+// Together is the message of the rows that were added, valid until the next call. Those of one number of scores and of
+// features lie together; rows are the place of each among those that were added.
+func (d *Decoder) Together() (message []byte, rows []int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			messages, err = nil, wire.Errorf(wire.Panicked, "%v", p)
+			message, rows, err = nil, nil, wire.Errorf(wire.Panicked, "%v", p)
 		}
 	}()
-	rows, err := d.rows.rows(&d.cfg)
+	d.rows.together = true
+	defer func() { d.rows.together = false }()
+	all, err := d.rows.rows(&d.cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return d.messagesOf(rows)
+	each := make([]*arrowio.Rows, len(all))
+	for i := range all {
+		each[i] = &all[i]
+	}
+	if d.value, err = d.to.Append(d.value[:0], each...); err == nil && len(d.value) > d.opt.MaxBytes {
+		err = wire.Errorf(wire.TooLarge, "a message of %d bytes, at most %d", len(d.value), d.opt.MaxBytes)
+	}
+	return d.value, d.rows.rowsOf, err
 }

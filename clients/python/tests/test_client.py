@@ -76,6 +76,39 @@ class Receiver(Server):
         return 200, {}, json.dumps({"rows": table.num_rows, "rejected": 0}).encode()
 
 
+class Tensor:
+    """As one of torch that needs its gradient: NumPy cannot read it, and its text is no number."""
+
+    def __init__(self, value):
+        self.value = np.asarray(value)
+        self.ndim = self.value.ndim
+        self.nbytes = self.value.nbytes
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("detach it first")
+
+    def __len__(self):
+        return len(self.value)
+
+    def __str__(self):
+        return f"tensor({self.value})"
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        return self
+
+    def numpy(self):
+        return self.value
+
+    def clone(self):
+        return Tensor(self.value.copy())
+
+    def item(self):
+        return self.value.item()
+
+
 class TestLogger(unittest.TestCase):
     def receiver(self, *statuses):
         r = Receiver(statuses)
@@ -132,6 +165,37 @@ class TestLogger(unittest.TestCase):
         s = logger.stats()
         self.assertEqual((s.sent, s.refused), (calls + 2, 1), s)
         self.assertEqual([q["prob"] for q in r.rows["predictions"] if "prob" in q], [0.25, 0.5])
+
+    def test_columns_of_lists(self):
+        """A DataFrame keeps the scores of a row as a list, in a column that NumPy takes for objects."""
+        r = self.receiver()
+        column = np.empty(2, object)
+        column[:] = [np.array([0.25, 0.75]), [0.5, 0.5]]
+        frame = types.SimpleNamespace(to_numpy=lambda: column)
+        with PlumblineLogger("m", to=r.url, linger=0.01) as logger:
+            logger.log(["a", "b"], probs=column)
+            logger.log(["c", "d"], probs=frame, features=column)
+        with PlumblineLogger("m", to=r.url, linger=0.01, sample=0.999999) as sampled:
+            sampled.log(["e", "f"], probs=column)
+        self.assertEqual((logger.stats().sent, sampled.stats().sent), (4, 2), (logger.stats(), sampled.stats()))
+        self.assertEqual([q["probs"] for q in r.rows["predictions"]], [[0.25, 0.75], [0.5, 0.5]] * 3)
+
+        np.testing.assert_allclose(Calibrator()(frame)[1], [0.5, 0.5])
+
+    def test_lists_of_tensors(self):
+        r = self.receiver()
+        with PlumblineLogger("m", to=r.url, linger=0.05) as logger:
+            z = Tensor([1.0, 2.0])
+            logger.log([Tensor(7), Tensor(8)], logits=[z, Tensor([3.0, 4.0])], region=[Tensor(1), Tensor(2)])
+            z.value[:] = -1
+            logger.label([Tensor(7)], [Tensor(1)])
+            logger.label(Tensor(8), Tensor(0))
+            logger.label([2**70], [1])
+        self.assertEqual([(q["id"], q["logits"], q["region"]) for q in r.rows["predictions"]],
+                         [(7, [1, 2], "1"), (8, [3, 4], "2")], logger.stats())
+        self.assertEqual([(q["id"], q["label"]) for q in r.rows["labels"]], [(7, 1), (8, 0)])
+        self.assertEqual(list(logger.stats().errors),
+                         [f"ValueError: id: {2**70} has more than 64 bits: send it as text, with its labels"])
 
     def test_what_does_not_fit_is_refused_alone(self):
         r = self.receiver()

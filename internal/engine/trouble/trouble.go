@@ -1,7 +1,7 @@
-// Package trouble says aloud what a deployment loses: records that are refused, labels that meet no prediction, and
-// requests that meet no response. Of
-// each there is one warning a minute in the log, and a banner on the page for as long as it lasts, with an example and
-// what mends it. It sees what tasks say; it must not decide anything.
+// Package trouble says aloud what a deployment loses: records that are refused, labels that meet no prediction,
+// requests that meet no response, and logits that look like probabilities. Of each there is one warning a minute in the
+// log, and a banner on the page for as long as it lasts, with an example and what mends it. It sees what tasks say; it
+// must not decide anything.
 package trouble
 
 import (
@@ -14,13 +14,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/printable"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
 // Issue is a lasting loss of input, shown on the page with its remedy.
 type Issue struct {
-	Kind  string    `json:"kind"` // refused | apart | pairs | waits
+	Kind  string    `json:"kind"` // refused | apart | pairs | waits | scores
 	Title string    `json:"title"`
 	Text  string    `json:"text"`
 	Mend  string    `json:"mend"`
@@ -44,7 +45,8 @@ const (
 // Watch collects the issues of a process.
 type Watch struct {
 	Log   *slog.Logger
-	Keyed atomic.Bool // producers have to send rows by their ids
+	Keyed atomic.Bool   // producers have to send rows by their ids
+	Wait  time.Duration // join.wait
 	// Blind reports whether some input cannot be read now: that rows do not meet is due to that then. nil: never.
 	Blind func() bool
 
@@ -81,6 +83,23 @@ func (w *Watch) Refused(r *pipeline.Record, reason, detail string) {
 	w.Log.Warn("records are refused, wholly or some of their rows: they are in the dead-letter topic", "reason", reason,
 		"records", t.unsaid, "example", place, "detail", printable.Text(detail), "mend", t.Mend)
 	t.logged, t.unsaid = now, 0
+}
+
+// Softmax takes note of a model version whose logits are probabilities, as it seems.
+func (w *Watch) Softmax(key arrowio.ModelKey) {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.trouble("scores/"+key.Model+"/"+key.Version, now)
+	t.Kind, t.Count = "scores", 1
+	t.Title = printable.Text(fmt.Sprintf("Logits of %s %s look like probabilities", key.Model, key.Version))
+	t.Text = "each row that was looked at is in [0, 1] and sums to 1; as logits they say that the model is far less " +
+		"sure than it is"
+	t.Mend = "send them as probs"
+	if now.Sub(t.logged) >= every {
+		w.Log.Warn("logits look like probabilities", "model", key.Model, "version", key.Version, "mend", t.Mend)
+		t.logged = now
+	}
 }
 
 // Waits takes note of a record whose schema cannot be had now: its partition waits, and nothing is lost.
@@ -175,7 +194,8 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	t.Kind, t.Title, t.Count = "apart", "Labels meet no predictions", labels-met
 	t.Text = fmt.Sprintf("of the last %d labels %d have met their prediction; %d wait, or waited in vain", labels,
 		max(met, 0), unmet)
-	t.Mend = `compare the ids of both ("7" and 7 differ), or run plumbline doctor`
+	t.Mend = fmt.Sprintf(`compare the ids of both ("7" and 7 differ), or run plumbline doctor; a label that comes `+
+		`more than join.wait, %v, after its prediction meets none: raise it to the longest delay`, w.Wait)
 	if w.Keyed.Load() {
 		t.Mend += "; shards read the topics themselves: every row must go to the partition of its id"
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -53,7 +54,7 @@ func TestPlaceOfAPart(t *testing.T) {
 func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil)), Wait: time.Hour}
 		w.Keyed.Store(true)
 		look := func(labels, joined, waiting int64) {
 			w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: 1000,
@@ -65,6 +66,7 @@ func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
 			t.Fatal("three quarters of the labels wait, and nothing is said")
 		}
 		if got := w.Now()[0]; got.Kind != "apart" || !strings.Contains(got.Mend, "to the partition of its id") ||
+			!strings.Contains(got.Mend, "join.wait, 1h0m0s") ||
 			!strings.Contains(log.String(), "level=WARN") {
 			t.Errorf("got %+v, %s", got, &log)
 		}
@@ -154,4 +156,21 @@ func TestMendOfLongTexts(t *testing.T) {
 	if mend := w.Now()[0].Mend; !strings.HasPrefix(mend, "send shorter texts, or fewer rows") {
 		t.Errorf("to mend it: %s", mend)
 	}
+}
+
+// TestSoftmax: logits that look like probabilities are said once a minute, with their model and what mends it.
+func TestSoftmax(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		for range 90 {
+			w.Softmax(arrowio.ModelKey{Model: "m", Version: "7"})
+			time.Sleep(time.Second)
+		}
+		now := w.Now()
+		if n := strings.Count(log.String(), "\n"); n != 2 || len(now) != 1 ||
+			now[0].Title != "Logits of m 7 look like probabilities" || now[0].Mend != "send them as probs" {
+			t.Errorf("%d lines, %+v", n, now)
+		}
+	})
 }

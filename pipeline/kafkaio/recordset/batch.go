@@ -131,7 +131,6 @@ func (w *walk) eachRecord(h head, body []byte) (next int64, err error) {
 			return next, fmt.Errorf("offset %d in a batch of %d to %d, after %d", r.Offset, h.base, h.last, next-1)
 		}
 		if r.Offset >= w.from {
-			r.More = i < h.count-1
 			if err := w.take(r, cost(r)); err != nil {
 				return next, takeError{err}
 			}

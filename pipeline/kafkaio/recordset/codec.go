@@ -1,7 +1,6 @@
 package recordset
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -23,9 +22,9 @@ func open(codec uint16, body []byte, limit int64) (*source, error) {
 		return flat(body), nil
 	case compress.Gzip, compress.Lz4: // their windows are of 32 KiB and 8 MiB
 		r := c.Codec().NewReader(bytes.NewReader(body))
-		return &source{codec: bufio.NewReader(r), free: func() { _ = r.Close() }, limit: limit}, nil
+		return inflated(r, func() { _ = r.Close() }, limit), nil
 	case compress.Snappy:
-		return &source{codec: bufio.NewReader(newSnappy(body, limit)), limit: limit}, nil
+		return inflated(newSnappy(body, limit), nil, limit), nil
 	case compress.Zstd:
 		return openZstd(body, limit)
 	}
@@ -59,7 +58,7 @@ func openZstd(body []byte, limit int64) (*source, error) {
 		free()
 		return nil, zstdError(err)
 	}
-	return &source{codec: bufio.NewReader(named{d}), free: free, limit: limit}, nil
+	return inflated(named{d}, free, limit), nil
 }
 
 // named gives errors of zstd our words.

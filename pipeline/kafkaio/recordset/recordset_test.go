@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -466,36 +465,4 @@ func version(data []byte) int {
 		return -1
 	}
 	return int(data[16])
-}
-
-// TestMore: the records of a batch say whether others of it follow, wherever reading began.
-func TestMore(t *testing.T) {
-	for version, want := range map[int8]string{2: "0+ 1+ 2 3 4+ 5 ", 1: "0 1 2 3 4 5 "} {
-		var data []byte
-		for i, n := range []int{3, 1, 2} {
-			batch := encode(t, version, 0, slices.Repeat([]protocol.Record{record("", "v")}, n)...)
-			if version == 2 {
-				binary.BigEndian.PutUint64(batch, []uint64{0, 3, 4}[i]) // the checksum does not cover it
-			}
-			data = append(data, batch...)
-		}
-		if version == 1 {
-			data = encode(t, version, 0, slices.Repeat([]protocol.Record{record("", "v")}, 6)...)
-		}
-		for from := range int64(6) {
-			set := recordset.Set{Data: bytes.Clone(data), Size: len(data)}
-			got := ""
-			_, err := set.Each(from, limits, func(r *pipeline.Record, _ int) error {
-				got += fmt.Sprint(r.Offset)
-				if r.More {
-					got += "+"
-				}
-				got += " "
-				return nil
-			})
-			if want := want[strings.Index(want, fmt.Sprint(from)):]; err != nil || got != want {
-				t.Errorf("format %d from %d: %q, %v, want %q", version, from, got, err, want)
-			}
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"sync"
 )
 
 var (
@@ -26,6 +27,16 @@ type source struct {
 
 func flat(b []byte) *source { return &source{flat: b, limit: math.MaxInt64} }
 
+// buffers are those of sources that were closed: a batch may be one small record.
+var buffers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
+
+// inflated reads what a codec gives; free lets go of the codec.
+func inflated(codec io.Reader, free func(), limit int64) *source {
+	b := buffers.Get().(*bufio.Reader) //nolint:errcheck // the pool has nothing else
+	b.Reset(codec)
+	return &source{codec: b, free: free, limit: limit}
+}
+
 // reason is the one for which what takes too much is refused.
 func (s *source) reason() string {
 	if s.codec == nil {
@@ -37,6 +48,11 @@ func (s *source) reason() string {
 func (s *source) close() {
 	if s.free != nil {
 		s.free()
+	}
+	if s.codec != nil {
+		s.codec.Reset(nil)
+		buffers.Put(s.codec)
+		s.codec = nil
 	}
 }
 

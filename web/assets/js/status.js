@@ -19,12 +19,13 @@ export function drawTrouble(root, process) {
   const skipped = (process?.skipped || []).map((s) => `${s.task.task} ${s.task.partition} skipped a record at ${s.when}, ${place(s.at)}, which ended it again and again: ${s.cause}.`);
   const scale = process?.scale;
   const change = scale ? [`From ${scale.from} to ${scale.to} shards since ${scale.since}, by ${scale.by}: ${scale.why}. ${scale.step}; waits for shards: ${(scale.waits_for_shards || []).join(", ") || "none"}.`] : [];
-  const lost = (process?.troubles || []).map((t) => `${t.title}, ${t.count} since ${t.since}: ${t.text}. To mend it: ${t.mend}.`);
+  const troubles = process?.troubles || [];
+  const lost = troubles.map((t) => `${t.title}${t.kind === "scores" ? "" : `, ${t.count}`} since ${t.since}: ${t.text}. To mend it: ${t.mend}.`);
   const lines = [...failing, ...lost, ...skipped, ...early, ...change].map((l) => clocks(l, new Date().toISOString()));
   root.hidden = lines.length === 0;
   if (root.dataset.said === lines.join("\n")) return; // screen readers hear it once
   root.dataset.said = lines.join("\n");
-  root.replaceChildren(el("strong", {}, failing.length ? "A task fails" : lost.length ? "Rows are lost" : skipped.length ? "A record was skipped" : early.length ? "A clock is ahead" : "The number of shards changes"), ...folded(root, lines.map((l) => el("p", {}, l))));
+  root.replaceChildren(el("strong", {}, failing.length ? "A task fails" : lost.length ? troubles.every((t) => t.kind === "scores") ? "Scores look wrong" : "Rows are lost" : skipped.length ? "A record was skipped" : early.length ? "A clock is ahead" : "The number of shards changes"), ...folded(root, lines.map((l) => el("p", {}, l))));
 }
 
 // folded shows the first of many lines: the alarm below is to be seen, too. What was opened stays so.

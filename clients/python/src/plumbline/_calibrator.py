@@ -169,7 +169,7 @@ class Calibrator:
     def __call__(self, logits: Any) -> npt.NDArray[np.float64]:
         """Probabilities of logits, of shape (rows, K) or (K,); NaN for rows with a logit that is NaN or infinite, of
         which problem tells. Raises ValueError for what has another shape."""
-        z = np.asarray(_columns.host(logits), np.float64)
+        z = _columns.table(logits, np.float64)
         if z.ndim not in (1, 2) or z.shape[-1] == 0:
             raise ValueError(f"logits of shape {z.shape}: must be (rows, K) or (K,)")
         one = z.ndim == 1

@@ -39,7 +39,20 @@ def host(values: Any) -> Any:
         return values.numpy()
     if hasattr(values, "to_numpy"):  # pandas, polars
         return values.to_numpy()
+    if isinstance(values, (list, tuple)) and values and hasattr(values[0], "detach"):
+        return [host(v) for v in values]
     return values
+
+
+def table(values: Any, kind: Any) -> np.ndarray[Any, Any]:
+    """Numbers of rows; a column of lists is an array of objects."""
+    x = host(values)
+    return np.asarray(x.tolist() if getattr(x, "dtype", None) == object else x, kind)
+
+
+def plain(v: Any) -> Any:
+    """An id; the number in an array of no dimension, which an element of a tensor is, whose text is tensor(7)."""
+    return v.item() if getattr(v, "ndim", 1) == 0 and not isinstance(v, np.generic) and hasattr(v, "item") else v
 
 
 def groups(calls: list[Call]) -> Iterator[tuple[str, list[Call], pa.RecordBatch | Exception]]:
@@ -67,13 +80,13 @@ def groups(calls: list[Call]) -> Iterator[tuple[str, list[Call], pa.RecordBatch 
 
 def single(ids: Any) -> bool:
     """Whether it is the id of one row."""
-    return isinstance(ids, (str, bytes, int, np.generic, uuid.UUID))
+    return isinstance(ids, (str, bytes, int, np.generic, uuid.UUID)) or getattr(ids, "ndim", 1) == 0
 
 
 def whole(ids: Any) -> bool:
     """Whether ids are numbers: 7 and "7" are two ids."""
     if type(ids) in (list, tuple):
-        return bool(ids) and isinstance(ids[0], (int, np.integer))
+        return bool(ids) and isinstance(plain(ids[0]), (int, np.integer))
     return getattr(getattr(host(ids), "dtype", None), "kind", "") in ("i", "u")
 
 
@@ -118,13 +131,15 @@ def ids_of(calls: list[Call]) -> pa.Array:
         ids.extend(values)
     if set(map(type, ids)) == {str}:
         return pa.array(ids, pa.string())
-    ids = [None if missing(v) else v for v in ids]
+    ids = [None if missing(v) else v for v in map(plain, ids)]
     kinds = {int if isinstance(v, (int, np.integer)) else bytes if isinstance(v, bytes) else str
              for v in ids if v is not None}
     if len(kinds) > 1:
         raise ValueError("id: numbers, text and bytes in one call: 7 and \"7\" are two ids")
     if kinds == {int}:
         most = max(int(v) for v in ids if v is not None)
+        if most >= 1 << 64:
+            raise ValueError(f"id: {most} has more than 64 bits: send it as text, with its labels")
         return pa.array([None if v is None else int(v) for v in ids], pa.uint64() if most >= 1 << 63 else pa.int64())
     if kinds == {bytes}:
         return pa.array(ids, pa.binary())
@@ -201,11 +216,11 @@ def column(name: str, values: list[Any], calls: list[Call]) -> pa.Array:
                                 np.float32(v), (c.rows,)) for v, c in zip(values, calls)]
         return pa.array(np.concatenate(flat))
     text: list[str | None] = []
-    for v, call in zip(values, calls):
-        if isinstance(v, str) or v is None or not hasattr(v, "__len__"):
+    for v, call in zip(map(host, values), calls):
+        if isinstance(v, str) or v is None or not hasattr(v, "__len__") or getattr(v, "ndim", 1) == 0:
             text.extend([None if v is None else str(v)] * call.rows)
         else:
-            text.extend(None if x is None else str(x) for x in parted(name, host(v), call.rows))
+            text.extend(None if x is None else str(x) for x in parted(name, v, call.rows))
     made = pa.array(text, pa.string())
     if (longest := pc.max(pc.binary_length(made)).as_py()) is not None and longest > MAX_TEXT:
         raise ValueError(f"{name}: a text of {longest} bytes, at most {MAX_TEXT}")
@@ -240,7 +255,7 @@ def floats(name: str, values: list[Any], calls: list[Call]) -> pa.Array:
     parts = []
     for v, call in zip(values, calls):
         try:
-            x = v if type(v) is np.ndarray and v.dtype == np.float32 else np.asarray(host(v), np.float32)
+            x = table(v, np.float32)
         except (TypeError, ValueError) as e:
             raise ValueError(f"{name}: must be numbers, as many in each row: {e}") from None
         if x.ndim != 2:
@@ -288,7 +303,7 @@ def copied(values: Any) -> Any:
     if kind is np.ndarray:
         return values.copy()
     if kind is list or kind is tuple:
-        nested = values and isinstance(values[0], (list, tuple, np.ndarray))
+        nested = values and (isinstance(values[0], (list, tuple, np.ndarray)) or hasattr(values[0], "detach"))
         return [copied(v) for v in values] if nested else values[:]
     if hasattr(values, "detach"):
         return values.detach().clone()  # a device copies in its own time

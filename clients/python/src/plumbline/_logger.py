@@ -183,7 +183,7 @@ class PlumblineLogger:
 
         values = _columns.host(ids)
         values = values if hasattr(values, "__getitem__") else list(values)
-        keep = [i for i, v in enumerate(values) if zlib.crc32(str(v).encode()) < self._below]
+        keep = [i for i, v in enumerate(values) if zlib.crc32(str(_columns.plain(v)).encode()) < self._below]
         if len(keep) < rows:
             out: dict[str, Any] = {}
             for name, v in columns.items():
