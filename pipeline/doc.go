@@ -9,7 +9,8 @@
 // A shard reads one partition of the logits and labels topics and drives a chain of operators over the decoded batches.
 // Its decisions are panes: closed intervals of label time, for the panes topic. A model task (operators/model) reads
 // one partition of that topic, which is a complete and ordered log of all its input. Both run under Run, as
-// members of Kafka consumer groups (package kafkaio). A replay over files calls the tasks itself.
+// members of Kafka consumer groups (package kafkaio). A replay over files calls the tasks itself. The example of Run is
+// an operator with state in a shard without Kafka.
 //
 // # Exactly once
 //

@@ -67,7 +67,7 @@ func LayoutOf(data []byte) (of int, sealed bool, err error) {
 }
 
 // Moving returns the edits that reduce a sealed checkpoint to what other shards take from it.
-func Moving(s *Shard) map[string]Edit {
+func (s *Shard) Moving() map[string]Edit {
 	out := map[string]Edit{}
 	gone := func([]byte) ([]byte, error) { return nil, nil }
 	for _, section := range s.Sections() {
@@ -94,7 +94,7 @@ func (s *Shard) moving() []Section {
 // staying returns the sections that only the new shard with the same ID takes over.
 func (s *Shard) staying() []Section {
 	out := []Section{s.Counts.CheckpointSection(), {Name: "outbox", Version: 1, State: s.Outbox},
-		s.OwnEpoch().CheckpointSection()}
+		s.Outbox.epoch.CheckpointSection()}
 	for i := range s.Stages {
 		if section, ok := s.Stages[i].section(); ok && s.Stages[i].Take == nil {
 			out = append(out, section)
@@ -106,7 +106,7 @@ func (s *Shard) staying() []Section {
 // Growth is what a shard of the new number makes its first checkpoint from.
 type Growth struct {
 	Own    *Stored  // the sealed state of the shard with its ID; nil = there was none
-	Sealed []Stored // all sealed states, perhaps reduced by Moving
+	Sealed []Stored // all sealed states, perhaps reduced by Shard.Moving
 	// Build makes a shard of the old number, to be filled.
 	Build func(id int) (*Shard, error)
 	// Fences has a fence for each partition of the topics that are split for the shard: the shard waits for messages
@@ -118,7 +118,7 @@ type Growth struct {
 // this number of shards.
 func (s *Shard) Grow(g Growth) error {
 	if g.Own == nil {
-		s.OwnEpoch().Begin(NewEpoch(), nil)
+		s.Outbox.epoch.Begin(NewEpoch(), nil)
 	} else if err := restoreStored(*g.Own, s.staying()); err != nil {
 		return err
 	}
@@ -141,18 +141,14 @@ func (s *Shard) Grow(g Growth) error {
 		s.Watermark.expect(f.Input, f.Topic, f.Partition)
 	}
 	s.Watermark.Clocks.goOn(wm, s.PaneLength)
-	for i := range s.Stages {
-		if f := s.Stages[i].Reopen; f != nil {
-			f(wm)
-		}
-	}
+	s.stages().reopen(wm)
 	s.layout, s.dirty = layout{of: s.Outbox.of}, true
-	s.punctuate(false, nil, nil)
+	s.panes.tell(false, nil, nil)
 	return nil
 }
 
 // RestorePlace restores only the offsets and the watermark of a shard.
-func RestorePlace(s *Shard, st Stored) error {
+func (s *Shard) RestorePlace(st Stored) error {
 	return restoreStored(st, []Section{offsetsSection((*offsets)(&s.next)),
 		watermarkSection(s.Watermark)})
 }

@@ -20,16 +20,6 @@ type Ordered interface {
 	SetIdleInputs(set uint64)
 }
 
-// IdleInputs implements Ordered.
-func (s *Shard) IdleInputs() uint64 { return s.Watermark.idleSet() }
-
-// SetIdleInputs implements Ordered.
-func (s *Shard) SetIdleInputs(set uint64) {
-	for i := range s.Watermark.in {
-		s.Watermark.in[i].idle = set>>i&1 == 1
-	}
-}
-
 const (
 	journalMagic   = "PLBO"
 	journalVersion = 4

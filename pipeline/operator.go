@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -60,7 +61,7 @@ type Host struct {
 	Out    *Out    // takes messages that are written before the next checkpoint
 	Outbox *Outbox // takes panes, which are written after it
 	Counts *Counts
-	Clocks *Clocks // of each model; nil: what Advance tells holds for all
+	Clocks *Clocks // of each model, Watermark.Clocks; nil: what Advance tells holds for all
 	Log    *slog.Logger
 }
 
@@ -148,6 +149,47 @@ func (c *chain) release(ctx context.Context, wm func() Time) error {
 		}
 	}
 	return nil
+}
+
+// durable reports to the stages that a checkpoint of the shard is durable.
+func (c *chain) durable() {
+	for i := range c.stages {
+		if f := c.stages[i].Durable; f != nil {
+			f()
+		}
+	}
+}
+
+// reopen reports to the stages that the watermark has been set back.
+func (c *chain) reopen(wm Time) {
+	for i := range c.stages {
+		if f := c.stages[i].Reopen; f != nil {
+			f(wm)
+		}
+	}
+}
+
+// end reports to the stages that the input has ended, if no checkpoint follows.
+func (c *chain) end(ctx context.Context) error {
+	for i := range c.stages {
+		if f := c.stages[i].End; f != nil {
+			if err := f(ctx); err != nil {
+				return fmt.Errorf("%s: %w", c.stages[i].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// close closes the stages that hold files or other resources.
+func (c *chain) close() error {
+	var errs []error
+	for i := range c.stages {
+		if f := c.stages[i].Close; f != nil {
+			errs = append(errs, f())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Stages that traces know by name.

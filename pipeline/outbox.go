@@ -34,7 +34,8 @@ type Outbox struct {
 	announce  func() // tells of models that are new; nil in tests
 }
 
-// NewOutbox returns the empty outbox of one shard for a panes topic of so many partitions.
+// NewOutbox returns the empty outbox of one shard, of so many, for a panes topic of so many partitions. paneLength is
+// in ns.
 func NewOutbox(shard, of int, paneLength int64, partitions int) *Outbox {
 	return &Outbox{shard: shard, of: of, epoch: &Epoch{}, length: paneLength, seq: make([]uint64, partitions)}
 }
@@ -172,7 +173,7 @@ func (o *Outbox) restore(src []byte) error {
 }
 
 // Epoch is a period in which a task's state was not lost. Readers of the task's numbered messages start counting again
-// in another life.
+// in another epoch.
 type Epoch struct {
 	// ID names the epoch; it is 0 in a replay, whose messages stay in the process. It is even if a person has ordered
 	// the epoch.
@@ -188,84 +189,84 @@ type Epoch struct {
 func NewEpoch() uint64 { return rand.Uint64() | 1 }
 
 // OwnEpoch returns the shard's epoch.
-func (s *Shard) OwnEpoch() *Epoch { return s.Outbox.epoch }
+func (o *Outbox) OwnEpoch() *Epoch { return o.epoch }
 
 // Begin starts an epoch: one that a person has ordered after a loss or, if loss is nil, the first one.
-func (l *Epoch) Begin(epoch uint64, loss *record.Loss) {
+func (e *Epoch) Begin(epoch uint64, loss *record.Loss) {
 	if loss != nil {
 		epoch = epoch&^1 | 2
 	}
-	*l = Epoch{ID: epoch, Loss: loss}
+	*e = Epoch{ID: epoch, Loss: loss}
 }
 
 // Again returns a suffix for file names, so that files of this epoch never meet those of the epoch before. It is empty
 // in the first epoch and in a replay.
-func (l *Epoch) Again() string {
-	if l.ID == 0 || l.ID&1 == 1 {
+func (e *Epoch) Again() string {
+	if e.ID == 0 || e.ID&1 == 1 {
 		return ""
 	}
-	return fmt.Sprintf("%016x", l.ID)
+	return fmt.Sprintf("%016x", e.ID)
 }
 
 // Again returns the file-name suffix of the shard's epoch.
 func (o *Outbox) Again() string { return o.epoch.Again() }
 
 // Move notes a loss of records that were never read. The state stays as it is, so the epoch goes on.
-func (l *Epoch) Move(loss *record.Loss) { l.Loss, l.known, l.told = loss, false, false }
+func (e *Epoch) Move(loss *record.Loss) { e.Loss, e.known, e.told = loss, false, false }
 
 // Add notes a loss of another task that this shard tells of. One that it has not told yet is told with it. A loss
 // without an end ends as that of Move.
-func (l *Epoch) Add(loss *record.Loss) {
-	if l.Loss != nil && !l.told {
-		loss = l.Loss.With(loss)
+func (e *Epoch) Add(loss *record.Loss) {
+	if e.Loss != nil && !e.told {
+		loss = e.Loss.With(loss)
 	}
-	l.Move(loss)
-	l.known = !loss.Until.IsZero()
+	e.Move(loss)
+	e.known = !loss.Until.IsZero()
 }
 
 // CheckpointSection is the epoch's part of a checkpoint. It is named life, as epochs were once called.
-func (l *Epoch) CheckpointSection() Section { return Section{Name: "life", Version: 1, State: l} }
+func (e *Epoch) CheckpointSection() Section { return Section{Name: "life", Version: 1, State: e} }
 
 // reached ends the loss at the first newest event time that the shard sees: all lost rows came before it.
-func (l *Epoch) reached(wm Time, lateness int64) {
-	if l.Loss == nil || l.known {
+func (e *Epoch) reached(wm Time, lateness int64) {
+	if e.Loss == nil || e.known {
 		return
 	}
-	loss := *l.Loss
+	loss := *e.Loss
 	if wm < EndTime-lateness {
 		loss.Until = record.At(wm + lateness)
 	}
-	l.Loss, l.known = &loss, true
+	e.Loss, e.known = &loss, true
 }
 
 // tell returns the loss when its bounds are known, and only the first time.
-func (l *Epoch) tell() *record.Loss {
-	if !l.known || l.told {
+func (e *Epoch) tell() *record.Loss {
+	if !e.known || e.told {
 		return nil
 	}
-	l.told = true
-	return l.Loss
+	e.told = true
+	return e.Loss
 }
 
 // AppendState appends fixed64 epoch, u8 flags (1: there is a loss, 2: its end is known, 4: it was announced), the loss
 // as bytes of JSON.
-func (l *Epoch) AppendState(dst []byte) ([]byte, error) {
-	dst = append(binenc.AppendFixed64(dst, l.ID), binenc.Flags(l.Loss != nil, l.known, l.told))
-	if l.Loss != nil {
-		dst = appendLoss(dst, l.Loss)
+func (e *Epoch) AppendState(dst []byte) ([]byte, error) {
+	dst = append(binenc.AppendFixed64(dst, e.ID), binenc.Flags(e.Loss != nil, e.known, e.told))
+	if e.Loss != nil {
+		dst = appendLoss(dst, e.Loss)
 	}
 	return dst, nil
 }
 
 // RestoreState implements State.
-func (l *Epoch) RestoreState(src []byte) error {
+func (e *Epoch) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
-	l.ID = r.Fixed64()
+	e.ID = r.Fixed64()
 	flags := r.Byte()
-	l.known, l.told = flags&2 != 0, flags&4 != 0
+	e.known, e.told = flags&2 != 0, flags&4 != 0
 	if flags&1 != 0 {
 		var err error
-		if l.Loss, err = readLoss(&r); err != nil {
+		if e.Loss, err = readLoss(&r); err != nil {
 			return err
 		}
 	}

@@ -246,45 +246,19 @@ func (rn Runner) close(t Registered) {
 
 // ForRun returns the shard in the form that Run takes.
 func (s *Shard) ForRun() Registered {
-	out := Registered{Task: s, Report: s.Report, Order: s, Durable: s.durable, Closing: s.Closing, Close: s.Close,
-		Gather: s.Out.TellAhead, Skip: s.Skip, Counts: s.Counts}
+	out := Registered{Task: s, Report: s.Report, Order: s.Watermark, Durable: s.stages().durable,
+		Gather: s.Out.TellAhead, Closing: s.Closing, Close: s.Close, Skip: s.Skip, Counts: s.Counts}
 	if s.CalibratedAtOnce {
 		out.Prompt = s.Out.prompt
 	}
 	return out
 }
 
-// durable reports to the stages that a checkpoint of the shard is durable.
-func (s *Shard) durable() {
-	for i := range s.Stages {
-		if f := s.Stages[i].Durable; f != nil {
-			f()
-		}
-	}
-}
-
 // End reports to the stages that the input has ended, if no checkpoint follows.
-func (s *Shard) End(ctx context.Context) error {
-	for i := range s.Stages {
-		if f := s.Stages[i].End; f != nil {
-			if err := f(ctx); err != nil {
-				return fmt.Errorf("%s: %w", s.Stages[i].Name, err)
-			}
-		}
-	}
-	return nil
-}
+func (s *Shard) End(ctx context.Context) error { return s.stages().end(ctx) }
 
 // Close closes the stages that hold files or other resources.
-func (s *Shard) Close() error {
-	var errs []error
-	for i := range s.Stages {
-		if f := s.Stages[i].Close; f != nil {
-			errs = append(errs, f())
-		}
-	}
-	return errors.Join(errs...)
-}
+func (s *Shard) Close() error { return s.stages().close() }
 
 // Report prepares the present status, which show publishes.
 func (s *Shard) Report(caughtUp, active bool) (show func()) {
@@ -294,8 +268,8 @@ func (s *Shard) Report(caughtUp, active bool) (show func()) {
 		st.Next[Input(i).String()] = o
 	}
 	st.Inputs = s.Watermark.inputs()
-	st.PanesWritten, st.Epoch = slices.Clone(s.Outbox.seq), s.OwnEpoch().ID
-	if l := s.OwnEpoch().Loss; l != nil {
+	st.PanesWritten, st.Epoch = slices.Clone(s.Outbox.seq), s.Outbox.epoch.ID
+	if l := s.Outbox.epoch.Loss; l != nil {
 		st.Losses = []*record.Loss{l}
 	}
 	if st.WM != NoTime {

@@ -29,12 +29,12 @@ type Decoder interface {
 	Decode(value []byte, o arrowio.Origin, kind arrowio.Kind) ([]*arrowio.Batch, error)
 }
 
-// ShardSpec has the parts of a shard. All of them belong to the shard alone.
+// ShardSpec has the parts of a shard. All of them belong to the shard alone, and none may be nil but Clocks of Host.
 type ShardSpec struct {
-	ID         int
-	Inputs     int // 1: labels travel with the logits; 2: labels topic
-	PaneLength int64
-	Watermark  *Watermark
+	ID         int        // also the number of its partitions
+	Inputs     int        // 1: labels travel with the logits; 2: labels topic. The Watermark is of as many
+	PaneLength int64      // ns; the Outbox has the same
+	Watermark  *Watermark // its Clocks are those of Host
 	Decoder    Decoder
 	Stages     []Stage
 	// CheckpointRows asks for a checkpoint after so many rows; 0 = by time only.
@@ -53,6 +53,7 @@ type Shard struct {
 	rows   int64 // since the last checkpoint
 	woke   bool  // no longer idle, which no message says yet
 	layout layout
+	panes  punctuator
 	chain  *chain      // of Stages; nil before the first record
 	soon   func() Time // the watermark after this record: what stages still hold back is late then
 	status atomic.Pointer[TaskStatus]
@@ -87,16 +88,16 @@ type TaskStatus struct {
 // NewShard returns a shard at the start of its inputs.
 func NewShard(spec ShardSpec) *Shard {
 	s := &Shard{ShardSpec: spec, next: make([]int64, spec.Inputs), topics: make([]string, spec.Inputs),
-		layout: layout{of: spec.Outbox.of}}
+		layout: layout{of: spec.Outbox.of}, panes: punctuator{spec.Watermark, spec.Outbox, spec.PaneLength}}
 	for i := range s.next {
 		s.next[i] = -1
 	}
 	s.soon = func() Time { return max(s.Watermark.Now(), s.Watermark.next(s.PaneLength)) }
-	s.Outbox.next, s.Outbox.announce = s.next, func() { announce(s) }
+	s.Outbox.next, s.Outbox.announce = s.next, s.panes.announce
 	return s
 }
 
-func chainOf(s *Shard) *chain {
+func (s *Shard) stages() *chain {
 	if s.chain == nil {
 		s.chain = newChain(s.Stages)
 	}
@@ -104,7 +105,7 @@ func chainOf(s *Shard) *chain {
 }
 
 // Follow reports where the shard's records are to a lane of the tracer.
-func Follow(s *Shard, l *tracing.Lane) { s.trace, s.Out.trace, s.Outbox.trace = l, l, l }
+func (s *Shard) Follow(l *tracing.Lane) { s.trace, s.Out.trace, s.Outbox.trace = l, l, l }
 
 // Name keys the shard's checkpoints.
 func (s *Shard) Name() string { return fmt.Sprintf("shard-%05d", s.ID) }
@@ -134,7 +135,7 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	}
 	if r.Idle {
 		s.Watermark.Idle(r.Input)
-		return releaseIdle(ctx, s, r.Input)
+		return s.releaseIdle(ctx, r.Input)
 	}
 	if r.Offset < s.next[r.Input] {
 		return nil
@@ -144,7 +145,7 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	if err := s.take(ctx, r); err != nil {
 		return err
 	}
-	if err := chainOf(s).release(ctx, s.soon); err != nil {
+	if err := s.stages().release(ctx, s.soon); err != nil {
 		return err
 	}
 	s.Out.End()
@@ -154,9 +155,9 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 
 // releaseIdle lets rows go on that stages hold back, and that an idle input makes late. If one of them is rejected, the
 // dead letter has the place of the input's latest record, as it has that of any record whose coming lets a row go on.
-func releaseIdle(ctx context.Context, s *Shard, in Input) error {
+func (s *Shard) releaseIdle(ctx context.Context, in Input) error {
 	s.Out.Begin(Record{Input: in, Topic: s.topics[in], Partition: int32(s.ID), Offset: max(s.next[in], 0) - 1})
-	if err := chainOf(s).release(ctx, s.soon); err != nil {
+	if err := s.stages().release(ctx, s.soon); err != nil {
 		return err
 	}
 	s.dirty = s.dirty || s.Out.letter.said
@@ -221,7 +222,7 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 		if err == nil {
 			var rejects Rejects
 			s.Out.NextBatch(b.N)
-			if rejects, err = (&tracedChain{s.trace, s.PaneLength}).through(ctx, chainOf(s), b); err == nil {
+			if rejects, err = (&tracedChain{s.trace, s.PaneLength}).through(ctx, s.stages(), b); err == nil {
 				s.Watermark.observeBatch(r.Input, src, b, rejects)
 			}
 		}
@@ -262,7 +263,7 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 	case err == nil:
 		taken := s.Watermark.takenOf(r.Input, p)
 		if src, fresh, err = s.Watermark.source(r.Input, p); fresh {
-			fresh = leaveOut(s, r, taken)
+			fresh = s.leaveOut(r, taken)
 		}
 		if err == nil && !fresh {
 			s.Counts.AddReason(CountRepeats, r.Input.String(), 1)
@@ -278,7 +279,7 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 // leaveOut removes the rows of records up to an offset, which the shard has taken, from a message of several records.
 // Which records go together depends on what was at hand, and differs between two readers of a source. false: no row is
 // left.
-func leaveOut(s *Shard, r *Record, taken int64) bool {
+func (s *Shard) leaveOut(r *Record, taken int64) bool {
 	of := sourceRows(r.Headers)
 	if len(of) == 0 || slices.Min(of) > taken {
 		return true
@@ -314,11 +315,11 @@ func leaveOut(s *Shard, r *Record, taken int64) bool {
 }
 
 func (s *Shard) advance(ctx context.Context) error {
-	before := s.closed()
-	announce(s)
+	before := s.panes.closed()
+	s.panes.announce()
 	s.Watermark.Advance(s.PaneLength)
 	models, gone := s.Watermark.Clocks.close(s.PaneLength)
-	closed, idle := s.closed(), s.Watermark.AllIdle()
+	closed, idle := s.panes.closed(), s.Watermark.AllIdle()
 	whole := closed != before || idle != s.Outbox.idle
 	if !whole && len(models) == 0 && len(gone) == 0 {
 		return nil
@@ -326,7 +327,7 @@ func (s *Shard) advance(ctx context.Context) error {
 	s.dirty = true
 	if closed != before || len(models) > 0 {
 		wm := s.Watermark.Clocks.Least(s.PaneLength)
-		if err := chainOf(s).advance(ctx, wm); err != nil {
+		if err := s.stages().advance(ctx, wm); err != nil {
 			return fmt.Errorf("advance to %s: %w", Format(wm), err)
 		}
 	}
@@ -337,40 +338,14 @@ func (s *Shard) advance(ctx context.Context) error {
 	if models = append(models, gone...); whole {
 		models = nil
 	}
-	s.punctuate(idle, models, gone)
+	s.panes.tell(idle, models, gone)
 	return nil
-}
-
-// announce tells of new models. Before the first pane of a model the model tasks must know that the closed label panes
-// are not closed for it.
-func announce(s *Shard) {
-	if born := s.Watermark.Clocks.born; len(born) > 0 {
-		s.Watermark.Clocks.born = nil
-		s.punctuate(s.Outbox.idle, born, nil)
-	}
-}
-
-// punctuate tells the model tasks which label panes are closed: for some models, or for all.
-func (s *Shard) punctuate(idle bool, of, gone []string) {
-	s.Outbox.Punctuate(Punctuation{Closed: s.closed(), Idle: idle, Apart: s.Watermark.Clocks.apart(gone), Of: of})
 }
 
 // Closing takes back that the shard is idle: otherwise model tasks would not wait for rows that come before the next
 // reader starts.
 func (s *Shard) Closing() {
-	if s.Outbox.idle {
-		s.dirty = true
-		s.punctuate(false, nil, nil)
-	}
-}
-
-// closed returns the first label pane still open; math.MinInt64 while nothing has been seen.
-func (s *Shard) closed() int64 {
-	wm := s.Watermark.Now()
-	if wm == NoTime {
-		return math.MinInt64
-	}
-	return PaneIndex(wm, s.PaneLength)
+	s.dirty = s.panes.busy() || s.dirty
 }
 
 // IsControl reports whether a record is a control record.
@@ -411,7 +386,7 @@ func (s *Shard) Sections() []Section {
 		watermarkSection(s.Watermark),
 		s.Counts.CheckpointSection(),
 		{Name: "outbox", Version: 1, State: s.Outbox},
-		s.OwnEpoch().CheckpointSection(),
+		s.Outbox.epoch.CheckpointSection(),
 		{Name: layoutSection, Version: 1, State: &s.layout},
 	}
 	for i := range s.Stages {

@@ -29,7 +29,7 @@ import (
 // in replay. Idleness is the one thing taken from the wall clock: it can make rows late (they are counted and
 // still in every sum), never lose them.
 type Watermark struct {
-	Lateness int64
+	Lateness int64 // ns
 	// After: extra panes closed after the newest row's when all inputs are idle.
 	After int64
 	// Tolerance is by how much the shard's watermark must advance, in ns, before the panes of a silent model are
@@ -67,7 +67,7 @@ func nameOf(topic string) string {
 	return name
 }
 
-// NewWatermark returns the watermark of a shard with so many inputs, at NoTime.
+// NewWatermark returns the watermark of a shard with so many inputs, at NoTime; lateness is in ns.
 func NewWatermark(inputs int, lateness int64) *Watermark {
 	w := &Watermark{Lateness: lateness, in: make([]inputMark, inputs), now: NoTime}
 	w.Clocks = newClocks(w)
@@ -476,21 +476,28 @@ type clockState struct {
 func (k *Clocks) state(paneLength int64) clockState {
 	floor := minus(k.w.now, k.w.Tolerance)
 	at := clockState{closed: paneOrNone(k.w.now, paneLength), floor: paneOrNone(floor, paneLength),
-		control: [2]int64{noPane, noPane}, idle: k.w.idleSet()}
+		control: [2]int64{noPane, noPane}, idle: k.w.IdleInputs()}
 	for i := range min(len(k.w.in), len(at.control)) {
 		at.control[i] = paneOrNone(k.w.in[i].control, paneLength)
 	}
 	return at
 }
 
-// idleSet returns the idle inputs as bits.
-func (w *Watermark) idleSet() (set uint64) {
+// IdleInputs implements Ordered.
+func (w *Watermark) IdleInputs() (set uint64) {
 	for i, m := range w.in {
 		if m.idle {
 			set |= 1 << i
 		}
 	}
 	return set
+}
+
+// SetIdleInputs implements Ordered.
+func (w *Watermark) SetIdleInputs(set uint64) {
+	for i := range w.in {
+		w.in[i].idle = set>>i&1 == 1
+	}
 }
 
 func paneOrNone(t Time, length int64) int64 {

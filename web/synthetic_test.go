@@ -163,6 +163,7 @@ func anytime(h *history.History) *history.History {
 				LogE: 9.5, Since: stamp(22 * time.Minute)}},
 		},
 	}
+	a.MeanConfidence, a.Accuracy = ptr(.884), ptr(.813)
 	h.AddAlert(a)
 	root := m + "/" + v + "//" + a.Rule
 	for i, s := range []struct{ slice, rule, by string }{{"region=us", "calibration-calibrated", root},

@@ -52,6 +52,40 @@ func TestVerdictInBrowser(t *testing.T) {
 		"It follows from calibration-calibrated of all rows.", "Also: ", ">region=eu</a>.")
 }
 
+// TestVerdictOfAlertInBrowser: the figures of an alarm are those of its own rows. A record of an older build has none:
+// there they are the window's, whatever its message says.
+func TestVerdictOfAlertInBrowser(t *testing.T) {
+	own := record.Alert{Schema: 1, Model: "m", Version: "1", Rule: "calibration-raw", Kind: "anytime", Measure: "log_e",
+		State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Minute), Rows: 1800, ECE: .07,
+		Message:  "raw confidence is off: mean confidence 0.111, accuracy 0.222, ECE 0.07 on the 1800 labelled rows",
+		Evidence: &record.AlertEvidence{Direction: "overconfident"}, MeanConfidence: ptr(.884), Accuracy: ptr(.813)}
+	old := own
+	old.MeanConfidence, old.Accuracy = nil, nil
+	fell := own
+	fell.Rule, fell.Evidence = "accuracy-fall", &record.AlertEvidence{ReferenceAccuracy: ptr(.9)}
+	s := snapshotAt("m", "1", "", time.Hour)
+	percent := func(v *float64) string { return fmt.Sprintf("%.1f %%", 100**v) }
+	for _, c := range []struct {
+		alert record.Alert
+		want  string
+	}{
+		{own, "is overconfident since about 11:30:00: 88.4 % sure, 81.3 % right in the 1 800 rows until 11:31:00. "},
+		{old, "is overconfident since about 11:30:00: " + percent(s.Raw.MeanConfidence) + " sure, " +
+			percent(s.Raw.Accuracy) + " right. ECE "},
+		{fell, "Accuracy is down since about 11:30:00: 81.3 % in the 1 800 rows until 11:31:00, it was 90.0 %. ECE "},
+	} {
+		h := history.New(history.Config{})
+		h.AddSnapshot(s)
+		h.AddAlert(c.alert)
+		srv := httptest.NewServer(still(h))
+		v := verdictOf(t, chromium(t, srv.URL, "--dump-dom"))
+		srv.Close()
+		if !strings.Contains(v, c.want) {
+			t.Errorf("want %q: %s", c.want, v)
+		}
+	}
+}
+
 // TestVerdictOfRulesInBrowser: a rule that is not about confidence is told in its own words, never as overconfidence.
 func TestVerdictOfRulesInBrowser(t *testing.T) {
 	for kind, measure := range map[string]string{"threshold": "coverage", "distance": "ks", "estimate": "ece",

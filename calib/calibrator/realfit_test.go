@@ -69,10 +69,10 @@ func TestRealLogits(t *testing.T) {
 			t.Logf("%-10s %-30s accuracy %.4f NLL %.4f ECE %.4f, %d evaluations %v", set.scores, m.Name, acc, nll, ece,
 				r.Iterations, r.Warnings)
 			if ece >= ece0/2 {
-				t.Errorf("%s: ECE %.4f, identity %.4f", m.Name, ece, ece0)
+				t.Errorf("%s: ECE %.4f, want less than half of the identity's %.4f", m.Name, ece, ece0)
 			}
 			if slices.Contains(lowersNLL, m.Name) && nll >= nll0 {
-				t.Errorf("%s: NLL %.4f, identity %.4f", m.Name, nll, nll0)
+				t.Errorf("%s: NLL %.4f, want less than the identity's %.4f", m.Name, nll, nll0)
 			}
 			if m.KeepsArgmax {
 				sameClasses(t, m.Name, c, z, set.k)

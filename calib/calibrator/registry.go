@@ -39,12 +39,13 @@ type entry[T kernel.Float] struct {
 	fit fitFunc[T]
 }
 
-// registry lists every method, in the order of Methods. A new method is a file of this package, a line here and one of
-// parametrics, a line of the graphs of package onnx, a map in _maps.py of clients/python and the same in
-// examples/calibrate, its parameters in docs/format.md and its formula in docs/math.md; a method for one K is named in
-// classes of _calibrator.py, too. TestMethodsAreKnown and the tests of package onnx find what is missing. The page and
-// the golden files that list methods are written anew (internal/config and internal/oracle, -update). Refits take the
-// method by name; auto takes it once it is in candidateMethods of operators/model/refit.
+// registry lists every method, in the order of Methods. A new method is a file of this package with its words in
+// describe.go, a line here and one of parametrics, a line of the graphs of package onnx, a function in a table of
+// _maps.py of clients/python and the same in examples/calibrate, its parameters in docs/format.md and its formula in
+// docs/math.md; a method for one K is named in classes of _calibrator.py, too. TestMethodsAreKnown and the tests of
+// package onnx find what is missing. The page and the golden files that list methods are written anew (internal/config
+// and internal/oracle, -update). Refits take the method by name; auto takes it once it is in candidateMethods of
+// operators/model/refit.
 func registry[T kernel.Float]() []entry[T] {
 	return []entry[T]{
 		{FitMethod{Name: "identity", Title: "identity", KeepsArgmax: true, KeepsRanking: true, MinRows: 1,

@@ -51,6 +51,16 @@ func (b *Bin) plus(o Bin, share float64) {
 	b.SumA += share * o.SumA
 }
 
+// Sum returns the bin of all rows: its Conf is their mean confidence, its Acc their accuracy.
+func Sum(bins []Bin) Bin {
+	var all Bin
+	for _, b := range bins {
+		all.N += b.N
+		all.plus(b, 1)
+	}
+	return all
+}
+
 // Total returns Σ W_b, the weight of all rows.
 func Total(bins []Bin) float64 {
 	var w float64

@@ -1,24 +1,20 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/control"
-	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/offline"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/sinks/registry"
 )
 
 func newCalibratorsCommand() *cobra.Command {
@@ -43,7 +39,7 @@ func newCalibratorsCommand() *cobra.Command {
 
 // orderFlags are those of an order and of the process that it goes through.
 type orderFlags struct {
-	controlFlags
+	processFlags
 	version, by, why  string
 	revision, classes int
 }
@@ -95,31 +91,26 @@ func runDecision(cmd *cobra.Command, action string, args []string, f orderFlags)
 }
 
 func (f *orderFlags) order(cmd *cobra.Command, action, model string, body []byte) error {
-	q := url.Values{"why": {f.why}, "by": {f.by}}
-	if f.version != "" {
-		q.Set("version", f.version)
-	}
-	if f.revision != 0 {
-		q.Set("revision", strconv.Itoa(f.revision))
-	}
-	if f.classes != 0 {
-		q.Set("classes", strconv.Itoa(f.classes))
-	}
-	var before map[string]bool
-	if f.wait > 0 {
-		var err error
-		if before, err = f.decided(cmd, model); err != nil {
-			return err
-		}
-	}
-	var a engine.OrderAnswer
-	path := "models/" + url.PathEscape(model) + "/calibrators/" + action
-	err := f.ask(cmd, control.Request{Method: http.MethodPost, Path: path, Query: q, Body: body}, &a)
+	process, err := f.process(cmd)
 	if err != nil {
 		return err
 	}
+	o := control.Order{Action: action, Model: model, Version: f.version, Revision: f.revision, Classes: f.classes,
+		By: f.by, Why: f.why, Calibrator: body}
 	if f.wait > 0 {
-		return f.await(cmd, &a, before)
+		d, err := process.Await(cmd.Context(), o, f.wait)
+		if err != nil {
+			return err
+		}
+		if jsonOutput(cmd) {
+			return printJSON(cmd, d.JSON)
+		}
+		printf(cmd, "%s/%s: %s, revision %d from %s on\n", d.Model, d.Version, d.Outcome, d.Revision, d.EffectiveFrom)
+		return nil
+	}
+	a, err := process.Send(cmd.Context(), o)
+	if err != nil {
+		return err
 	}
 	if jsonOutput(cmd) {
 		return printJSON(cmd, a)
@@ -127,64 +118,6 @@ func (f *orderFlags) order(cmd *cobra.Command, action, model string, body []byte
 	printf(cmd, "%s of %s/%s by %s is on its way (order %s): plumbline calibrators list %s\n", a.Action, a.Model,
 		a.Version, a.By, a.ID, model)
 	return nil
-}
-
-// decisions are the newest decisions about a model's calibrators, oldest first, as records.
-func (f *orderFlags) decisions(cmd *cobra.Command, model string) ([]json.RawMessage, error) {
-	var a struct {
-		Calibrators []json.RawMessage `json:"calibrators"`
-	}
-	q := url.Values{"model": {model}, "limit": {"200"}}
-	err := f.ask(cmd, control.Request{Method: http.MethodGet, Path: "calibrators", Query: q}, &a)
-	return a.Calibrators, err
-}
-
-// decided is what had been decided before an order.
-func (f *orderFlags) decided(cmd *cobra.Command, model string) (map[string]bool, error) {
-	records, err := f.decisions(cmd, model)
-	before := map[string]bool{}
-	for _, r := range records {
-		before[string(r)] = true
-	}
-	return before, err
-}
-
-// await waits until the model task has decided about an order: a decision of the same person for the same reason that
-// was not there before. A refusal is an error.
-func (f *orderFlags) await(cmd *cobra.Command, a *engine.OrderAnswer, before map[string]bool) error {
-	const pause = 200 * time.Millisecond
-	order := fmt.Sprintf("%s of %s/%s (order %s)", a.Action, a.Model, a.Version, a.ID)
-	for deadline := time.Now().Add(f.wait); ; {
-		records, err := f.decisions(cmd, a.Model)
-		if err != nil {
-			return fmt.Errorf("%s is on its way, and nobody says what came of it: %w", order, err)
-		}
-		for _, r := range records {
-			var c record.Calibrator
-			if before[string(r)] || json.Unmarshal(r, &c) != nil || !decides(&c, a) {
-				continue
-			}
-			if registry.Refused(&c) {
-				return fmt.Errorf("%s: %s", order, c.Outcome)
-			}
-			if jsonOutput(cmd) {
-				return printJSON(cmd, r)
-			}
-			printf(cmd, "%s/%s: %s, revision %d from %s on\n", a.Model, a.Version, c.Outcome, c.Revision,
-				c.EffectiveFrom)
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%s is on its way, and no decision about it has come within %s", order, f.wait)
-		}
-		time.Sleep(pause)
-	}
-}
-
-// decides reports whether a decision is about an order.
-func decides(c *record.Calibrator, a *engine.OrderAnswer) bool {
-	return c.Version == a.Version && c.By == a.By && c.Why == a.Why &&
-		strings.Contains(" "+c.Outcome, " "+a.Action+" by ")
 }
 
 func newCalibratorsList() *cobra.Command {
@@ -242,18 +175,4 @@ func printDecision(cmd *cobra.Command, c *record.Calibrator) {
 		printf(cmd, "    fitted on %d rows, %s to %s, begun %s: %s, by %s\n", e.FitRows, e.FitFrom, e.FitTo, e.FitBegan,
 			e.FitDigest, c.Build)
 	}
-}
-
-// ask sends a request to the process of the flags, the first where there are several.
-func (f *controlFlags) ask(cmd *cobra.Command, r control.Request, answer any) error {
-	bases, err := f.bases(cmd)
-	if err != nil {
-		return err
-	}
-	r.Base = bases[0]
-	client, err := f.client()
-	if err != nil {
-		return err
-	}
-	return client.Do(cmd.Context(), r, answer)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func newDoctorCommand() *cobra.Command {
-	var f controlFlags
+	var f processFlags
 	records := 200
 	cmd := &cobra.Command{
 		Use:     "doctor",
@@ -30,7 +30,7 @@ func newDoctorCommand() *cobra.Command {
 	return cmd
 }
 
-func runDoctor(cmd *cobra.Command, f *controlFlags, records int) error {
+func runDoctor(cmd *cobra.Command, f *processFlags, records int) error {
 	if records < 1 {
 		return cli.Usagef("--records %d: must be 1 or more", records)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -139,9 +138,6 @@ func runFit(cmd *cobra.Command, file string, f fitFlags) error {
 // candidates are the methods that are asked for, with their settings.
 func (f *fitFlags) candidates(cmd *cobra.Command) ([]compare.Candidate, error) {
 	names, err := f.choice.Candidates()
-	if unknown := (offline.UnknownMethodError{}); errors.As(err, &unknown) {
-		return nil, unknownMethod(unknown)
-	}
 	if err == nil {
 		err = offline.CheckSettings(cmd.Flags().Changed, f.opt, names)
 	}
@@ -153,33 +149,6 @@ func (f *fitFlags) candidates(cmd *cobra.Command) ([]compare.Candidate, error) {
 		out[i] = compare.Candidate{Name: name, Options: f.opt}
 	}
 	return out, nil
-}
-
-// unknownMethod lists the names that are near or contain what was asked for, and else all.
-func unknownMethod(e offline.UnknownMethodError) error {
-	names := offline.MethodNames()
-	base, scaled := strings.CutSuffix(e.Name, calibrator.Suffix)
-	if scaled && slices.Contains(names, base) {
-		return cli.Usagef("--%s %s: class-wise loss scaling is for %s", e.Flag, e.Name,
-			strings.Join(offline.ScalableNames(), ", "))
-	}
-	near := &cobra.Command{SuggestionsMinimumDistance: max(1, len(base)/3)}
-	for _, s := range names {
-		near.AddCommand(&cobra.Command{Use: s, Run: func(*cobra.Command, []string) {}})
-	}
-	suggestions := near.SuggestionsFor(base)
-	for _, s := range names {
-		if len(base) > 2 && strings.Contains(s, base) && !slices.Contains(suggestions, s) {
-			suggestions = append(suggestions, s)
-		}
-	}
-	if len(suggestions) > 0 {
-		return cli.Usagef("%w; did you mean %s?", e, strings.Join(suggestions, ", "))
-	}
-	if e.Flag == "method" {
-		names = append([]string{"all"}, names...)
-	}
-	return cli.Usagef("%w, allowed are %s", e, strings.Join(names, ", "))
 }
 
 // check validates how rows are held out; share is that of --holdout, 0 where it names a file or is not set.

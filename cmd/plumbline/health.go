@@ -7,7 +7,7 @@ import (
 )
 
 func newHealthCommand() *cobra.Command {
-	var f controlFlags
+	var f processFlags
 	var live bool
 	cmd := &cobra.Command{
 		Use:   "health",

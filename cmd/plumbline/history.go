@@ -25,7 +25,7 @@ import (
 
 // historyFlags are those of `plumbline history`.
 type historyFlags struct {
-	controlFlags
+	processFlags
 	version, kind, since, until string
 	limit                       int
 	direct, record              bool

@@ -42,7 +42,7 @@ type modelList struct {
 }
 
 func newModelsList() *cobra.Command {
-	var f controlFlags
+	var f processFlags
 	var search string
 	limit := 500
 	cmd := &cobra.Command{

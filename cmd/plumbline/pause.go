@@ -15,23 +15,8 @@ import (
 	"github.com/plumbline/plumbline/internal/engine"
 )
 
-// controlFlags say which processes, and how to be let in.
-type controlFlags struct {
-	urls                   []string
-	user, passwordFile, ca string
-	wait                   time.Duration
-}
-
-func (f *controlFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.urls, "url", nil,
-		"`address` of a process, such as http://host:8080; may be repeated (default: http.listen)")
-	cmd.Flags().StringVar(&f.user, "user", "", "user `name` of http.web_config_file")
-	cmd.Flags().StringVar(&f.passwordFile, "password-file", "", "`file` with the password")
-	cmd.Flags().StringVar(&f.ca, "ca-file", "", "PEM `file` of the authorities to trust")
-}
-
 func newPauseCommand() *cobra.Command {
-	var f controlFlags
+	var f processFlags
 	var why, by string
 	cmd := &cobra.Command{
 		Use:   "pause",
@@ -56,7 +41,7 @@ func newPauseCommand() *cobra.Command {
 }
 
 func newResumeCommand() *cobra.Command {
-	var f controlFlags
+	var f processFlags
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "Make paused processes read again",
@@ -74,7 +59,7 @@ type pauseAnswer struct {
 }
 
 // each asks all processes, and waits for them; the first that does not answer ends it.
-func (f *controlFlags) each(cmd *cobra.Command, what string, query url.Values) error {
+func (f *processFlags) each(cmd *cobra.Command, what string, query url.Values) error {
 	urls, err := f.bases(cmd)
 	if err != nil {
 		return err
@@ -106,7 +91,7 @@ func (f *controlFlags) each(cmd *cobra.Command, what string, query url.Values) e
 }
 
 // settle asks a process again and again until it is settled, for as long as --wait says.
-func (f *controlFlags) settle(process string, ask func() (pauseAnswer, error)) (pauseAnswer, error) {
+func (f *processFlags) settle(process string, ask func() (pauseAnswer, error)) (pauseAnswer, error) {
 	const pause = 100 * time.Millisecond
 	a, err := ask()
 	deadline := time.Now().Add(f.wait)
@@ -118,44 +103,6 @@ func (f *controlFlags) settle(process string, ask func() (pauseAnswer, error)) (
 		time.Sleep(pause)
 	}
 	return a, err
-}
-
-// bases are the addresses of the processes to ask: those of --url, else that of the configuration.
-func (f *controlFlags) bases(cmd *cobra.Command) ([]string, error) {
-	if f.wait < 0 {
-		return nil, cli.Usagef("--wait %s: must be 0 or more", f.wait)
-	}
-	if len(f.urls) == 0 {
-		cfg, err := loadConfig(cmd)
-		if err != nil {
-			return nil, err
-		}
-		if cfg.HTTP.Listen == "" {
-			return nil, cli.Usagef("--url: must name a process such as http://host:8080, for http.listen is empty")
-		}
-		return []string{"http://" + cfg.HTTP.Listen}, nil
-	}
-	bases := make([]string, len(f.urls))
-	for i, text := range f.urls {
-		u, err := url.Parse(text)
-		if at := strings.LastIndex(text, "@"); at >= 0 { // outputs and errors name the address
-			return nil, cli.Usagef("--url %q: must have no user in it: set --user and --password-file", text[at+1:])
-		}
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, cli.Usagef("--url %q: must be http://host:port or https://host:port", text)
-		}
-		bases[i] = strings.TrimSuffix(text, "/")
-	}
-	return bases, nil
-}
-
-// client is what asks, as the user of the flags.
-func (f *controlFlags) client() (*control.Client, error) {
-	if (f.user == "") != (f.passwordFile == "") {
-		return nil, cli.Usagef("--user %q, --password-file %q: both or neither must be given", f.user,
-			f.passwordFile)
-	}
-	return control.New(f.ca, f.user, f.passwordFile)
 }
 
 func post(ctx context.Context, c *control.Client, base, what string, query url.Values) (pauseAnswer, error) {

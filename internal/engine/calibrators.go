@@ -9,7 +9,6 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/operators/apply"
 	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/sinks/registry"
 	"github.com/plumbline/plumbline/web/calibrate"
 )
 
@@ -87,7 +86,7 @@ func (rt *Engine) knownVersions(model string) (out []string) {
 		out = append(out, s.Version)
 	}
 	for _, c := range rt.History.Calibrators(model, "", 0) {
-		if !registry.Refused(&c) {
+		if !c.Refused() {
 			out = append(out, c.Version)
 		}
 	}

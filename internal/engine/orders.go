@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/control"
 	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -21,16 +22,6 @@ type OrderTaker struct {
 	*Engine
 	Sink pipeline.Sink
 	Scan scanTopic // searches a topic; nil: there are no topics
-}
-
-// OrderAnswer says that an order is on its way; the list of calibrators shows what came of it.
-type OrderAnswer struct {
-	ID      string `json:"id"`
-	Action  string `json:"action"`
-	Model   string `json:"model"`
-	Version string `json:"version"`
-	By      string `json:"by"`
-	Why     string `json:"why"`
 }
 
 // ErrUnasked means that a lookup failed; the order may be valid.
@@ -57,7 +48,7 @@ func (t OrderTaker) Order(ctx context.Context, w web.Order) (any, error) {
 	if err := t.Sink.Write(ctx, []pipeline.Message{m}); err != nil {
 		return nil, err
 	}
-	return OrderAnswer{id, o.Action, o.Model, o.Version, o.By, o.Why}, nil
+	return control.OrderAnswer{ID: id, Action: o.Action, Model: o.Model, Version: o.Version, By: o.By, Why: o.Why}, nil
 }
 
 // complete fills in what the order leaves out, and refuses what is known to be wrong.

@@ -347,7 +347,7 @@ func (r *KafkaRun) shard(ctx context.Context, guard *attempts.Guard, p int, open
 		if s, err = r.NewShard(p, plan.Of, r.panes); err != nil {
 			return pipeline.Registered{}, err
 		}
-		pipeline.Follow(s, trace)
+		s.Follow(trace)
 		r.add(name, s)
 		out := shardTask(r, s)
 		if plan.To != 0 {

@@ -39,7 +39,7 @@ func shardTask(r *KafkaRun, s *pipeline.Shard) pipeline.Registered {
 		if err := remains(r).BeginShard(ctx, s.ID); err != nil {
 			return err
 		}
-		s.OwnEpoch().Begin(pipeline.NewEpoch(), nil)
+		s.Outbox.OwnEpoch().Begin(pipeline.NewEpoch(), nil)
 		return nil
 	}
 	return out

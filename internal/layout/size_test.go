@@ -17,7 +17,7 @@ import (
 // The limits of size. The unit is the package: a file may be as long as its concept.
 const (
 	maxFiles   = 25  // of a package, tests and generated files not counted
-	maxMethods = 30  // of a type
+	maxMethods = 30  // of a type, with functions that take it first, as a method would
 	maxColumns = 120 // of a line; a tab counts as tabWidth
 	maxParams  = 5   // of a function
 	tabWidth   = 4
@@ -29,10 +29,27 @@ var exceptions = map[string]string{
 	"calib/calibrator":                        "one file for each method of calibration",
 	"cmd/plumbline":                           "one file for each command; a test there bounds its lines",
 	"calib/calibrator.sample":                 "the rows of a fit: each method has a step of its own on them",
+	"internal/asmgen/neon.asm":                "one function for each group of instructions of the assembly",
 	"internal/asmgen/row.gen":                 "one method for each group of instructions of the generated assembly",
 	"trainer/backend/gorgonia.products.Sgemm": "an interface of gonum's BLAS",
 	"trainer/optim.step8":                     "the arguments of an assembly function",
 	"trainer/backend/cuda.session":            "the one owner of device memory in a training: a method for each step",
+}
+
+// wide are types on which more than maxMethods functions work, methods and those that take the type first, with their
+// number. Their concepts are to become types of their own; a number may only fall.
+var wide = map[string]int{
+	"calib/acc.Set":               34,
+	"internal/engine.Engine":      43,
+	"internal/engine.KafkaRun":    45,
+	"operators/archive.Operator":  32,
+	"operators/join.Operator":     35,
+	"operators/join.buffer":       36,
+	"operators/join.memory":       39,
+	"operators/model.Task":        60,
+	"operators/model/refit.State": 59,
+	"operators/stats.Operator":    36,
+	"trainer/dataset.Source":      31,
 }
 
 // goFile is a parsed source file.
@@ -144,16 +161,43 @@ func TestNamesHaveOneMeaning(t *testing.T) {
 	})
 }
 
+// onType is the type of its package that a function without a receiver works on, as a method would: the first parameter
+// but a context is a pointer to it. "" if there is none.
+func onType(d *ast.FuncDecl) string {
+	for _, p := range d.Type.Params.List {
+		if sel, ok := p.Type.(*ast.SelectorExpr); ok && sel.Sel.Name == "Context" {
+			continue
+		}
+		star, ok := p.Type.(*ast.StarExpr)
+		if !ok {
+			return ""
+		}
+		if id, ok := star.X.(*ast.Ident); ok {
+			return id.Name
+		}
+		return ""
+	}
+	return ""
+}
+
 func TestTypesAreSmall(t *testing.T) {
-	methods := map[string]int{}
-	functions(t, func(pkg, typ, _ string, _ *ast.FuncDecl) {
+	of := map[string]int{}
+	functions(t, func(pkg, typ, _ string, d *ast.FuncDecl) {
+		if typ == "" {
+			typ = onType(d)
+		}
 		if typ != "" {
-			methods[pkg+"."+typ]++
+			of[pkg+"."+typ]++
 		}
 	})
-	for typ, n := range methods {
-		if n > maxMethods && exceptions[typ] == "" {
-			t.Errorf("%s has %d methods, the most is %d", typ, n, maxMethods)
+	for typ, n := range of {
+		if most := max(maxMethods, wide[typ]); n > most && exceptions[typ] == "" {
+			t.Errorf("%s has %d methods and functions that take it first, the most is %d", typ, n, most)
+		}
+	}
+	for typ := range wide {
+		if of[typ] <= maxMethods {
+			t.Errorf("%s is within the limit now: take it out of wide", typ)
 		}
 	}
 }

@@ -6,17 +6,36 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/nearest"
 )
 
 // Choice is what the flags --method, --skip and --loss-scaling of plumbline fit ask for.
 type Choice struct{ Method, Skip, LossScaling string }
 
-// UnknownMethodError is a name of a flag that no method has.
-type UnknownMethodError struct{ Flag, Name string }
-
-// Error implements error.
-func (e UnknownMethodError) Error() string {
-	return fmt.Sprintf("--%s %q: unknown method", e.Flag, e.Name)
+// unknownMethod is the error of a name of a flag that no method has. It says which names are near or contain it, else
+// all.
+func unknownMethod(flag, name string) error {
+	names := MethodNames()
+	base, scaled := strings.CutSuffix(name, calibrator.Suffix)
+	if scaled && slices.Contains(names, base) {
+		return fmt.Errorf("--%s %s: class-wise loss scaling is for %s", flag, name, strings.Join(ScalableNames(), ", "))
+	}
+	var near []string
+	if best := nearest.Of(base, names); best != "" {
+		near = append(near, best)
+	}
+	for _, s := range names {
+		if len(base) > 2 && strings.Contains(s, base) && !slices.Contains(near, s) {
+			near = append(near, s)
+		}
+	}
+	if len(near) > 0 {
+		return fmt.Errorf("--%s %q: unknown method; did you mean %s?", flag, name, strings.Join(near, ", "))
+	}
+	if flag == "method" {
+		names = append([]string{"all"}, names...)
+	}
+	return fmt.Errorf("--%s %q: unknown method, allowed are %s", flag, name, strings.Join(names, ", "))
 }
 
 // Candidates are the methods that are asked for, in their order, each once.
@@ -64,7 +83,7 @@ func (c Choice) asked() ([]string, error) {
 			return nil, fmt.Errorf("--skip %s: no method is left", c.Skip)
 		}
 		if !slices.Contains(asked, name) {
-			return nil, UnknownMethodError{"skip", name}
+			return nil, unknownMethod("skip", name)
 		}
 		asked = slices.DeleteFunc(asked, func(s string) bool { return s == name })
 	}
@@ -78,7 +97,7 @@ func (c Choice) forms(name string, several bool) ([]string, error) {
 	scaled := name + calibrator.Suffix
 	switch {
 	case err != nil:
-		return nil, UnknownMethodError{"method", name}
+		return nil, unknownMethod("method", name)
 	case strings.HasSuffix(name, calibrator.Suffix) || c.LossScaling == "off" || !m.Scalable && several:
 		return []string{name}, nil
 	case !m.Scalable:

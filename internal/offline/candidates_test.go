@@ -1,7 +1,6 @@
 package offline_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -31,15 +30,15 @@ func TestCandidates(t *testing.T) {
 }
 
 func TestCandidatesAreRefused(t *testing.T) {
-	unknown := offline.UnknownMethodError{}
-	if _, err := (offline.Choice{Method: "temprature", LossScaling: "off"}).Candidates(); !errors.As(err, &unknown) ||
-		unknown != (offline.UnknownMethodError{Flag: "method", Name: "temprature"}) {
-		t.Errorf("got %v, want the flag and the name", err)
-	}
 	for _, c := range []struct {
 		choice offline.Choice
 		want   string
 	}{
+		{offline.Choice{Method: "temprature", LossScaling: "off"},
+			`--method "temprature": unknown method; did you mean temperature?`},
+		{offline.Choice{Method: "sbece", LossScaling: "off"}, "did you mean temperature_sbece?"},
+		{offline.Choice{Method: "nothing-near", LossScaling: "off"}, "unknown method, allowed are all, identity, "},
+		{offline.Choice{Method: "platt+cls", LossScaling: "off"}, "class-wise loss scaling is for temperature, "},
 		{offline.Choice{Method: "identity", LossScaling: "some"}, `--loss-scaling "some": allowed are`},
 		{offline.Choice{Method: "identity", LossScaling: "on"}, "--loss-scaling on: not for identity"},
 		{offline.Choice{Method: "identity", Skip: "identity", LossScaling: "off"}, "--skip: needs --method all"},

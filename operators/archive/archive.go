@@ -63,7 +63,7 @@ type Operator struct {
 	values map[string]string
 	work   scratch
 	queue  publishQueue
-	outbox *pipeline.Outbox // whose life it is; nil = the first
+	outbox *pipeline.Outbox // whose epoch it is; nil = the first
 }
 
 // fileKey is what the rows of one file have in common.

@@ -510,7 +510,7 @@ func TestNamesOfALaterEpoch(t *testing.T) {
 		setup := newArchiveSetup(t, false)
 		s := setup.shard()
 		if len(names) > 0 {
-			s.OwnEpoch().Begin(pipeline.NewEpoch(), &record.Loss{})
+			s.Outbox.OwnEpoch().Begin(pipeline.NewEpoch(), &record.Loss{})
 		}
 		o := archiveOf(s).newOpen(fileKey{k: 2, d: 1}, 0)
 		names[o.file.Name()] = true

@@ -274,7 +274,7 @@ func (g *grown) grow(of int) {
 			g.panesOf(s)
 		}
 		sealed = append(sealed, g.stored(g.saved[i].Data))
-		c, err := pipeline.Amend(sealed[i], pipeline.Moving(g.setup.shard(i, g.of)), g.t.TempDir())
+		c, err := pipeline.Amend(sealed[i], g.setup.shard(i, g.of).Moving(), g.t.TempDir())
 		g.must(err)
 		left = append(left, g.stored(c.Data))
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -117,6 +118,39 @@ func TestInhibition(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFiguresOfAlerts: the mean confidence and the accuracy of an alert are those that its message names, in records
+// that are published again too.
+func TestFiguresOfAlerts(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	rows := episode(91, episode(92, episode(93, nil, 3000, 1), 2500, 2.5), 9000, 1)
+	s := alarmSetup(testAlarm())
+	s.model.Rules, s.model.Hold = defaultSetup().model.Rules, 100*time.Second
+	s.slices = []string{"region"}
+	inWords := regexp.MustCompile(`mean confidence ([0-9.]+), accuracy ([0-9.]+), ECE ([0-9.]+)`)
+	named, repeats, before := 0, 0, map[string]string{}
+	for _, a := range newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder).alerts() {
+		if a.MeanConfidence == nil || a.Accuracy == nil {
+			t.Fatalf("%s of %q has no figures", a.Rule, a.Slice)
+		}
+		key := a.Slice + "/" + a.Rule
+		if before[key] == a.State {
+			repeats++
+		}
+		before[key] = a.State
+		if m := inWords.FindStringSubmatch(a.Message); m != nil {
+			named++
+			if got := []string{fmt.Sprintf("%.3f", *a.MeanConfidence), fmt.Sprintf("%.3f", *a.Accuracy),
+				fmt.Sprintf("%.4f", a.ECE)}; !slices.Equal(got, m[1:]) {
+				t.Errorf("%s %s has %v, its message: %s", key, a.State, got, a.Message)
+			}
+		}
+	}
+	if named < 2 || repeats == 0 {
+		t.Errorf("%d messages name figures, %d records came again; the test proves nothing", named, repeats)
 	}
 }
 

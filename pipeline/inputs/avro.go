@@ -277,7 +277,7 @@ func (d *avroDecoder) fill(col *column, t *avroType) error {
 		}
 		return col.addText([]byte(t.symbols[i]))
 	case avroArray:
-		if whole(col) {
+		if col.whole() {
 			return d.numbers(col, t.items)
 		}
 	case avroBytes, avroString, avroFixed:

@@ -1,7 +1,6 @@
 package inputs
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -84,75 +83,6 @@ func pick[T any](values []T, at []int) []T {
 	out := make([]T, len(at))
 	for j, i := range at {
 		out[j] = values[i]
-	}
-	return out
-}
-
-func (c *column) picked(at []int) *arrowio.TextColumn {
-	if at == nil {
-		return &c.words
-	}
-	out := &arrowio.TextColumn{}
-	for _, i := range at {
-		out.Data = append(out.Data, c.words.At(i)...)
-		out.Ends = append(out.Ends, int32(len(out.Data)))
-	}
-	return out
-}
-
-// named is the one name of all rows, or the column of them, or always this; rows that have none have another.
-func (c *column) named(at []int, other string, always bool) (name string, col *arrowio.TextColumn) {
-	t := c.picked(at)
-	same := !always
-	for i := range t.Ends {
-		same = same && string(t.At(i)) == string(t.At(0))
-	}
-	if same {
-		if b := t.At(0); string(b) != c.last {
-			c.last = string(b)
-		}
-		if name = c.last; name == "" {
-			name = other
-		}
-		if name != "" {
-			return name, nil
-		}
-	}
-	if other == "" {
-		return "", t
-	}
-	out := &arrowio.TextColumn{}
-	for i := range t.Ends {
-		if s := t.At(i); len(s) > 0 {
-			out.Data = append(out.Data, s...)
-		} else {
-			out.Data = append(out.Data, other...)
-		}
-		out.Ends = append(out.Ends, int32(len(out.Data)))
-	}
-	return "", out
-}
-
-// slab is the lists of some rows, each of k, row by row; NaN where a row has none.
-func (c *column) slab(at []int, k int) []float32 {
-	n := len(at)
-	if at == nil {
-		if n = c.n; len(c.floats) == n*k {
-			return c.floats
-		}
-	}
-	out := make([]float32, 0, n*k)
-	for j := range n {
-		i := j
-		if at != nil {
-			i = at[j]
-		}
-		row := c.row(i)
-		if c.null[i] || len(row) != k {
-			out = append(out, slices.Repeat([]float32{float32(math.NaN())}, k)...)
-			continue
-		}
-		out = append(out, row...)
 	}
 	return out
 }

@@ -137,7 +137,7 @@ func (c *collector) begin() error {
 				err = o.addInt(ns)
 			}
 		case o.kind == number || o.kind == class && o.classes == nil, o.kind == instant && allDigits(v):
-			err = addWritten(o.column, v)
+			err = o.column.addWritten(v)
 		default:
 			err = o.addText(v)
 		}
@@ -337,7 +337,8 @@ func (c *collector) joinParts() error {
 // join makes one column of the parts of a vector. A row with some of them only has none.
 func join(parts []*column, n int) ([]*column, error) {
 	first := parts[0]
-	whole := &column{name: first.name, role: first.role, path: first.path, kind: vector, part: -1, b: first.b}
+	whole := &column{cells: cells{name: first.name, role: first.role, path: first.path, kind: vector, b: first.b},
+		part: -1}
 	for i := range n {
 		null := false
 		for _, p := range parts {

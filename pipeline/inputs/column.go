@@ -26,59 +26,19 @@ const (
 	vector
 )
 
-// column collects the values of one column over the rows of a record.
+// column collects the values of one column over the rows of a record: it makes of what a decoder reads, whatever its
+// type there, a value of its kind.
 type column struct {
-	name    string
-	role    role
-	path    string // as configured
-	kind    kind
+	cells
 	part    int // of a vector by several paths: which; -1 = whole
 	classes []string
-	b       *bounds
-
-	n    int
-	null []bool
-	some bool  // one is not null; of times, one is there, be it null
-	none int64 // the time of a row that has none: the record's
-
-	words   arrowio.TextColumn
-	last    string  // the name that all rows of a record had
-	ints    []int64 // instants, classes, ids that are numbers
-	numbers int8    // of ids: 1 numbers, 2 text, 0 none yet
-	floats  []float32
-	ends    []int32 // of vectors
-	before  mark    // of the rows before the record at hand, where several are decoded together
 }
 
 // whole reports whether a value of a column is a list.
-func whole(c *column) bool { return c.kind == vector && c.part < 0 }
-
-// bounds limit what a record may contain.
-type bounds struct {
-	left    int // bytes of columns
-	rows    int
-	classes int
-	items   int // of features
-}
-
-func (c *column) reset() {
-	c.n, c.some, c.numbers = 0, false, 0
-	c.null, c.words.Data, c.words.Ends = c.null[:0], c.words.Data[:0], c.words.Ends[:0]
-	c.ints, c.floats, c.ends = c.ints[:0], c.floats[:0], c.ends[:0]
-}
+func (c *column) whole() bool { return c.kind == vector && c.part < 0 }
 
 func (c *column) fail(row int, format string, args ...any) error {
 	return wire.Errorf(wire.ColumnType, "row %d, %s (column %s): %s", row, c.path, c.name, fmt.Sprintf(format, args...))
-}
-
-// take counts memory.
-func (c *column) take(bytes int) error {
-	if c.b.left -= bytes; c.b.left < 0 {
-		return wire.Errorf(wire.TooLarge, "row %d, %s (column %s): the rows take more memory than the limit", c.n,
-			c.path,
-			c.name)
-	}
-	return nil
 }
 
 // addNull adds a row whose value is null. Only of times it is another thing than no value: the row is rejected.
@@ -103,39 +63,6 @@ func (c *column) addAbsent() error {
 		return nil
 	}
 	return c.room(0)
-}
-
-// room makes room for a value, behind the rows before that have none.
-func (c *column) room(bytes int) error {
-	for len(c.null) < c.n {
-		if err := c.take(16); err != nil {
-			return err
-		}
-		switch c.kind {
-		case text:
-			c.words.Ends = append(c.words.Ends, int32(len(c.words.Data)))
-		case ident:
-			c.words.Ends = append(c.words.Ends, int32(len(c.words.Data)))
-			c.ints = append(c.ints, 0)
-		case instant:
-			c.ints = append(c.ints, c.none)
-		case class:
-			c.ints = append(c.ints, 0)
-		case number:
-			c.floats = append(c.floats, float32(math.NaN()))
-		case vector:
-			c.ends = append(c.ends, int32(len(c.floats)))
-		}
-		c.null = append(c.null, c.role != roleTS)
-	}
-	return c.take(bytes)
-}
-
-func (c *column) added() error {
-	c.null = append(c.null, false)
-	c.some = true
-	c.n++
-	return nil
 }
 
 // timeLayouts are RFC 3339, and what pandas, Python and Java write for it. Without a zone it is UTC.
@@ -171,9 +98,9 @@ func (c *column) addText(s []byte) error {
 		}
 		return c.fail(c.n, "%.40q must be a time as in RFC 3339, such as 2024-03-01T12:00:00Z", s)
 	case class:
-		return addClass(c, s)
+		return c.addClass(s)
 	}
-	if isNumber(s) && !whole(c) {
+	if isNumber(s) && !c.whole() {
 		return c.addNumber(s)
 	}
 	return c.fail(c.n, "%.40q is text, must be %s", s, c.wants())
@@ -197,7 +124,7 @@ func (c *column) addName(s []byte) error {
 }
 
 // addClass adds a class by its name, or by its number as text.
-func addClass(c *column, s []byte) error {
+func (c *column) addClass(s []byte) error {
 	if i := slices.Index(c.classes, string(s)); i >= 0 {
 		return c.addInstant(int64(i))
 	}
@@ -214,7 +141,7 @@ func addClass(c *column, s []byte) error {
 }
 
 func (c *column) wants() string {
-	if whole(c) {
+	if c.whole() {
 		return "a list of numbers"
 	}
 	return "a number"
@@ -317,7 +244,7 @@ func (c *column) addInstant(ns int64) error {
 
 // addFloat adds one number.
 func (c *column) addFloat(f float32) error {
-	if whole(c) {
+	if c.whole() {
 		return c.fail(c.n, "%g must be a list of numbers", f)
 	}
 	if c.kind == class || c.kind == ident {
@@ -371,15 +298,6 @@ func (c *column) endList(null bool) error {
 	}
 	c.ends = append(c.ends, int32(len(c.floats)))
 	return c.added()
-}
-
-// row is the list of row i.
-func (c *column) row(i int) []float32 {
-	from := int32(0)
-	if i > 0 {
-		from = c.ends[i-1]
-	}
-	return c.floats[from:c.ends[i]]
 }
 
 // repeat adds the last row until there are n. Of one id for several rows, each gets its number behind it.
@@ -490,32 +408,8 @@ func (c *column) addAny(v any) error {
 	return c.fail(c.n, "a %T must be %s", v, c.wants())
 }
 
-// dropLast takes back the last row.
-func (c *column) dropLast() {
-	c.n--
-	if len(c.null) <= c.n {
-		return
-	}
-	c.null = c.null[:c.n]
-	switch c.kind {
-	case ident, text:
-		c.words.Data = c.words.Data[:len(c.words.Data)-len(c.words.At(c.n))]
-		c.words.Ends = c.words.Ends[:c.n]
-		if c.kind == ident {
-			c.ints = c.ints[:c.n]
-		}
-	case instant, class:
-		c.ints = c.ints[:c.n]
-	case number:
-		c.floats = c.floats[:c.n]
-	case vector:
-		c.floats = c.floats[:len(c.floats)-len(c.row(c.n))]
-		c.ends = c.ends[:c.n]
-	}
-}
-
 // addWritten adds a number that is written as text.
-func addWritten(c *column, s []byte) error {
+func (c *column) addWritten(s []byte) error {
 	if !isNumber(s) {
 		return c.fail(c.n, "%.40q must be a number", s)
 	}

@@ -41,9 +41,16 @@ type format struct {
 
 // decoder adds the rows of a value to a collector.
 type decoder interface {
-	// decode calls begin of the collector, then end, for each document of the value. In between it follows the nodes
-	// from collector.root (kidOf, items, each). For each column of a field's node it calls once of the collector, then
-	// an add… method of the column. Columns without a value need no call.
+	// decode calls begin of the collector, then end, for each document of the value; a list at the root is one document
+	// for each item, unless each or items says otherwise. In between it follows the nodes from collector.root:
+	//
+	//	no node (nil)  the value is passed over
+	//	columns        for each, for there may be several: once of the collector, then an add… method of the column
+	//	each           a list whose items are rows: beginList, the node each of every item and endItem, then endList
+	//	items          a list, of which items has the nodes of some places
+	//	else           an object; kidOf finds the node of a field
+	//
+	// null where a node has no columns is as no value. Columns without a value need no call.
 	decode(r *Record, c *collector) error
 	// ready gets what the record needs from elsewhere, and returns an error where that cannot be had now.
 	ready(ctx context.Context, r *Record) error

@@ -189,7 +189,7 @@ func (d *jsonDecoder) fill(col *column) error {
 			return err
 		}
 		return col.addNumber(n)
-	case at == '[' && whole(col):
+	case at == '[' && col.whole():
 		return d.list(col)
 	case at == '[' || at == '{':
 		what, hint := "a list", "[0] in the path is its first item"

@@ -3,11 +3,13 @@ package inputs
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestFormatsAreKnown: every format is described and has an example, except arrow, which needs none.
+// TestFormatsAreKnown: every format is described, has an example and is fuzzed, except arrow, which needs none. Formats
+// with schemas are fuzzed under those of their tests.
 func TestFormatsAreKnown(t *testing.T) {
 	schema, err := os.ReadFile("../../docs/schema.md")
 	if err != nil {
@@ -37,6 +39,14 @@ func TestFormatsAreKnown(t *testing.T) {
 		}
 		if name != formatArrow && !strings.Contains(examples, "format: "+name+"\n") {
 			t.Errorf("examples/config: no file has an input with format: %s", name)
+		}
+		var mappings []Config
+		for _, m := range fuzzed {
+			mappings = append(mappings, m...)
+		}
+		if name != formatArrow && !formats[name].registered &&
+			!slices.ContainsFunc(mappings, func(c Config) bool { return c.Format == name }) {
+			t.Errorf("fuzz_test.go: fuzzed has no mapping of %s", name)
 		}
 	}
 }

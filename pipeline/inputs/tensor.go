@@ -66,7 +66,7 @@ func (t *tensor) rows(c *collector, n *node) (int, error) {
 	if size != t.size() {
 		return 0, t.fail(c, "%d values in a shape of %v", t.size(), t.shape)
 	}
-	if len(t.shape) == 1 && slices.ContainsFunc(n.each.columns, whole) {
+	if len(t.shape) == 1 && slices.ContainsFunc(n.each.columns, (*column).whole) {
 		rows = 1
 	}
 	if rows > c.bounds.rows {
@@ -81,7 +81,7 @@ func (t *tensor) fail(c *collector, format string, args ...any) error {
 
 // row adds the values of one row.
 func (t *tensor) row(col *column, from, to int) error {
-	if whole(col) {
+	if col.whole() {
 		for i := from; i < to; i++ {
 			f, err := t.float(col, i)
 			if err != nil {

@@ -37,7 +37,7 @@ func (d *Decoder) Add(r *Record) (rows int, ok bool) {
 	}
 	c.n = before
 	for _, col := range c.columns {
-		cut(col, before)
+		col.cut(before)
 	}
 	return 0, false
 }
@@ -130,42 +130,4 @@ func (d *Decoder) Together() (message []byte, rows []int, err error) {
 		err = wire.Errorf(wire.TooLarge, "a message of %d bytes, at most %d", len(d.value), d.opt.MaxBytes)
 	}
 	return d.value, d.rows.rowsOf, err
-}
-
-// mark is what cut brings back, beside the rows.
-type mark struct {
-	some    bool
-	numbers int8
-}
-
-// cut takes back all rows of a column from the n-th on, whole or in parts, to its mark.
-func cut(c *column, n int) {
-	c.n, c.some, c.numbers = n, c.before.some, c.before.numbers
-	if !c.some {
-		n = 0
-	}
-	n = min(n, len(c.null))
-	c.null = c.null[:n]
-	switch c.kind {
-	case ident, text:
-		c.words.Ends = c.words.Ends[:n]
-		c.words.Data = c.words.Data[:lastOf(c.words.Ends)]
-		if c.kind == ident {
-			c.ints = c.ints[:n]
-		}
-	case instant, class:
-		c.ints = c.ints[:n]
-	case number:
-		c.floats = c.floats[:n]
-	case vector:
-		c.ends = c.ends[:n]
-		c.floats = c.floats[:lastOf(c.ends)]
-	}
-}
-
-func lastOf(ends []int32) int32 {
-	if len(ends) == 0 {
-		return 0
-	}
-	return ends[len(ends)-1]
 }

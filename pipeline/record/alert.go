@@ -26,10 +26,13 @@ type Alert struct {
 	ECENull   float64  `json:"ece_null"`
 	ECELo     *float64 `json:"ece_lo"`
 	ECEHi     *float64 `json:"ece_hi"`
-	Rows      int64    `json:"rows"`
-	Signal    string   `json:"signal"` // raw | calibrated
-	Window    string   `json:"window"` // in words
-	Message   string   `json:"message"`
+	// MeanConfidence and Accuracy are of the rows of ECE; nil where there are none, and in records of older builds.
+	MeanConfidence *float64 `json:"mean_confidence,omitempty"`
+	Accuracy       *float64 `json:"accuracy,omitempty"`
+	Rows           int64    `json:"rows"`
+	Signal         string   `json:"signal"` // raw | calibrated
+	Window         string   `json:"window"` // in words
+	Message        string   `json:"message"`
 	// InhibitedBy is the key of the alert that this one follows from, or "calibrator N" where that calibrator answers
 	// it, or NoPredictions and the event time since when its version has none; notifiers are silent about such an
 	// alert.

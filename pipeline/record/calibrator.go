@@ -1,6 +1,9 @@
 package record
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Calibrator is a decision about a model version's calibrator: published (it takes force at EffectiveFrom), canary (a
 // share of the ids gets it), pinned, unpinned, or "no change", each with its evidence. Published ones are written to
@@ -18,7 +21,7 @@ type Calibrator struct {
 	Share float64 `json:"share,omitempty"`
 	// Reason is period, alarm, quick, rollback, manual, canary, label_shift, classes or labels.
 	Reason  string `json:"reason"`
-	Outcome string `json:"outcome"` // why published or why not, in words
+	Outcome string `json:"outcome"` // why published or why not, in words; see Refused
 	// DecidedAt is the end of the deciding label pane; EffectiveFrom equals it.
 	DecidedAt     Time `json:"decided_at"`
 	EffectiveFrom Time `json:"effective_from"`
@@ -38,6 +41,12 @@ type Calibrator struct {
 	Build    string   `json:"build,omitempty"`
 	Evidence Evidence `json:"evidence"`
 }
+
+// Refusal begins the Outcome of an order that the model task could not obey. Readers know such a record by it.
+const Refusal = "refused: "
+
+// Refused reports whether the record is of an order that changed nothing, and no decision.
+func (c *Calibrator) Refused() bool { return strings.HasPrefix(c.Outcome, Refusal) }
 
 // ReasonLabels is why something was withheld from a version: the labels that came are no fair sample of its rows.
 const ReasonLabels = "labels"

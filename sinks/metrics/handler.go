@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -171,8 +170,8 @@ func collectRefits(ch chan<- prometheus.Metric, h *history.History) {
 	}
 	published := map[byReason]record.Time{}
 	for _, d := range h.Calibrators("", "", 0) { // oldest first
-		if strings.HasPrefix(d.Outcome, "refused: ") {
-			continue // an order that changed nothing
+		if d.Refused() {
+			continue
 		}
 		m := modelKey{d.Model, d.Version}
 		if newest[m] = d; d.Published && !d.DecidedAt.IsZero() {

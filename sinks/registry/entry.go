@@ -230,15 +230,11 @@ func fillCalibrator(e *Entry) error {
 // shortDigest is the beginning of a digest; the record has the whole.
 func shortDigest(s string) string { return s[:min(len(s), len("sha256:")+12)] }
 
-// Refused reports whether c is an order that the model task could not obey, and no decision. The words of an outcome
-// are the model task's (operators/decide.go).
-func Refused(c *record.Calibrator) bool { return strings.HasPrefix(c.Outcome, "refused: ") }
-
-// calibratorState is what was decided of a calibrator.
+// calibratorState is what was decided of a calibrator. The words of an outcome are those of operators/model/refit.
 func calibratorState(c *record.Calibrator) string {
 	begins := func(s string) bool { return strings.HasPrefix(c.Outcome, s) }
 	switch {
-	case Refused(c):
+	case c.Refused():
 		return stateRefused
 	case c.Stage == record.StageCanary && c.Share > 0:
 		return stateCanary

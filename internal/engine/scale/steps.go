@@ -111,7 +111,7 @@ func (b *Book) Copy(ctx context.Context, plan Plan, empty *pipeline.Shard) (bool
 		return false, err
 	}
 	defer os.RemoveAll(dir)
-	c, err := pipeline.Amend(*st, pipeline.Moving(empty), dir)
+	c, err := pipeline.Amend(*st, empty.Moving(), dir)
 	if err != nil {
 		return false, err
 	}
@@ -203,7 +203,7 @@ func (b *Book) SealedShards(ctx context.Context, plan Plan, build func(p int) (*
 	for p, st := range copies {
 		s, err := build(p)
 		if err == nil {
-			err = pipeline.RestorePlace(s, st)
+			err = s.RestorePlace(st)
 		}
 		if err != nil {
 			return nil, err

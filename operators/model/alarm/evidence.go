@@ -43,8 +43,7 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 		out.Window = lastRows(rows)
 	}
 	if rows > 0 {
-		iv := metric.Resample(bins, t.env.Resamples, k.Seed(a.signal, c.Index))
-		out.ECE, out.ECENull, out.ECELo, out.ECEHi = metric.ECE(bins), iv.Null, &iv.Lo, &iv.Hi
+		stage.SetFigures(out, bins, metric.Resample(bins, t.env.Resamples, k.Seed(a.signal, c.Index)))
 	}
 	out.Diagram = t.env.Diagram(k, out.At)
 	if state == stage.Resolved {

@@ -371,7 +371,7 @@ func TestHardTimesInWords(t *testing.T) {
 		AccuracyHard: &against}
 	const want = "more than 0.02 below the pinned reference of 0.930 (while inputs are hard: below what the " +
 		"confidences promise, down to 0.780)"
-	if text := accuracyMessage(&record.Alert{Evidence: e}, nil); !strings.Contains(text, want) {
+	if text := accuracyMessage(&record.Alert{Evidence: e}); !strings.Contains(text, want) {
 		t.Error(text)
 	}
 }

@@ -36,7 +36,7 @@ func rowsOf(a *record.Alert) string {
 // figures are of.
 func (a *keyAlarm) message(out *record.Alert, bins []metric.Bin) string {
 	if a.signal == stage.SignalAccuracy {
-		return accuracyMessage(out, bins)
+		return accuracyMessage(out)
 	}
 	return errorMessage(out, bins)
 }
@@ -48,9 +48,9 @@ func errorMessage(a *record.Alert, bins []metric.Bin) string {
 		how = fmt.Sprintf("%s confidence has changed against its %s reference: %s", a.Signal, e.Reference, e.Direction)
 	}
 	text := fmt.Sprintf("%s since about %s", how, e.Since.About())
-	if n, right, confidence := totals(bins); n > 0 {
-		text += fmt.Sprintf(": mean confidence %.3f, accuracy %.3f, ECE %.4f on the %s", confidence/n, right/n, a.ECE,
-			rowsOf(a))
+	if a.Accuracy != nil {
+		text += fmt.Sprintf(": mean confidence %.3f, accuracy %.3f, ECE %.4f on the %s", *a.MeanConfidence, *a.Accuracy,
+			a.ECE, rowsOf(a))
 	}
 	text += fmt.Sprintf(". A model inside the tolerance (%s) shows this %s", tolerance(e), e.ByChance)
 	return text + worst(ofRows(e.Bins, bins)) + worstClasses(e.Classes)
@@ -125,7 +125,7 @@ func worst(bins []record.EvidenceBin) string {
 
 // accuracyMessage says how far accuracy is below the reference. It adds the mean confidence of the same rows, which
 // shows whether the model expected the fall.
-func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
+func accuracyMessage(a *record.Alert) string {
 	e := a.Evidence
 	than := fmt.Sprintf("the %s reference of %.3f", e.Reference, *e.ReferenceAccuracy)
 	if e.AccuracyDip > 0 {
@@ -138,8 +138,9 @@ func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
 	}
 	text := fmt.Sprintf("accuracy is more than %.3g below %s since about %s", e.EpsilonAccuracy+e.AccuracySlack, than,
 		e.Since.About())
-	if n, right, confidence := totals(bins); n > 0 {
-		text += fmt.Sprintf(": %.3f on the %s, whose mean confidence is %.3f", right/n, rowsOf(a), confidence/n)
+	if a.Accuracy != nil {
+		text += fmt.Sprintf(": %.3f on the %s, whose mean confidence is %.3f", *a.Accuracy, rowsOf(a),
+			*a.MeanConfidence)
 	}
 	return text + ". Without such a fall this comes " + e.ByChance
 }
@@ -164,14 +165,6 @@ func (a *keyAlarm) resolution(s *spec) string {
 		text += ". The confidences showed that inputs were hard: where they show it again, that is no news"
 	}
 	return text
-}
-
-// totals sums up the rows of bins, those that are right and their confidences, weighted.
-func totals(bins []metric.Bin) (n, right, confidence float64) {
-	for _, b := range bins {
-		n, right, confidence = n+b.W, right+b.SumA, confidence+b.SumC
-	}
-	return n, right, confidence
 }
 
 // byChance says how seldom evidence comes where nothing is wrong. The sum of a whole model reaches m = e^log at most

@@ -183,8 +183,7 @@ func (t *Stage) refresh(k *stage.Key, a *keyAlarm, out *record.Alert, end int64)
 		bins, rows = k.Recent.Last(a.confidence(), Rows)
 		out.Window = lastRows(Rows)
 	}
-	iv := metric.Resample(bins, t.env.Resamples, k.Seed(a.signal, end/t.env.Pane))
-	out.ECE, out.ECENull, out.ECELo, out.ECEHi = metric.ECE(bins), iv.Null, &iv.Lo, &iv.Hi
+	stage.SetFigures(out, bins, metric.Resample(bins, t.env.Resamples, k.Seed(a.signal, end/t.env.Pane)))
 	out.Rows, out.Diagram = rows, t.env.Diagram(k, out.At)
 	before := out.Message
 	out.Message = a.message(out, bins)

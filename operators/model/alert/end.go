@@ -30,8 +30,9 @@ func (s *Stage) end(k *stage.Key, e *stage.Ended, at int64) bool {
 	a := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice, Rule: last.Rule,
 		Kind: last.Kind, Measure: last.Measure, Severity: last.Severity, State: stage.Resolved, Since: last.Since,
 		At: record.At(at), Threshold: last.Threshold, ECE: last.ECE, ECENull: last.ECENull, ECELo: last.ECELo,
-		ECEHi: last.ECEHi, Rows: last.Rows, Signal: last.Signal, Window: last.Window, Diagram: last.Diagram,
-		InhibitedBy: e.State.InhibitedBy, Message: e.Why}
+		ECEHi: last.ECEHi, MeanConfidence: last.MeanConfidence, Accuracy: last.Accuracy, Rows: last.Rows,
+		Signal: last.Signal, Window: last.Window, Diagram: last.Diagram, InhibitedBy: e.State.InhibitedBy,
+		Message: e.Why}
 	if e.State.Notified {
 		a.InhibitedBy = ""
 	}

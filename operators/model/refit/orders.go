@@ -96,7 +96,7 @@ func (g *Stage) Refuse(c *pipeline.Order, now int64, why string) error {
 		Model:         c.Model,
 		Version:       c.Version,
 		Reason:        reasonManual,
-		Outcome:       "refused: " + c.Action + " by " + c.By + ": " + why,
+		Outcome:       record.Refusal + c.Action + " by " + c.By + ": " + why,
 		DecidedAt:     at,
 		EffectiveFrom: at,
 		By:            c.By,

@@ -15,10 +15,10 @@ type Evaluation struct {
 	Lo, Hi      *float64 // 95 % interval of Value, or nil
 	Significant bool
 	Detail      string // the measurement in words
-	Unlabelled  bool   // computed from predictions; there is no ECE
+	Unlabelled  bool   // computed from predictions
 
-	ECE      float64
-	Interval func() metric.Interval // of ECE, for a change that is published; nil = none
+	Bins     []metric.Bin           // of the labelled rows; nil = there is no ECE
+	Interval func() metric.Interval // of their ECE, for a change that is published
 	// Bounded is the evaluation with Lo, Hi and Significant, which cost much; nil = they are there. It is called only
 	// where they decide, or are shown.
 	Bounded func() (Evaluation, error)
@@ -89,7 +89,6 @@ func (t *Stage) describe(e *entry, state string, j Evaluation, at int64) (*recor
 		ValueLo:   j.Lo,
 		ValueHi:   j.Hi,
 		Threshold: s.Fire,
-		ECE:       j.ECE,
 		Rows:      j.Rows,
 		Signal:    s.Signal,
 		Window:    fmt.Sprintf("last %d rows", s.Rows),
@@ -97,9 +96,8 @@ func (t *Stage) describe(e *entry, state string, j Evaluation, at int64) (*recor
 	if j.Unlabelled {
 		a.Signal = stage.SignalRaw
 	}
-	if j.Interval != nil {
-		iv := j.Interval()
-		a.ECENull, a.ECELo, a.ECEHi = iv.Null, &iv.Lo, &iv.Hi
+	if j.Bins != nil {
+		stage.SetFigures(a, j.Bins, j.Interval())
 	}
 	if s.Kind == Distance {
 		a.Measure += " of " + s.Score

@@ -30,7 +30,7 @@ func (r excess) Evaluate(pane int64) (j Evaluation, ok bool, err error) {
 	seed := r.key.Seed(r.cfg.Signal, pane)
 	null, hi := metric.NullECE(bins, r.env.Resamples, seed)
 	over := ece - null
-	j = Evaluation{Rows: n, Value: over, Significant: ece > hi, ECE: ece,
+	j = Evaluation{Rows: n, Value: over, Significant: ece > hi, Bins: bins,
 		Interval: func() metric.Interval { return metric.Resample(bins, r.env.Resamples, seed) }}
 	j.Detail = fmt.Sprintf("%s ECE %.4f over the last %d %s, "+
 		"%.4f more than a calibrated model would show (%.4f)",

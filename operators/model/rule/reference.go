@@ -36,7 +36,7 @@ func (r comparison) Evaluate(pane int64) (j Evaluation, ok bool, err error) {
 	if err != nil {
 		return j, false, err
 	}
-	j = Evaluation{Rows: cur.rows, ECE: metric.ECE(now.Bins),
+	j = Evaluation{Rows: cur.rows, Bins: now.Bins,
 		Interval: func() metric.Interval { return metric.Resample(now.Bins, opt.Resamples, opt.Seed) }}
 	var d reference.Change
 	switch s.Measure {

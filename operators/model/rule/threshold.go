@@ -49,7 +49,7 @@ func (r threshold) Evaluate(pane int64) (j Evaluation, ok bool, err error) {
 	}
 	opt := r.options(pane)
 	now := r.cfg.referenceWindow(cur.sums, r.env.Bins)
-	j = Evaluation{Rows: cur.rows, ECE: metric.ECE(now.Bins),
+	j = Evaluation{Rows: cur.rows, Bins: now.Bins,
 		Interval: func() metric.Interval { return metric.Resample(now.Bins, opt.Resamples, opt.Seed) }}
 	if r.cfg.Measure == CWECE {
 		return r.classWise(j)
@@ -115,12 +115,9 @@ func (s *Config) withBounds(j Evaluation, value, lo, hi float64, what string) (E
 func (s *Config) measured(w reference.Window) (value, lo, hi float64) {
 	switch s.Measure {
 	case Accuracy:
-		var right, weight, n float64
-		for _, b := range w.Bins {
-			right, weight, n = right+b.SumA, weight+b.W, n+float64(b.N)
-		}
-		lo, hi = metric.Wilson(right/weight*n, n)
-		return right / weight, lo, hi
+		all := metric.Sum(w.Bins)
+		lo, hi = metric.Wilson(all.Acc()*float64(all.N), float64(all.N))
+		return all.Acc(), lo, hi
 	case NLL:
 		value, lo, hi = normal(w.NLL, w.PerWeight())
 		return value, lo, hi

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -91,6 +92,14 @@ type Alert struct {
 	Refresh func(a *record.Alert, end int64) error
 	// Persists reports whether the rows that the newest calibrator serves show the error; nil = they cannot tell.
 	Persists func() bool
+}
+
+// SetFigures sets what a record says of the rows of bins. Every change of its ECE comes here, so that its figures are
+// all of the same rows.
+func SetFigures(a *record.Alert, bins []metric.Bin, iv metric.Interval) {
+	all := metric.Sum(bins)
+	a.MeanConfidence, a.Accuracy = Number(all.Conf()), Number(all.Acc())
+	a.ECE, a.ECENull, a.ECELo, a.ECEHi = metric.ECE(bins), iv.Null, &iv.Lo, &iv.Hi
 }
 
 // OfAccuracy reports whether this is the anytime-valid alarm on accuracy.

@@ -85,7 +85,8 @@ function message(a, snap, since) {
 
 function fall(a, snap, since) {
   const from = a.evidence?.reference_accuracy;
-  return `Accuracy is down ${since}: ${pct(snap.raw.accuracy, 1)}${from ? `, it was ${pct(from, 1)}` : ""}. ${error("raw", snap.raw)}`;
+  const now = hasFigures(a) ? `${pct(a.accuracy, 1)} ${inRows(a, snap)}` : pct(snap.raw.accuracy, 1);
+  return `Accuracy is down ${since}: ${now}${from ? `, it was ${pct(from, 1)}` : ""}. ${error("raw", snap.raw)}`;
 }
 
 function classes(a, snap, since) {
@@ -99,15 +100,16 @@ function wrong(a, snap, since) {
   const gap = m.mean_confidence - m.accuracy;
   const way = a.evidence?.direction || (gap > 0 ? "overconfident" : "underconfident");
   const is = /^(over|under)confident$/.test(way) ? `is ${way}` : "is wrong, by bins in both directions,";
-  const [sure, right] = foundBy(a) || [];
-  if (right === undefined) return `${WORDS[signal]} ${is} ${since}: ${pct(m.mean_confidence, 1)} sure, ${pct(m.accuracy, 1)} right. ${error(signal, m)}`;
+  if (!hasFigures(a)) return `${WORDS[signal]} ${is} ${since}: ${pct(m.mean_confidence, 1)} sure, ${pct(m.accuracy, 1)} right. ${error(signal, m)}`;
   // The window may reach back to before the error, or be over it: its figures are not those since the start.
   const window = m.ece !== null && m.ece !== undefined ? ` This window: ECE ${pct(m.ece, 1)}, if calibrated ${pct(m.ece_null, 1)}.` : "";
-  return `${WORDS[signal]} ${is} ${since}: ${pct(sure, 1)} sure, ${pct(right, 1)} right in the ${count(a.rows)} rows until ${clock(a.at, snap.at)}.${window}`;
+  return `${WORDS[signal]} ${is} ${since}: ${pct(a.mean_confidence, 1)} sure, ${pct(a.accuracy, 1)} right ${inRows(a, snap)}.${window}`;
 }
 
-// foundBy is the mean confidence and the accuracy that an alert has found in its own rows; null where it does not say.
-const foundBy = (a) => /: mean confidence ([0-9.]+), accuracy ([0-9.]+), /.exec(a.message || "")?.slice(1).map(Number) || null;
+// hasFigures tells whether an alert says what it found in its own rows; those of older builds do not.
+const hasFigures = (a) => a.accuracy !== undefined && a.mean_confidence !== undefined;
+
+const inRows = (a, snap) => `in the ${count(a.rows)} rows until ${clock(a.at, snap.at)}`;
 
 function heldBack(held, snap) {
   const a = held[0], by = answerOf(a);

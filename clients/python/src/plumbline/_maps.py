@@ -2,6 +2,7 @@
 
 A reference for those who apply a calibrator in a language of their own. A record of the topic plumbline.calibrators has
 the same object under "calibrator". correct(top, p) is for the "top" of an answer, and records of the stage top.
+docs/format.md has the parameters and the formula of each method.
 """
 import numpy as np
 
@@ -11,32 +12,108 @@ def softmax(z):
     return e / e.sum(axis=1, keepdims=True)
 
 
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def log(v):
+    return np.log(np.maximum(v, 2.0**-53))
+
+
+# Maps of all classes, of the parameters p and the logits z.
+
+
+def ensemble_temperature(p, z):
+    scaled, plain, uniform = p["weights"]
+    return scaled * softmax(z / p["temperature"]) + plain * softmax(z) + uniform / z.shape[1]
+
+
+def matrix(p, z):
+    k = z.shape[1]
+    return softmax(z @ p["w"].reshape(k, k).T + p["b"])
+
+
+def dirichlet(p, z):
+    z = z - z.max(axis=1, keepdims=True)
+    return matrix(p, z - np.log(np.exp(z).sum(axis=1, keepdims=True)))
+
+
+def class_weights(p, z):
+    w = calibrate(p["base"], z) * p["weights"]
+    return w / w.sum(axis=1, keepdims=True)
+
+
+def metacal(p, z):
+    q = softmax(z)
+    entropy = -(q * np.log(np.maximum(q, 1e-300))).sum(axis=1, keepdims=True)
+    return np.where(entropy <= p["threshold"], calibrate(p["base"], z), 1 / z.shape[1])
+
+
+def parameterised_temperature(p, z):  # a network gives each row its temperature, .05 to 20
+    gaps = np.sort(z.max(axis=1, keepdims=True) - z, axis=1)[:, 1:p["top"]]
+    h = np.tanh(np.maximum(-gaps, -100) @ p["w1"].reshape(p["hidden"], -1).T + p["b1"])
+    h = np.tanh(h @ p["w2"].reshape(p["hidden"], -1).T + p["b2"])
+    log_t = np.log(.05) + np.log(400) / (1 + np.exp(-(h @ p["w3"] + p["b3"])))
+    return softmax(z / np.exp(log_t)[:, None])
+
+
+def intra_order_preserving(p, z):  # the integral of a piecewise linear slope over the gap to the top class
+    gap, s, x = z.max(axis=1, keepdims=True) - z, p["slopes"], p["knots"]
+    j = np.searchsorted(x, gap, side="right") - 1
+    at = np.concatenate([[0], np.cumsum((s[:-1] + s[1:]) / 2 * np.diff(x))])
+    bend = np.concatenate([np.diff(s) / (2 * np.diff(x)), [0]])
+    return softmax(-(at[j] + (gap - x[j]) * (s[j] + bend[j] * (gap - x[j]))))
+
+
+ALL = {
+    "ensemble_temperature": ensemble_temperature,
+    "class_temperature": lambda p, z: softmax(z / p["temperatures"]),
+    "vector": lambda p, z: softmax(z * p["w"] + p["b"]),
+    "matrix": matrix,
+    "dirichlet": dirichlet,
+    "class_weights": class_weights,
+    "metacal": metacal,
+    "parameterised_temperature": parameterised_temperature,
+    "intra_order_preserving": intra_order_preserving,
+}
+
+
+# Maps of the top class's confidence v, N. The others share the rest as before.
+
+
+def platt(p, v):
+    return sigmoid(p["slope"] * (log(v) - log(1 - v)) + p["intercept"])
+
+
+def beta(p, v):
+    return sigmoid(p["a"] * log(v) - p["b"] * log(1 - v) + p["m"])
+
+
+def histogram(p, v):
+    values = p["values"]
+    return values[np.clip(np.searchsorted(p["edges"], v) - 1, 0, len(values) - 1)]
+
+
+TOP = {
+    "platt": platt,
+    "beta": beta,
+    "isotonic": lambda p, v: np.interp(v, p["x"], p["v"]),
+    "spline": lambda p, v: np.interp(v, p["confidences"], p["values"]),
+    "histogram": histogram,
+    "scaling_binning": lambda p, v: histogram(p, platt(p, v)),
+}
+
+
 def calibrate(c, z):
-    z, k, m, p = np.asarray(z, np.float64), np.shape(z)[1], c["method"], c.get("params", {})
-    a, log = {name: np.asarray(v) for name, v in p.items() if isinstance(v, list)}, lambda v: np.log(np.maximum(v, 2.0**-53))
-    q, gap, y = softmax(z), z.max(axis=1, keepdims=True) - z, np.arange(k) == z.argmax(axis=1)[:, None]
-    if m in ("identity", "temperature"): return softmax(z / c.get("temperature", 1))
-    if m == "ensemble_temperature": return p["weights"][0] * softmax(z / p["temperature"]) + p["weights"][1] * q + p["weights"][2] / k
-    if m == "class_temperature": return softmax(z / a["temperatures"])
-    if m == "vector": return softmax(z * a["w"] + a["b"])
-    if m == "matrix": return softmax(z @ a["w"].reshape(k, k).T + a["b"])
-    if m == "dirichlet": return softmax((-gap - np.log(np.exp(-gap).sum(axis=1, keepdims=True))) @ a["w"].reshape(k, k).T + a["b"])
-    if m == "class_weights": return (lambda w: w / w.sum(axis=1, keepdims=True))(calibrate(p["base"], z) * a["weights"])
-    if m == "metacal": return np.where(-(q * np.log(np.maximum(q, 1e-300))).sum(axis=1, keepdims=True) <= p["threshold"], calibrate(p["base"], z), 1 / k)
-    if m == "parameterised_temperature":
-        h = np.tanh(np.maximum(-np.sort(gap, axis=1)[:, 1:p["top"]], -100) @ a["w1"].reshape(p["hidden"], -1).T + a["b1"])
-        out = np.tanh(h @ a["w2"].reshape(p["hidden"], -1).T + a["b2"]) @ a["w3"] + p["b3"]
-        return softmax(z / np.exp(np.log(.05) + np.log(400) / (1 + np.exp(-out)))[:, None])
-    if m == "intra_order_preserving":
-        s, x, j = a["slopes"], a["knots"], np.searchsorted(a["knots"], gap, side="right") - 1
-        at = np.concatenate([[0], np.cumsum((s[:-1] + s[1:]) / 2 * np.diff(x))])
-        bend = np.concatenate([np.diff(s) / (2 * np.diff(x)), [0]])
-        return softmax(-(at[j] + (gap - x[j]) * (s[j] + bend[j] * (gap - x[j]))))
-    top, platt = q.max(axis=1), lambda v: 1 / (1 + np.exp(-(p["slope"] * (log(v) - log(1 - v)) + p["intercept"])))  # the rest change the top class's confidence
-    conf = {"platt": platt, "beta": lambda v: 1 / (1 + np.exp(-(p["a"] * log(v) - p["b"] * log(1 - v) + p["m"]))), "scaling_binning": platt, "histogram": lambda v: v,
-            "isotonic": lambda v: np.interp(v, a["x"], a["v"]), "spline": lambda v: np.interp(v, a["confidences"], a["values"])}[m](top)
-    conf = (a["values"][np.clip(np.searchsorted(a["edges"], conf) - 1, 0, len(a["values"]) - 1)] if "edges" in a else conf)[:, None]
-    return np.where(y, conf, (1 - conf) * softmax(np.where(y, -np.inf, z)))
+    z, method = np.asarray(z, np.float64), c["method"]
+    if method in ("identity", "temperature"):
+        return softmax(z / c.get("temperature", 1))
+    p = {name: np.asarray(v) if isinstance(v, list) else v for name, v in c["params"].items()}
+    if method in ALL:
+        return ALL[method](p, z)
+    top = TOP[method](p, softmax(z).max(axis=1))[:, None]
+    is_top = np.arange(z.shape[1]) == z.argmax(axis=1)[:, None]
+    return np.where(is_top, top, (1 - top) * softmax(np.where(is_top, -np.inf, z)))
 
 
 def correct(top, p):
