@@ -1,15 +1,11 @@
 package web
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"github.com/plumbline/plumbline/web/reply"
 )
@@ -44,31 +40,6 @@ func knownHost(host string, names []string) bool {
 		return true
 	}
 	return host != "" && slices.ContainsFunc(names, func(n string) bool { return n == "*" || hostOf(n) == host })
-}
-
-// How many answers are made or sent at a time: who reads slowly, or not at all, holds memory. One of the API has some
-// MB, one of the history's database up to 16 MiB of records.
-const (
-	maxAnswers = 32
-	maxPasts   = 4
-)
-
-// turnPatience is how long a request waits for its turn.
-var turnPatience = 5 * time.Second
-
-// inTurn refuses requests that cannot have their turn soon.
-func (a *api) inTurn(turns *semaphore.Weighted, next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), turnPatience)
-		defer cancel()
-		if turns.Acquire(ctx, 1) != nil {
-			w.Header().Set("Retry-After", "1")
-			reply.Error(w, http.StatusServiceUnavailable, "too many requests at a time: ask again")
-			return
-		}
-		defer turns.Release(1)
-		next(w, r)
-	}
 }
 
 // person is who sends a request that changes something, claimed is who they say they are. Only a name whose password or

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/history"
@@ -65,11 +64,11 @@ func newHandler(d Deps, heartbeat time.Duration) http.Handler {
 		d.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &api{Deps: d, heartbeat: heartbeat}
-	mux, answers := http.NewServeMux(), semaphore.NewWeighted(maxAnswers)
+	mux, answers := http.NewServeMux(), newTurns(maxAnswers)
 	mux.HandleFunc("/-/healthy", a.healthy)
 	mux.HandleFunc("/-/ready", a.ready)
 	if d.Metrics != nil {
-		mux.Handle("/metrics", d.Metrics)
+		mux.Handle("/metrics", newTurns(maxScrapes).inTurn(d.Metrics))
 	}
 	for path, h := range map[string]http.HandlerFunc{
 		"models":           a.models,
@@ -79,16 +78,16 @@ func newHandler(d Deps, heartbeat time.Duration) http.Handler {
 		"alerts":           a.alerts,
 		"status":           a.status,
 	} {
-		mux.HandleFunc("/api/v1/"+path, a.inTurn(answers, func(w http.ResponseWriter, r *http.Request) {
+		mux.Handle("/api/v1/"+path, answers.inTurn(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set(eventIDHeader, eventID(a.History.Position())) // before h reads
 			h(w, r)
-		}))
+		})))
 	}
 	mux.HandleFunc("/api/v1/events", a.events)
 	mux.HandleFunc(controlPrefix+"pause", a.pause)
 	mux.HandleFunc(controlPrefix+"resume", a.resume)
 	mux.HandleFunc(orderPath, a.order)
-	mux.HandleFunc(pastPath, a.inTurn(semaphore.NewWeighted(maxPasts), a.past))
+	mux.Handle(pastPath, newTurns(maxPasts).inTurn(http.HandlerFunc(a.past)))
 	mux.HandleFunc(headsPath, a.heads)
 	mux.HandleFunc(headsPath+"/{action}", a.headOrder)
 	if d.Calibrate != nil {

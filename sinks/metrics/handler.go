@@ -15,9 +15,6 @@ import (
 	"github.com/plumbline/plumbline/sinks/history"
 )
 
-// maxScrapes is how many scrapes are answered at a time; more get 503.
-const maxScrapes = 8
-
 // MaxSeries bounds the (model, version, slice, window) keys that are exported; the rest are counted in
 // plumbline_export_dropped_keys.
 const MaxSeries = 500
@@ -55,7 +52,7 @@ func Handler(h *history.History, o Options, tasks func() []*pipeline.TaskStatus,
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{Options: o, history: h, tasks: tasks})
 	reg.MustRegister(more...)
-	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, EnableOpenMetrics: true})
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
 var (
