@@ -33,3 +33,15 @@ type CheckpointConfig struct {
 	// skipped.
 	SkipAfter int `yaml:"skip_after" default:"3" min:"0" max:"1_000_000"`
 }
+
+// ReservedVersions is the share of versions.max, one in so many, that is kept for models with fewer versions than that:
+// a model whose versions are made up, a new one for each request, leaves room for a new version of every other model.
+const ReservedVersions = 10
+
+// VersionsFor is how many model versions there may be when one of a model that has own versions comes.
+func VersionsFor(most, own int) int {
+	if reserved := most / ReservedVersions; own >= reserved {
+		return most - reserved
+	}
+	return most
+}

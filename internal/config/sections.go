@@ -157,7 +157,7 @@ type Model struct {
 // Versions bounds model versions.
 type Versions struct {
 	// Model versions that a shard, and a model task, know at a time. A new one replaces one that is silent for an hour;
-	// else its rows are rejected (models). 0: no bound.
+	// else its rows are rejected (models). A tenth is for models with fewer. 0: no bound.
 	Max int `yaml:"max" default:"1000" min:"0" max:"1_000_000"`
 	// New model versions of a shard in a minute, by the records' timestamps; those of ten minutes may come at once. 0:
 	// no bound.
@@ -187,6 +187,7 @@ type EventTime struct {
 	// another version of the model had some. 0: never.
 	SilentAfter time.Duration `yaml:"silent_after" default:"1h"`
 	// A model version is forgotten after this long without rows while another version of the model has some: its
-	// statistics end, its calibrator stays in force. 0: never.
+	// statistics end, its calibrator stays in force. While those of a model take over 256 MiB, an hour (or join.wait)
+	// is enough. 0: never.
 	ForgetAfter time.Duration `yaml:"forget_after" default:"720h"`
 }

@@ -18,20 +18,20 @@ import (
 
 // classes is a model task with shards that are only their statistics.
 type classes struct {
-	t      *testing.T
-	cfg    Config
-	task   *Task
-	shards []*stats.Operator
-	boxes  []*pipeline.Outbox
-	log    []pipeline.Record
-	out    []pipeline.Message
-	model  string
+	t              *testing.T
+	cfg            Config
+	task           *Task
+	shards         []*stats.Operator
+	boxes          []*pipeline.Outbox
+	log            []pipeline.Record
+	out            []pipeline.Message
+	model, version string
 }
 
 func newClasses(t *testing.T, shards int) *classes {
 	s := defaultSetup()
 	s.model.Windows, s.model.Rules, s.model.Refit.Method = s.model.Windows[:1], nil, "none"
-	x := &classes{t: t, cfg: s.model, task: s.task(), model: "m"}
+	x := &classes{t: t, cfg: s.model, task: s.task(), model: "m", version: "1"}
 	for i := range shards {
 		box := pipeline.NewOutbox(i, shards, s.model.Pane, 1)
 		x.boxes = append(x.boxes, box)
@@ -43,7 +43,7 @@ func newClasses(t *testing.T, shards int) *classes {
 
 // rows are labelled predictions of a pane, of K classes.
 func (x *classes) rows(shard int, pane int64, k, n int) {
-	b := &arrowio.Batch{N: n, K: k, Models: []arrowio.ModelKey{{Model: x.model, Version: "1"}},
+	b := &arrowio.Batch{N: n, K: k, Models: []arrowio.ModelKey{{Model: x.model, Version: x.version}},
 		IDs: make([]arrowio.ID, n),
 		TS:  make([]int64, n), Label: make([]int32, n), Scores: make([]float32, n*k)}
 	for i := range n {
@@ -309,4 +309,26 @@ func TestVersionsAreBounded(t *testing.T) {
 		t.Error("a calibrator that was published is forgotten")
 	}
 	x.again()
+}
+
+// TestRoomForOtherModels: a model with a new version for each request leaves room for new versions of other models.
+func TestRoomForOtherModels(t *testing.T) {
+	x := newClasses(t, 1)
+	x.cfg.MaxVersions = 20
+	x.task = NewTask(x.cfg, 0, pipeline.NewCounts(), quiet)
+	pane := int64(firstPane)
+	send := func(model, version string) {
+		x.model, x.version = model, version
+		x.rows(0, pane, 3, 10)
+		x.end(pane, false)
+		pane++
+	}
+	for i := range 30 {
+		send("a", fmt.Sprint(i))
+	}
+	send("b", "1")
+	send("b", "2")
+	if a, b := len(x.task.models["a"].versions), len(x.task.models["b"].versions); a != 18 || b != 2 {
+		t.Errorf("%d versions of the model that makes them up and %d of another, want 18 of 20, and 2", a, b)
+	}
 }

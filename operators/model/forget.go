@@ -1,7 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/operators/model/slice"
@@ -15,6 +17,13 @@ import (
 // So the task forgets a version that is out of service: other versions have had rows for Config.ForgetAfter since
 // its last rows. A pause of the whole model counts as at most pauseAtMost. Otherwise, when two versions come back after
 // half a year, the one that comes later would be forgotten.
+//
+// Where deployments are many or versions large (classes, slices), that is too late: a CI job that makes a version of
+// each commit would use up the memory with versions that never come back. So while the versions of a model take more
+// than Config.KeepBytes, those without rows for silentFor are forgotten too, the longest silent first.
+
+// keepBytes is the default of Config.KeepBytes.
+const keepBytes = 256 << 20
 
 // pauseAtMost is the longest time, in ns, that a pause of all versions adds to the time out of service.
 const pauseAtMost = int64(24 * time.Hour)
@@ -71,11 +80,75 @@ func (m *model) forgetIdle(t *Task, pane int64) error {
 		if v.last == minPane || v.idle < after || !v.settled(pane) {
 			continue
 		}
-		if err := (&stepper{t, v}).forget((pane + 1) * t.cfg.Pane); err != nil {
+		if err := (&stepper{t, v}).forget(noRowsFor(t.cfg.ForgetAfter), (pane+1)*t.cfg.Pane); err != nil {
 			return fmt.Errorf("version %q: %w", name, err)
 		}
 	}
+	return m.forgetLarge(t, pane)
+}
+
+// noRowsFor says why a version is forgotten.
+func noRowsFor(d int64) string {
+	return fmt.Sprintf("no rows for %s, in which other versions of the model had some", time.Duration(d))
+}
+
+// forgetLarge forgets silent versions while those of the model take too much. Those with windows that are still to be
+// published go last.
+func (m *model) forgetLarge(t *Task, pane int64) error {
+	total, soon := 0, max(silentFor, t.cfg.FinalAfter+t.cfg.Pane)/t.cfg.Pane
+	var silent []*version
+	for _, v := range m.versions {
+		total += v.bytes(&t.cfg)
+		if len(v.keys) > 0 && v.last != minPane && v.idle >= soon && v.refit.Idle(pane) {
+			silent = append(silent, v)
+		}
+	}
+	most := cmp.Or(t.cfg.KeepBytes, keepBytes)
+	if total <= most || len(silent) == 0 {
+		return nil
+	}
+	slices.SortFunc(silent, func(a, b *version) int {
+		if first := a.settled(pane); first != b.settled(pane) {
+			if first {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(-cmp.Compare(a.idle, b.idle), cmp.Compare(a.Name, b.Name))
+	})
+	for _, v := range silent {
+		if total <= most {
+			break
+		}
+		total -= v.bytes(&t.cfg)
+		why := fmt.Sprintf("%s, and they take more than %d MiB", noRowsFor(v.idle*t.cfg.Pane), most>>20)
+		if err := (&stepper{t, v}).forget(why, (pane+1)*t.cfg.Pane); err != nil {
+			return fmt.Errorf("version %q: %w", v.Name, err)
+		}
+	}
 	return nil
+}
+
+// bytes is about the memory of a version. It is a function of the state alone, not of how it came to be.
+func (v *version) bytes(cfg *Config) (n int) {
+	const (
+		row      = 90       // of a sampled row, beside its scores
+		key      = 10 << 10 // of a key that is new
+		grown    = 100 << 10
+		class    = 1600 // of both by class
+		settling = 1000 // rows after which windows hardly grow
+	)
+	for _, k := range v.keys {
+		n += key + (grown+class*v.K)*int(min(k.Labelled, settling))/settling
+		if k.Slice == "" || cfg.Unlabelled != nil && cfg.Unlabelled.ReadsRows(k.Slice) {
+			rows := cfg.SampleRows
+			if k.Slice != "" {
+				rows = min(rows, cfg.SliceRows)
+			}
+			n += int(min(k.Labelled, int64(rows))) * (row + 4*v.K)
+		}
+	}
+	return n
 }
 
 // settled reports whether the version has state to forget, and whether label panes without rows would change nothing.
@@ -94,10 +167,9 @@ const errorUnknown = "whether the error is gone is not known"
 // forget drops the state of a version. Alerts are resolved, a current refit ends without a change, statistics and tests
 // are dropped. Cells of later label panes stay and start again. The revision's number, the calibrator in force, pins
 // and requests for heads stay too, because the topics hold them.
-func (t *stepper) forget(now int64) error {
+func (t *stepper) forget(cause string, now int64) error {
 	v := t.version
-	why := fmt.Sprintf("forgotten: no rows for %s, in which other versions of the model had some; %s",
-		time.Duration(t.cfg.ForgetAfter), errorUnknown)
+	why := fmt.Sprintf("forgotten: %s; %s", cause, errorUnknown)
 	for _, k := range sorted(v.keys) {
 		k.wake(t.Task)
 		t.end(&k.Key, k.EndAlerts(why), now)
@@ -118,8 +190,8 @@ func (t *stepper) forget(now int64) error {
 	}
 	t.models[v.Model].heads.Forget(v.Name)
 	t.counts.Add(CountForgotten, 1)
-	t.log.Info("model version forgotten: it is out of service", "model", v.Model, "version", v.Name,
-		"event_time.forget_after", time.Duration(t.cfg.ForgetAfter), "at", pipeline.Format(now))
+	t.log.Info("model version forgotten: it is out of service", "model", v.Model, "version", v.Name, "why", cause,
+		"at", pipeline.Format(now))
 	return nil
 }
 

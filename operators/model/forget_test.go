@@ -87,6 +87,61 @@ func TestForgottenVersion(t *testing.T) {
 	}
 }
 
+// TestLargeVersionsAreForgotten: versions that take too much together are kept while they have rows. Without rows for
+// an hour the one that is silent longest is forgotten, at the same label pane for any shards, order and restarts; no
+// more of them than needed, and none where versions are never forgotten.
+func TestLargeVersionsAreForgotten(t *testing.T) {
+	t.Parallel()
+	var rows []batchtest.Row
+	for i, v := range []struct {
+		name    string
+		n, step int64
+	}{{"a", 600, 1}, {"b", 600, 1}, {"c", 2200, 2}} {
+		o := batchtest.Options{N: int(v.n), Step: v.step * second, MaxLag: 5 * second, Regions: 2,
+			Versions: []string{v.name}}
+		if i > 0 {
+			o.Start = rows[len(rows)-1].TS + second
+		}
+		rows = append(rows, batchtest.Rows(uint64(400+i), o)...)
+	}
+	run := func(after int64, keep, shards int, crash float64) *world {
+		s := forgetSetup()
+		s.model.ForgetAfter, s.model.KeepBytes = after, keep
+		w := newWorld(t, s, worldtest.Stream(t, rows, shards, 20), uint64(shards))
+		w.Save, w.Crash = .1, crash
+		return w.run(worldtest.AnyOrder)
+	}
+	const month, keep = 720 * 3600 * second, 900_000
+	want := run(month, keep, 1, 0)
+	for _, shards := range []int{1, 3} {
+		got := run(month, keep, shards, .02)
+		if got.Hash() != want.Hash() {
+			t.Errorf("%d shards: another state hash", shards)
+		}
+		worldtest.CompareOutputs(t, worldtest.Firsts(got.Outputs), worldtest.Firsts(want.Outputs))
+	}
+	for _, c := range []struct {
+		name string
+		w    *world
+		kept string
+	}{
+		{"too much for three", want, "bc"},
+		{"too much for one", run(month, 1, 1, 0), "c"},
+		{"enough for all", run(month, 2_000_000, 1, 0), "abc"},
+		{"never", run(0, 1, 1, 0), "abc"},
+	} {
+		kept := ""
+		for name, v := range sorted(c.w.Model.models["m"].versions) {
+			if len(v.keys) > 0 {
+				kept += name
+			}
+		}
+		if kept != c.kept {
+			t.Errorf("%s: versions %q are kept, want %q", c.name, kept, c.kept)
+		}
+	}
+}
+
 func checkpointSize(t *testing.T, w *world) int {
 	t.Helper()
 	c, err := pipeline.EncodeCheckpoint(w.Model.Sections())

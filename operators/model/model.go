@@ -50,6 +50,7 @@ type Config struct {
 	SilentAfter int64
 	// ForgetAfter is the time in ns after which a version without rows is forgotten, if others had some; 0 = never.
 	ForgetAfter int64
+	KeepBytes   int // of the versions of a model, above which silent ones are forgotten sooner; 0 = 256 MiB
 	Windows     []window.Config
 	Rules       []rule.Config
 	Slices      SliceSpec

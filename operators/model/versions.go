@@ -28,20 +28,22 @@ func admits(t *Task, m *model, name string) (bool, error) {
 	if base, _, shadow := record.BaseVersion(name); shadow && m.versions[base] != nil {
 		return true, nil
 	}
-	live := 0
+	live, own := 0, 0
 	var oldest *version
 	for _, x := range t.models {
 		for _, v := range x.versions {
 			if len(v.keys) == 0 {
 				continue
 			}
-			live++
+			if live++; x == m {
+				own++
+			}
 			if v.last != minPane && (oldest == nil || v.olderThan(oldest)) {
 				oldest = v
 			}
 		}
 	}
-	if live < t.cfg.MaxVersions {
+	if live < pipeline.VersionsFor(t.cfg.MaxVersions, own) {
 		return true, nil
 	}
 	if oldest == nil || (t.reached-oldest.last)*t.cfg.Pane < max(silentFor, t.cfg.FinalAfter) ||
@@ -58,7 +60,8 @@ func (v *version) olderThan(o *version) bool {
 
 // makeRoom forgets a version for one of model to. If nothing was ever published about it, it leaves nothing behind.
 func makeRoom(t *Task, v *version, to *model) error {
-	if err := (&stepper{t, v}).forget(t.reached * t.cfg.Pane); err != nil {
+	const why = "another model version has its place (versions.max)"
+	if err := (&stepper{t, v}).forget(why, t.reached*t.cfg.Pane); err != nil {
 		return err
 	}
 	m := t.models[v.Model]

@@ -106,9 +106,17 @@ func (t *table) admit(key arrowio.ModelKey) (v *version, why string) {
 		return nil, fmt.Sprintf("%s version %q is new, and more than %d new model versions a minute have come "+
 			"(versions.new_per_minute)", key.Model, key.Version, t.PerMinute)
 	}
-	if t.Max > 0 && len(t.by) >= t.Max && !t.makeRoom() {
-		return nil, fmt.Sprintf("%s version %q is new, and %d model versions had rows in the last %s (versions.max)",
-			key.Model, key.Version, len(t.by), time.Duration(silentFor))
+	if t.Max > 0 && len(t.by) >= t.Max-t.Max/pipeline.ReservedVersions {
+		own := 0
+		for known := range t.by {
+			if known.Model == key.Model {
+				own++
+			}
+		}
+		if len(t.by) >= pipeline.VersionsFor(t.Max, own) && !t.makeRoom() {
+			return nil, fmt.Sprintf("%s version %q is new, and %d model versions had rows in the last %s, %d of this "+
+				"model (versions.max: %d)", key.Model, key.Version, len(t.by), time.Duration(silentFor), own, t.Max)
+		}
 	}
 	if t.PerMinute > 0 {
 		t.credit -= minute

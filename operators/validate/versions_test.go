@@ -29,14 +29,18 @@ func newShard(c validate.Config) *shard {
 		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
-// send is a message with a row of each model; it returns the reasons by row.
+// send is a message with a row of each model, which may be MODEL@VERSION; it returns the reasons by row.
 func (s *shard) send(t *testing.T, k int, models ...string) []string {
 	t.Helper()
 	b := &arrowio.Batch{N: len(models), K: k, Scores: make([]float32, len(models)*k), TS: make([]int64, len(models)),
 		Label: make([]int32, len(models)), Model: make([]int32, len(models)),
 		Origin: arrowio.Origin{Topic: "logits", Partition: 3, Offset: s.offset, Time: s.now.UnixNano()}}
 	for i, m := range models {
-		b.Models = append(b.Models, arrowio.ModelKey{Model: m, Version: "1"})
+		name, version, named := strings.Cut(m, "@")
+		if !named {
+			version = "1"
+		}
+		b.Models = append(b.Models, arrowio.ModelKey{Model: name, Version: version})
 		b.Model[i], b.TS[i] = int32(i), s.now.UnixNano()
 	}
 	s.out.Begin(pipeline.Record{Topic: "logits", Partition: 3, Offset: s.offset})
@@ -198,7 +202,8 @@ func TestNewModelsAreBounded(t *testing.T) {
 	if n := count(got, ""); n != 50 {
 		t.Fatalf("%d of 60 are known, want 50", n)
 	}
-	if d := s.detail(); !strings.Contains(d, "50 model versions had rows in the last 1h0m0s (versions.max)") {
+	if d := s.detail(); !strings.Contains(d, "50 model versions had rows in the last 1h0m0s, 0 of this model "+
+		"(versions.max: 50)") {
 		t.Errorf("detail %q", d)
 	}
 	// All but the first ten are silent for an hour: others take their places.
@@ -213,6 +218,24 @@ func TestNewModelsAreBounded(t *testing.T) {
 	}
 	if n := count(s.send(t, 3, names(0, 10)...), ""); n != 10 {
 		t.Error("a model with rows is not known any more")
+	}
+}
+
+// TestRoomForOtherModels: a model with a new version for each request leaves room for new versions of other models.
+func TestRoomForOtherModels(t *testing.T) {
+	s := newShard(validate.Config{Limits: validate.Limits{Max: 50}})
+	for i := range 100 {
+		if got := s.send(t, 3, fmt.Sprintf("m@%d", i)); (got[0] == "") != (i < 45) {
+			t.Fatalf("version %d of a model: %q", i, got)
+		}
+	}
+	want := `m version "99" is new, and 45 model versions had rows in the last 1h0m0s, 45 of this model ` +
+		`(versions.max: 50)`
+	if d := s.detail(); !strings.Contains(d, want) {
+		t.Errorf("detail %q", d)
+	}
+	if got := s.send(t, 3, "n@1", "n@2", "o"); count(got, "") != 3 {
+		t.Errorf("new versions of other models: %q", got)
 	}
 }
 
