@@ -65,6 +65,9 @@ type CheckpointStore interface {
 	Save(ctx context.Context, key string, number uint64, c Checkpoint) error
 	// Holds returns ErrFenced if there is a checkpoint beyond number: another process owns the task.
 	Holds(ctx context.Context, key string, number uint64) error
+	// Lost reports whether what was saved of a key is gone while this process has the task: it is to be saved anew,
+	// also where nothing has changed since. Only a process that has it all can mend that. It does not wait.
+	Lost(key string) bool
 	// Load returns the checkpoints of a key, newest first; empty where there is none.
 	Load(ctx context.Context, key string) ([]Stored, error)
 }

@@ -252,6 +252,7 @@ type keptCheckpoint struct {
 	Checkpoint
 }
 
+func (s *keptStore) Lost(string) bool                            { return false }
 func (s *keptStore) Holds(context.Context, string, uint64) error { return nil }
 
 func (s *keptStore) Save(_ context.Context, _ string, number uint64, c Checkpoint) error {

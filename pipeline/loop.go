@@ -302,7 +302,7 @@ func (l *loop) begin() (stood time.Duration, err error) {
 	}
 	out := t.Decided()
 	show := l.shows(out.Dirty)
-	if !out.Dirty {
+	if !out.Dirty && !l.Store.Lost(l.Group+"/"+t.Name()) {
 		show()
 		l.Guard.Saved(t.Next())
 		return 0, nil

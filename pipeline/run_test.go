@@ -110,7 +110,10 @@ type failStore struct {
 	fail  func(n int) error
 	n     int
 	taken bool // another process goes on with the task
+	lost  bool // what was saved is gone
 }
+
+func (s *failStore) Lost(string) bool { return s.lost }
 
 func (s *failStore) Holds(context.Context, string, uint64) error {
 	if s.taken {

@@ -51,3 +51,17 @@ func TestUnsaved(t *testing.T) {
 		t.Errorf("in between: %v", err)
 	}
 }
+
+// TestLostStateIsSavedAnew: a task that takes nothing writes no checkpoint, but where the ones that it wrote are gone.
+func TestLostStateIsSavedAnew(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		r := newRig()
+		r.store.lost = lost
+		if err := r.run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(r.store.saved); n > 0 != lost {
+			t.Errorf("lost %t: %d checkpoints", lost, n)
+		}
+	}
+}

@@ -110,6 +110,9 @@ func (s *FrailStore) Save(_ context.Context, _ string, number uint64, c pipeline
 	return nil
 }
 
+// Lost implements pipeline.CheckpointStore.
+func (s *FrailStore) Lost(string) bool { return false }
+
 // Holds implements pipeline.CheckpointStore.
 func (s *FrailStore) Holds(context.Context, string, uint64) error { return nil }
 

@@ -115,6 +115,9 @@ func (s *Store) Holds(_ context.Context, key string, number uint64) error {
 	return newest(filepath.Join(s.Dir, key), number)
 }
 
+// Lost implements pipeline.CheckpointStore: a directory that somebody has emptied refuses the next checkpoint.
+func (s *Store) Lost(string) bool { return false }
+
 // Load lists the checkpoints of key, newest first.
 func (s *Store) Load(_ context.Context, key string) ([]pipeline.Stored, error) {
 	dir := filepath.Join(s.Dir, key)

@@ -33,6 +33,7 @@ import (
 // for dirstore.Store. A writer reads the claims back up to its own before it believes that it holds the number. What is
 // no longer needed gets tombstones.
 type Store struct {
+	ctx    context.Context
 	client *kafka.Client
 	topic  string
 	keep   int
@@ -76,6 +77,7 @@ func NewStore(ctx context.Context, spec StoreSpec) (*Store, error) {
 		return nil, err
 	}
 	return &Store{
+		ctx:        ctx,
 		client:     spec.Client,
 		topic:      spec.Topic,
 		partitions: n,
@@ -143,6 +145,18 @@ func (s *Store) followTopic(ctx context.Context) {
 		s.partitions, s.known = n, map[string]*claims{}
 	}
 	s.id = ids[0]
+}
+
+// Lost implements pipeline.CheckpointStore. Whether the topic is still the same is asked beside the task.
+func (s *Store) Lost(key string) bool {
+	if !s.mu.TryLock() {
+		return false // it is being asked
+	}
+	defer s.mu.Unlock()
+	if time.Since(s.asked) >= s.every {
+		go s.followTopic(s.ctx)
+	}
+	return s.id != (TopicID{}) && s.known[key] == nil
 }
 
 // Save implements pipeline.CheckpointStore.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/filesum"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -195,6 +196,9 @@ func TestStoreOfATopicMadeAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			change(t, brokers, newClient(t, brokers))
+			if name == "made again" { // a task that has nothing new is told, too
+				eventually.True(t, "lost", func() bool { return s.Lost("k") })
+			}
 			if err := s.Save(t.Context(), "k", 2, c); err != nil {
 				t.Fatal(err)
 			}
