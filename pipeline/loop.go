@@ -365,6 +365,9 @@ func (l *loop) shows(active bool) func() {
 	if visibility == nil {
 		return show
 	}
+	if w := l.task.Waiter; w != nil && w.Wake() != nil {
+		return show // what it has taken will still change it
+	}
 	n := visibility.HandedOut() // all of it has been taken
 	return func() {
 		show()

@@ -139,8 +139,12 @@ func (s *Source) Unshown() bool {
 	return s.tracked.Load() && s.shown.Load() < s.out.Load()
 }
 
-// settled reports whether everything that was handed out has been committed.
+// settled reports whether nothing is handed out any more and everything that was has been committed: a task that has
+// not seen the pause may take one more record. The news of the pause is no record, and changes the task, too.
 func (s *Source) settled() bool {
+	if !s.halted.Load() || s.tracked.Load() && s.shown.Load() < s.out.Load() {
+		return false
+	}
 	for _, in := range s.in {
 		if in.committed.Load() < in.handed.Load() {
 			return false

@@ -41,7 +41,8 @@ type Source struct {
 	in     []*input
 	order  []pipeline.Input
 	news   news
-	paused bool // the gate was closed when it was last asked
+	paused bool        // the gate was closed when it was last asked
+	halted atomic.Bool // the same, for other goroutines
 
 	out, shown atomic.Uint64 // records and notices handed out; those of them that the task's status shows
 	tracked    atomic.Bool   // shown is reported
@@ -208,6 +209,7 @@ func (s *Source) waitOpen(ctx context.Context) (report bool, err error) {
 	if opened != nil {
 		if !s.paused {
 			s.paused = true
+			s.halted.Store(true)
 			for _, in := range s.in {
 				in.idleAt.Store(0)
 			}
@@ -222,6 +224,7 @@ func (s *Source) waitOpen(ctx context.Context) (report bool, err error) {
 		}
 	}
 	s.paused = false
+	s.halted.Store(false)
 	for _, in := range s.in {
 		in.reset(s.spec.IdleTimeout)
 	}
