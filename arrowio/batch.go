@@ -53,6 +53,9 @@ type Batch struct {
 	Models []ModelKey
 	Model  []int32
 
+	// Sources are the offsets of the records of which a message was made of several, by row; nil: it is one record.
+	Sources []int64
+
 	IDs []ID   // nil where the message has no id column
 	TS  []Time // event time; the record's where the message has no ts column
 

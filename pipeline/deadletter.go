@@ -163,7 +163,7 @@ func (o *Out) tellSkip(r *Record, of int, why string) {
 	s := &record.Skip{Schema: 1, Model: record.NoModel, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
 		Why: cut(why, maxLetterDetail)}
 	if p, _, ok, err := provenance(r); ok && err == nil {
-		s.Source, s.Shards = string(p.AsHeader().Value), of
+		s.Source, s.Shards, s.Sources = string(p.AsHeader().Value), of, rangesOf(sourceRows(r.Headers))
 	}
 	o.decide(s, r.Time)
 }
@@ -218,19 +218,36 @@ func (o *Out) TellAhead() {
 			if a.topic != first.topic || a.partition != first.partition {
 				return false
 			}
-			if b.Len() > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(strconv.FormatInt(a.first, 10))
-			if a.last > a.first {
-				b.WriteString("-" + strconv.FormatInt(a.last, 10))
-			}
+			addRange(&b, a.first, a.last)
 			return true
 		})
 		o.decide(&record.Skip{Schema: 1, Model: record.NoModel, Topic: first.topic, Partition: first.partition,
 			Offset: first.first, Offsets: b.String(),
 			Why: "record_ahead: their timestamps were in the future when they were read"}, first.at)
 	}
+}
+
+func addRange(b *strings.Builder, first, last int64) {
+	if b.Len() > 0 {
+		b.WriteByte(',')
+	}
+	b.WriteString(strconv.FormatInt(first, 10))
+	if last > first {
+		b.WriteString("-" + strconv.FormatInt(last, 10))
+	}
+}
+
+// rangesOf has offsets as "7,9-12".
+func rangesOf(offsets []int64) string {
+	offsets = slices.Compact(slices.Sorted(slices.Values(offsets)))
+	var b strings.Builder
+	for i := 0; i < len(offsets); {
+		first := i
+		for i++; i < len(offsets) && offsets[i] == offsets[i-1]+1; i++ {
+		}
+		addRange(&b, offsets[first], offsets[i-1])
+	}
+	return b.String()
 }
 
 // send counts the dead letter and queues it, unless the quota of this minute is used up.

@@ -12,6 +12,8 @@ import (
 type Guard interface {
 	// Pass calls over, with the reason, if the task must skip the record. It returns whether over did so.
 	Pass(r Record, over func(why string) bool) bool
+	// Suspects reports whether the task has ended at the record or a later one, so that the record may be why.
+	Suspects(r Record) bool
 	// Taking reports that the task begins with a record. If the process dies before Taken, the record may be why.
 	Taking(r Record)
 	Taken()
@@ -23,6 +25,7 @@ type Guard interface {
 type unguarded struct{}
 
 func (unguarded) Pass(Record, func(string) bool) bool { return false }
+func (unguarded) Suspects(Record) bool                { return false }
 func (unguarded) Taking(Record)                       {}
 func (unguarded) Taken()                              {}
 func (unguarded) Saved(map[Input]int64)               {}

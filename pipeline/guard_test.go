@@ -27,6 +27,7 @@ func (p *passer) Pass(r Record, over func(why string) bool) bool {
 	return r.Offset == p.offset && over("it ended the task")
 }
 
+func (p *passer) Suspects(Record) bool       { return false }
 func (p *passer) Taking(r Record)            { p.tell(fmt.Sprint("taking ", r.Offset)) }
 func (p *passer) Taken()                     { p.tell("taken") }
 func (p *passer) Saved(next map[Input]int64) { p.tell(fmt.Sprint("saved ", next[Logits])) }

@@ -104,11 +104,15 @@ func sourcesOf(headers []Header, first int, next func(row int) int) []Header {
 	}
 	const digits = 20
 	var list []byte
-	for ; row >= 0 && row < len(of) && len(list) <= maxHeaderValue-1-digits; row = next(row) {
+	for last := int64(-1); row >= 0 && row < len(of) && len(list) <= maxHeaderValue-1-digits; row = next(row) {
+		if of[row] == last { // of the same record
+			continue
+		}
 		if list != nil {
 			list = append(list, ',')
 		}
-		list = strconv.AppendInt(list, of[row], 10)
+		last = of[row]
+		list = strconv.AppendInt(list, last, 10)
 	}
 	out := slices.Clone(headers)
 	out[source] = p.AsHeader()

@@ -462,3 +462,15 @@ func TestForeignSources(t *testing.T) {
 		t.Errorf("watermark %d, counts %v, %d sources", got, all, len(w.sources))
 	}
 }
+
+// TestLettersOfManyRows: a dead letter of the rows of two records of many rows names both.
+func TestLettersOfManyRows(t *testing.T) {
+	offsets := append(slices.Repeat([]int64{1000010}, 100), 1000011)
+	out := sourcesOf([]Header{Provenance{Topic: "z", Of: 1, Offset: 1000011}.AsHeader(), SourceRows(offsets)}, 0,
+		func(row int) int { return row + 1 })
+	for _, h := range out {
+		if h.Key == sourceOffsetsHeader && !strings.Contains(string(h.Value), "1000011") {
+			t.Errorf("%s: %s", h.Key, h.Value)
+		}
+	}
+}

@@ -178,8 +178,8 @@ func (y *Relay) takeAll(ctx context.Context, until time.Time) (ms []Message, nex
 			return ms, next, false, err
 		}
 		made, passed, err := y.made(r)
-		if err != nil {
-			return ms, next, false, err
+		if err != nil { // what was held may be lost: all come again
+			return nil, -1, false, err
 		}
 		for i := range made {
 			size += made[i].Size()
@@ -229,7 +229,7 @@ func (y *Relay) made(r *Record) (ms []Message, passed bool, err error) {
 	}
 	y.message = followed(r)
 	y.Trace.Begin(&y.message)
-	if r.Followed = y.Trace.On(); r.Followed {
+	if r.Alone = y.Trace.On() || y.Guard.Suspects(*r); r.Alone {
 		ms = y.Convert.Release() // which are in none of its traces
 	}
 	err = guardedTake(context.Background(), y.Guard, y.take, r)

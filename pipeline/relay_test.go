@@ -337,7 +337,7 @@ type asks struct {
 }
 
 func (a *asks) Take(r Record) []Message {
-	a.followed = append(a.followed, r.Followed)
+	a.followed = append(a.followed, r.Alone)
 	return nil
 }
 
@@ -357,3 +357,107 @@ func TestRelayFollows(t *testing.T) {
 		}
 	}
 }
+
+// defective holds records; "alone" releases the others first, "poison" does so, too, and panics.
+type defective struct {
+	doubles
+	value []byte
+}
+
+func (p *defective) Take(r Record) []Message {
+	if string(r.Value) == "poison" {
+		p.Release() // as repartition.Converter.hold does for a record that goes alone
+		panic("poison")
+	}
+	p.value = append(p.value, r.Value...)
+	return nil
+}
+
+func (p *defective) Release() []Message {
+	if len(p.value) == 0 {
+		return nil
+	}
+	ms := []Message{{Value: p.value}}
+	p.value = nil
+	return ms
+}
+
+// TestRelayWithDefect: what was held when a record panics is written, or not committed.
+func TestRelayWithDefect(t *testing.T) {
+	for _, interval := range []time.Duration{0, time.Hour} {
+		src, sink := &relaySource{groups: [][]string{{"a", "b", "poison", "c"}}}, &groupSink{}
+		y := newRelay(src, sink)
+		y.Convert, y.Interval = &defective{}, interval
+		err := y.Run(context.Background())
+		if err == nil {
+			t.Fatal("no error")
+		}
+		written := strings.Join(sink.writes, "| ")
+		if slices.Contains(src.committed, 2) && !strings.Contains(written, "ab") {
+			t.Errorf("interval %v: committed %v, written %q", interval, src.committed, written)
+		}
+	}
+}
+
+// blames is a guard that remembers at which record the relay ended, and has those that ended it twice skipped.
+type blames struct {
+	passer
+	at    int64
+	times int
+}
+
+func (b *blames) Suspects(r Record) bool { return b.times > 0 && r.Offset <= b.at }
+func (b *blames) Pass(r Record, over func(why string) bool) bool {
+	return b.times > 1 && r.Offset == b.at && over("twice")
+}
+
+// TestRelayFindsTheDefect: where a message of several records ends the relay, they go alone the next time, so that the
+// one that is why is found and skipped, and the others are not lost.
+func TestRelayFindsTheDefect(t *testing.T) {
+	sink, guard := &groupSink{}, &blames{}
+	for range 9 {
+		src := &relaySource{groups: [][]string{{"a", "b", "x", "c"}}}
+		y := newRelay(src, sink)
+		y.Convert, y.Guard = &oneByOne{}, guard
+		err := y.Run(context.Background())
+		if err == nil {
+			break
+		}
+		var at *TakeError
+		if !errors.As(err, &at) {
+			t.Fatal(err)
+		}
+		if guard.times++; guard.at != at.Offset {
+			guard.at, guard.times = at.Offset, 1
+		}
+	}
+	if got, want := strings.Join(sink.writes, ""), "begin begin begin begin a b twice c "; got != want {
+		t.Errorf("wrote %q, want %q", got, want)
+	}
+}
+
+// oneByOne holds what need not go alone; to write x is its defect.
+type oneByOne struct {
+	doubles
+	value string
+}
+
+func (p *oneByOne) Take(r Record) []Message {
+	if p.value += string(r.Value); r.Alone {
+		return p.Release()
+	}
+	return nil
+}
+
+func (p *oneByOne) Release() []Message {
+	if strings.Contains(p.value, "x") {
+		panic("x")
+	}
+	ms := []Message{{Value: []byte(p.value)}}
+	if p.value = ""; len(ms[0].Value) == 0 {
+		return nil
+	}
+	return ms
+}
+
+func (*oneByOne) Skip(_ Record, why string) []Message { return []Message{{Value: []byte(why)}} }

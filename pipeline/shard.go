@@ -216,7 +216,11 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 		s.Out.Refuse(de.Reason, de.Detail)
 		return nil
 	}
+	of := sourceRows(r.Headers)
 	for i, b := range bs {
+		if b.Sources = nil; len(of) >= b.N {
+			b.Sources, of = of[:b.N], of[b.N:]
+		}
 		s.Counts.AddReason(CountRows, r.Input.String(), int64(b.N))
 		s.rows += int64(b.N)
 		if err == nil {

@@ -39,8 +39,9 @@ type Record struct {
 	// Ahead: when the record was first read, its timestamp was too far ahead of the reader's clock to compare an event
 	// time with it.
 	Ahead bool
-	// Followed: the tracer follows this record, in spans of its own.
-	Followed bool
+	// Alone: what becomes of the record goes on by itself, since the tracer follows it, or since the relay has ended at
+	// it or a later one, which may be due to it.
+	Alone bool
 	// Unread says that the log has something at this offset, or up to it, that cannot be handed out. Only the place is
 	// set then, and the task dead-letters that.
 	Unread *Unread

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
@@ -121,6 +122,9 @@ func (s *splitReplay) source(of scale.Source, name string, spec kafkaio.Spec, pa
 	if err := translate(s.Engine, of.As, &cfg); err != nil {
 		return nil, err
 	}
+	if len(s.skips.parts) > 0 { // each of several records that went together is found by itself
+		cfg.Together = nil
+	}
 	return &splitSource{in: of.Input, name: name, src: kafkaio.NewSource(spec),
 		conv: repartition.New(cfg, spec.Next[of.Input], pipeline.NewOut(counts), counts)}, nil
 }
@@ -137,6 +141,7 @@ func (s *splitReplay) read(ctx context.Context, done func(messages int64)) error
 			return err
 		}
 	}
+	swept := int64(0)
 	for {
 		var from *splitSource
 		for _, other := range s.sources {
@@ -146,6 +151,14 @@ func (s *splitReplay) read(ctx context.Context, done func(messages int64)) error
 		}
 		if from == nil {
 			return nil
+		}
+		if from.head.Time > swept+int64(time.Second) { // what is held waits for no record that comes much later
+			swept = from.head.Time
+			for _, other := range s.sources {
+				if err := s.send(ctx, other, other.conv.Release()); err != nil {
+					return err
+				}
+			}
 		}
 		if err := from.conv.Ready(ctx, from.head); err != nil {
 			return err

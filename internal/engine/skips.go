@@ -87,7 +87,12 @@ func (s skips) note(of *record.Skip) {
 		return
 	}
 	at := lane{of.Topic, of.Partition}
-	for part := range strings.SplitSeq(of.Offsets, ",") {
+	s.early[at] = append(s.early[at], rangesIn(of.Offsets)...)
+}
+
+// rangesIn reads "7,9-12"; what is no range is left out.
+func rangesIn(text string) (out []offsetRange) {
+	for part := range strings.SplitSeq(text, ",") {
 		from, to, more := strings.Cut(part, "-")
 		if !more {
 			to = from
@@ -95,9 +100,10 @@ func (s skips) note(of *record.Skip) {
 		first, err := strconv.ParseInt(from, 10, 64)
 		last, err2 := strconv.ParseInt(to, 10, 64)
 		if err == nil && err2 == nil {
-			s.early[at] = append(s.early[at], offsetRange{first, last})
+			out = append(out, offsetRange{first, last})
 		}
 	}
+	return out
 }
 
 // notePart notes a skipped part of a record, by its source record.
@@ -108,14 +114,32 @@ func (s skips) notePart(of *record.Skip) {
 	}
 	p, err := strconv.ParseInt(f[1], 10, 32)
 	offset, err2 := strconv.ParseInt(f[3], 10, 64)
-	at := part{of.Source, of.Partition}
-	if err != nil || err2 != nil || s.parts[at] != nil {
+	if err != nil || err2 != nil {
 		return
 	}
-	place := attempts.Place{Topic: f[0], Partition: int32(p), Offset: offset}
-	s.parts[at] = &skippedPart{Skip: *of}
-	s.of[place] = append(s.of[place], s.parts[at])
+	it := &skippedPart{Skip: *of}
+	note := func(source string, offset int64) {
+		if at := (part{source, of.Partition}); s.parts[at] == nil {
+			place := attempts.Place{Topic: f[0], Partition: int32(p), Offset: offset}
+			s.parts[at], s.of[place] = it, append(s.of[place], it)
+		}
+	}
+	if of.Sources == "" {
+		note(of.Source, offset)
+		return
+	}
+	left := maxSources
+	for _, r := range rangesIn(of.Sources) { // a replay makes each of them alone
+		for o := r.first; o <= r.last && left > 0; o++ {
+			f[3], f[4] = strconv.FormatInt(o, 10), "0"
+			note(strings.Join(f, "/"), o)
+			left--
+		}
+	}
 }
+
+// maxSources is how many records of a skip are read: who may write to the topic could name any number.
+const maxSources = 10_000
 
 // reads notes that a record of a split topic was read; source is the repartition stage's name for its partition.
 func (s skips) reads(source string, r *pipeline.Record) {
@@ -141,8 +165,10 @@ func (s skips) skipsPart(r *pipeline.Record, shards int) (why string, ok bool) {
 
 // unequal returns the skips of the live run that the replay could not repeat.
 func (s skips) unequal(shards int) (out []string) {
+	said := map[*skippedPart]bool{}
 	for _, p := range s.parts {
-		if p.read && !p.obeyed {
+		if p.read && !p.obeyed && !said[p] {
+			said[p] = true
 			out = append(out, fmt.Sprintf("%s partition %d offset %d was skipped: a part of %s for one of %d shards, "+
 				"and there are %d now", p.Topic, p.Partition, p.Offset, p.Source, p.Shards, shards))
 		}

@@ -40,6 +40,33 @@ func TestSkipsOfAReplay(t *testing.T) {
 	}
 }
 
+// TestSkippedTogether: of a message of several records that ended its shard, a replay leaves out what it makes of each.
+func TestSkippedTogether(t *testing.T) {
+	s := newSkips()
+	out := pipeline.NewOut(pipeline.NewCounts())
+	source := pipeline.Provenance{Topic: "rows@07", Partition: 2, Of: 4, Offset: 33}
+	out.Skipped(pipeline.Record{Topic: "by-id", Partition: 3, Offset: 9, Headers: []pipeline.Header{source.AsHeader(),
+		pipeline.SourceRows([]int64{30, 30, 33, 31})}}, 4, "it ends its task")
+	for _, m := range out.Drain() {
+		var told record.Skip
+		if m.Stream == pipeline.StreamDecisions && json.Unmarshal(m.Value, &told) == nil {
+			s.note(&told)
+		}
+	}
+	for offset := range int64(40) {
+		source.Offset = offset
+		_, got := s.skipsPart(&pipeline.Record{Topic: "by id", Partition: 3,
+			Headers: []pipeline.Header{source.AsHeader()}}, 4)
+		if want := offset == 30 || offset == 31 || offset == 33; got != want {
+			t.Errorf("record %d: skipped %v, want %v", offset, got, want)
+		}
+		s.reads("rows@07", &pipeline.Record{Topic: "rows", Partition: 2, Offset: offset})
+	}
+	if got := s.unequal(4); len(got) != 0 {
+		t.Errorf("not equal: %q", got)
+	}
+}
+
 // TestSkippedParts: a part of a split topic that ended its shard is left out where a replay makes it anew. What a
 // replay cannot leave out it names.
 func TestSkippedParts(t *testing.T) {

@@ -94,7 +94,7 @@ func (p *Converter) hold(r *pipeline.Record) (ms []pipeline.Message, with bool) 
 
 // goesWith reports whether a record may go with the held ones or those after it.
 func (p *Converter) goesWith(r *pipeline.Record) bool {
-	return p.cfg.Together != nil && r.Offset > p.held.after && !r.Ahead && !r.Followed &&
+	return p.cfg.Together != nil && r.Offset > p.held.after && !r.Ahead && !r.Alone &&
 		r.Unread == nil && !pipeline.IsControl(r) && sizeOf(r) <= p.held.most/4
 }
 

@@ -63,7 +63,7 @@ func jsonRecords(r *rand.Rand, n int) []pipeline.Record {
 		case 2, 21, 22, 23, 24, 25, 26:
 			row = strings.Replace(row, ",2]", ",2,3]", 1)
 		case 3:
-			records[i].Followed = true
+			records[i].Alone = true
 		case 4:
 			records[i].Ahead = true
 		case 5:
@@ -278,9 +278,9 @@ func TestTogetherTraces(t *testing.T) {
 		}
 		trace := fmt.Sprintf("00-0af7651916cd43dd8448eb211c80319%d-b7ad6b7169203331-00", i)
 		ms := c.Take(pipeline.Record{Input: pipeline.Logits, Topic: "z-json", Partition: 1, Offset: i, Time: 1e18,
-			Followed: i == 3,
-			Headers:  []pipeline.Header{{Key: tracing.Header, Value: []byte(trace)}, {Key: "other"}},
-			Value:    []byte(value)})
+			Alone:   i == 3,
+			Headers: []pipeline.Header{{Key: tracing.Header, Value: []byte(trace)}, {Key: "other"}},
+			Value:   []byte(value)})
 		if i == 8 {
 			ms = append(ms, c.Release()...)
 		}

@@ -131,6 +131,10 @@ func Refused(c Config, b *arrowio.Batch, see func(i int, reason, detail string))
 // begin takes the time of the batch, and the numbers of classes that were settled since the last one.
 func (v *Operator) begin(b *arrowio.Batch) {
 	clear(v.why)
+	if v.known.voted != b.Origin {
+		v.known.settle()
+		v.known.voted = b.Origin
+	}
 	v.known.last = nil // its key may share the memory of a message that is gone
 	v.known.tick(v.timeOf(b))
 	orders, changes := v.cfg.Ordered.since(v.ordered)
@@ -212,11 +216,11 @@ func (v *Operator) check(b *arrowio.Batch, i int) string {
 	case v.cfg.NeedID && b.IDs == nil && (b.Label == nil || b.Label[i] < 0):
 		return v.refuse(ReasonNoID, "neither id nor label, one is needed")
 	}
-	return v.note(b, key, known)
+	return v.note(b, i, key, known)
 }
 
 // note makes the version of a good row known, and learns its K.
-func (v *Operator) note(b *arrowio.Batch, key arrowio.ModelKey, known *version) (reason string) {
+func (v *Operator) note(b *arrowio.Batch, i int, key arrowio.ModelKey, known *version) (reason string) {
 	if known == nil {
 		var why string
 		if known, why = v.known.admit(key); known == nil {
@@ -229,7 +233,11 @@ func (v *Operator) note(b *arrowio.Batch, key arrowio.ModelKey, known *version) 
 	}
 	known.seen = v.known.now
 	if v.cfg.Classes[key.Model] == 0 {
-		known.learn(b.K, &b.Origin)
+		offset := b.Origin.Offset
+		if b.Sources != nil {
+			offset = b.Sources[i]
+		}
+		v.known.count(known, b.K, offset, &b.Origin)
 	}
 	return ""
 }

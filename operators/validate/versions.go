@@ -63,6 +63,8 @@ type table struct {
 	silent  int64 // no version was silent longer than since then when they were last looked through
 	lastKey arrowio.ModelKey
 	last    *version
+	open    []*version // of which the message at hand has votes
+	voted   arrowio.Origin
 }
 
 func newTable(l Limits) table {
@@ -166,8 +168,8 @@ func (v *version) takes(k int) (ok bool, expected string) {
 	return false, fmt.Sprintf("expected K = %d %s", v.leader().classes, v.leader().origin)
 }
 
-// learn takes a message's rows of k classes as a vote.
-func (v *version) learn(k int, o *arrowio.Origin) {
+// count takes rows of k classes as a vote of their record.
+func (t *table) count(v *version, k int, offset int64, o *arrowio.Origin) {
 	if v.classes != 0 {
 		return
 	}
@@ -176,11 +178,30 @@ func (v *version) learn(k int, o *arrowio.Origin) {
 		i = len(v.votes)
 		v.votes = append(v.votes, vote{classes: k, last: -1, origin: learntFrom(o)})
 	}
-	if v.votes[i].last == o.Offset {
+	if v.votes[i].last == offset {
 		return
 	}
 	v.votes[i].messages++
-	v.votes[i].last = o.Offset
+	v.votes[i].last = offset
+	if !slices.Contains(t.open, v) {
+		t.open = append(t.open, v)
+	}
+}
+
+// settle decides by the votes of the message before. Not by each as it comes: of a message that was made of many
+// records those of one number of classes come first.
+func (t *table) settle() {
+	for i, v := range t.open {
+		v.decide()
+		t.open[i] = nil
+	}
+	t.open = t.open[:0]
+}
+
+func (v *version) decide() {
+	if len(v.votes) == 0 { // it was settled otherwise
+		return
+	}
 	best, others, all := v.leader(), 0, 0
 	for j := range v.votes {
 		all += v.votes[j].messages
@@ -233,6 +254,7 @@ func (t *table) merge(o *table) {
 const maxOrigin = 1 << 13
 
 func (t *table) append(dst []byte) []byte {
+	t.settle()
 	dst = binenc.AppendVarint(binenc.AppendVarint(dst, t.now), t.credit)
 	dst = binenc.AppendUvarint(dst, uint64(len(t.by)))
 	for _, key := range slices.SortedFunc(maps.Keys(t.by), arrowio.ModelKey.Compare) {

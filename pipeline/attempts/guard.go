@@ -194,6 +194,15 @@ func (g *Guard) Pass(r pipeline.Record, over func(why string) bool) bool {
 	return true
 }
 
+// Suspects implements pipeline.Guard.
+func (g *Guard) Suspects(r pipeline.Record) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at := g.note.Issue.Record
+	return at != nil && at.Input == r.Input && at.Topic == r.Topic && at.Partition == r.Partition &&
+		r.Offset <= at.Offset
+}
+
 // Taking implements pipeline.Guard.
 func (g *Guard) Taking(r pipeline.Record) {
 	g.mu.Lock()

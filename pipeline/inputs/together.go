@@ -81,14 +81,16 @@ func (c *collector) alikeFrom(n int) bool {
 		}
 	}
 	for i := n; i < c.n; i++ {
-		if !c.alikeRow(i) {
+		if !c.alikeRow(i, n) {
 			return false
 		}
 	}
 	return true
 }
 
-func (c *collector) alikeRow(i int) bool {
+// alikeRow is alikeFrom of row i, whose record begins with row first. Rows of several numbers of scores become several
+// messages alone, of which a shard may have taken some: they do not go with others.
+func (c *collector) alikeRow(i, first int) bool {
 	scored := false
 	for _, col := range c.columns {
 		there := col.some && !col.null[i]
@@ -99,7 +101,8 @@ func (c *collector) alikeRow(i int) bool {
 		case !there && (col.role == roleID || col.role == roleLabel && c.kind == arrowio.Labels):
 			return false
 		case there && col.kind == vector:
-			if len(col.row(i)) < 2 && col.role != roleFeatures {
+			k := len(col.row(i))
+			if k != len(col.row(first)) || k < 2 && col.role != roleFeatures {
 				return false
 			}
 		}

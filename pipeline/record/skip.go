@@ -16,8 +16,10 @@ type Skip struct {
 	// of so many Shards. Replays make it anew, and know it by that.
 	Source string `json:"source,omitempty"`
 	Shards int    `json:"shards,omitempty"`
-	At     Time   `json:"at,omitzero"`
-	Why    string `json:"why"`
+	// Sources, as "7,9-12", are the offsets of these records where they are several.
+	Sources string `json:"sources,omitempty"`
+	At      Time   `json:"at,omitzero"`
+	Why     string `json:"why"`
 }
 
 // NoModel is the model of decisions about records whose model is not known.

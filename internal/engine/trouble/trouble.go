@@ -240,7 +240,7 @@ func (w *Watch) Run(done <-chan struct{}, tasks func() []*pipeline.TaskStatus) {
 	}
 }
 
-// Now are the troubles that last, the latest first.
+// Now are the troubles that last, the latest first, those by which nothing is lost last.
 func (w *Watch) Now() []Issue {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -252,8 +252,15 @@ func (w *Watch) Now() []Issue {
 		}
 		out = append(out, *t)
 	}
+	lost := func(t *Issue) int {
+		if t.Kind == "scores" {
+			return 1
+		}
+		return 0
+	}
 	slices.SortFunc(out, func(a, b Issue) int {
-		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Title, b.Title), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(lost(&a)-lost(&b),
+			b.Last.Compare(a.Last), cmp.Compare(a.Title, b.Title), cmp.Compare(a.Text, b.Text))
 	})
 	return out[:min(len(out), maxShown)]
 }

@@ -2,6 +2,7 @@ package trouble
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -173,4 +174,19 @@ func TestSoftmax(t *testing.T) {
 			t.Errorf("%d lines, %+v", n, now)
 		}
 	})
+}
+
+// TestOddScoresHideNothing: models whose logits look odd do not hide that rows are refused.
+func TestOddScoresHideNothing(t *testing.T) {
+	w := &Watch{Log: slog.New(slog.DiscardHandler)}
+	w.Refused(&pipeline.Record{Topic: "t"}, "not_json", "x")
+	for i := range 60 {
+		w.Softmax(arrowio.ModelKey{Model: fmt.Sprint("m", i), Version: "1"})
+	}
+	for _, t := range w.Now() {
+		if t.Kind == "refused" {
+			return
+		}
+	}
+	t.Errorf("%d troubles, none of refused records", len(w.Now()))
 }
