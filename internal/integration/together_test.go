@@ -230,7 +230,7 @@ func inputGroups(t *testing.T, s settings, topics ...string) map[string]string {
 }
 
 // compareLetters compares what dead letters name with where the labels are that are none. Those that came before their
-// predictions are refused with these, as many as met in one message.
+// predictions are refused with these, as many as met in one message: it depends on which relay is ahead.
 func compareLetters(t *testing.T, s settings, labels string) {
 	t.Helper()
 	want := map[string]bool{}
@@ -239,7 +239,7 @@ func compareLetters(t *testing.T, s settings, labels string) {
 			want[fmt.Sprintf("%d/%d", m.Partition, m.Offset)] = true
 		}
 	}
-	named := map[string]bool{}
+	named, early := map[string]bool{}, 0
 	for _, m := range kafkatest.ReadAll(t, brokers, s.topic("deadletter")) {
 		headers := map[string]string{}
 		for _, h := range m.Headers {
@@ -247,6 +247,7 @@ func compareLetters(t *testing.T, s settings, labels string) {
 		}
 		source := strings.Split(headers[pipeline.SourceHeader], "/")
 		if strings.Contains(headers["plumbline-detail"], "an earlier label") {
+			early++
 			continue
 		}
 		for offset := range strings.SplitSeq(cmp.Or(headers["plumbline-source-offsets"], source[3]), ",") {
@@ -257,7 +258,7 @@ func compareLetters(t *testing.T, s settings, labels string) {
 			}
 		}
 	}
-	if len(want) != togetherRows/togetherWrong || len(named) == 0 {
-		t.Errorf("%d labels that are none, %d are named", len(want), len(named))
+	if len(want) != togetherRows/togetherWrong || len(named)+early == 0 {
+		t.Errorf("%d labels that are none, %d are named, %d came before their predictions", len(want), len(named), early)
 	}
 }
