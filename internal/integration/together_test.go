@@ -259,6 +259,6 @@ func compareLetters(t *testing.T, s settings, labels string) {
 		}
 	}
 	if len(want) != togetherRows/togetherWrong || len(named)+early == 0 {
-		t.Errorf("%d labels that are none, %d are named, %d came before their predictions", len(want), len(named), early)
+		t.Errorf("%d labels that are none, %d are named, %d came before predictions", len(want), len(named), early)
 	}
 }
