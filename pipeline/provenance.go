@@ -83,6 +83,22 @@ func sourceRows(headers []Header) (offsets []int64) {
 	return offsets
 }
 
+// rowsAfter returns headers without the rows of records up to an offset, where they name others.
+func rowsAfter(headers []Header, taken int64) []Header {
+	of := sourceRows(headers)
+	left := slices.DeleteFunc(slices.Clone(of), func(o int64) bool { return o <= taken })
+	if len(left) == 0 || len(left) == len(of) {
+		return headers
+	}
+	out := slices.Clone(headers)
+	for i := range out {
+		if out[i].Key == SourceRowsHeader {
+			out[i] = SourceRows(left)
+		}
+	}
+	return out
+}
+
 // sourcesOf returns the headers of a record for a dead letter of some of its rows, the first of which is row first, and
 // so on with next: where the record was made of several, as if it were made of the first of these alone, with the
 // offsets of as many as there is room for. first < 0: the letter is of all rows, or of none in particular.

@@ -59,6 +59,7 @@ type Relay struct {
 
 	at      Record // read last
 	last    Record // taken last; its memory may be gone
+	took    bool   // that since the last release
 	waiting bool   // for what it needs
 	// What made calls, once for all records.
 	take    takerFunc
@@ -159,10 +160,21 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 	if next < 0 || passed {
 		return ms, next, passed, err
 	}
-	if rerr := guardedTake(context.Background(), y.Guard, y.release, &y.last); rerr != nil { // all come again
+	held, rerr := y.released()
+	if rerr != nil { // all come again
 		return nil, -1, false, rerr
 	}
-	return append(ms, y.out...), next, passed, err
+	return append(ms, held...), next, passed, err
+}
+
+// released returns the messages of what is held, of which the last one taken is the last.
+func (y *Relay) released() ([]Message, error) {
+	if !y.took {
+		return nil, nil
+	}
+	y.took = false
+	err := guardedTake(context.Background(), y.Guard, y.release, &y.last)
+	return y.out, err
 }
 
 func (y *Relay) takeAll(ctx context.Context, until time.Time) (ms []Message, next int64, passed bool, err error) {
@@ -187,7 +199,7 @@ func (y *Relay) takeAll(ctx context.Context, until time.Time) (ms []Message, nex
 		ms = append(ms, made...)
 		if !r.Idle && !r.Paused {
 			next = r.Offset + 1
-			y.last = *r
+			y.last, y.took = *r, true
 		}
 		if passed {
 			return ms, next, true, nil
@@ -230,7 +242,9 @@ func (y *Relay) made(r *Record) (ms []Message, passed bool, err error) {
 	y.message = followed(r)
 	y.Trace.Begin(&y.message)
 	if r.Alone = y.Trace.On() || y.Guard.Suspects(*r); r.Alone {
-		ms = y.Convert.Release() // which are in none of its traces
+		if ms, err = y.released(); err != nil { // which are in none of its traces
+			return nil, false, err
+		}
 	}
 	err = guardedTake(context.Background(), y.Guard, y.take, r)
 	for i := range y.out {

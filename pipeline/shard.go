@@ -171,6 +171,9 @@ func (s *Shard) Skip(r Record, why string) bool {
 		return true
 	}
 	s.Counts.AddReason(CountMessages, r.Input.String(), 1)
+	if p, _, ok, err := provenance(&r); ok && err == nil {
+		r.Headers = rowsAfter(r.Headers, s.Watermark.takenOf(r.Input, p))
+	}
 	s.Out.Skipped(r, s.Outbox.of, why)
 	s.next[r.Input] = r.Offset + 1
 	s.dirty = true
@@ -293,13 +296,11 @@ func (s *Shard) leaveOut(r *Record, taken int64) bool {
 		kind = arrowio.Labels
 	}
 	row := -1
-	var left []int64
 	parts, err := arrowio.NewSplitter(arrowio.Options{}).Split(r.Value, arrowio.Origin{Time: r.Time}, kind, 1,
 		func([]byte) int {
 			if row++; row < len(of) && of[row] <= taken {
 				return -1
 			}
-			left = append(left, of[min(row, len(of)-1)])
 			return 0
 		})
 	switch {
@@ -308,12 +309,7 @@ func (s *Shard) leaveOut(r *Record, taken int64) bool {
 	case len(parts) == 0:
 		return false
 	}
-	r.Value, r.Headers = parts[0].Value, slices.Clone(r.Headers)
-	for i := range r.Headers {
-		if r.Headers[i].Key == SourceRowsHeader {
-			r.Headers[i] = SourceRows(left)
-		}
-	}
+	r.Value, r.Headers = parts[0].Value, rowsAfter(r.Headers, taken)
 	s.Out.Begin(*r)
 	return true
 }

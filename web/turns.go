@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"crypto/tls"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -22,16 +24,34 @@ const (
 // turnPatience is how long a request waits for its turn.
 var turnPatience = 5 * time.Second
 
+// stalled is how long a client may take nothing of its answer while others wait for a turn.
+var stalled = 2 * time.Second
+
 const (
-	// stalled is how long a client may take nothing of its answer while others wait for a turn.
-	stalled = time.Second
 	// piece is how much of an answer is written at a time: what shows whether the client reads.
 	piece = 64 << 10
+	// sendBuffer is that of a connection. The system's own grows to megabytes, of which a slow reader takes a part that
+	// shows only after seconds.
+	sendBuffer = 256 << 10
 )
 
+// boundSend bounds the bytes of an answer that the system holds for a client.
+func boundSend(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	if own, ok := c.(*conn); ok {
+		c = own.Conn
+	}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(sendBuffer)
+	}
+	return ctx
+}
+
 // turns bounds how many answers there are at a time. A client that does not read would keep its turn for as long as
-// the server tries to write, and eight of them would end all scrapes for so long. So where others wait, those who have
-// taken nothing for a while lose their turn, and their connection.
+// the server tries to write, and eight of them would end all scrapes for so long. So where others wait, who has taken
+// nothing for longest loses its turn, and its connection.
 type turns struct {
 	free    *semaphore.Weighted
 	mu      sync.Mutex
@@ -75,15 +95,19 @@ func (t *turns) take(ctx context.Context) bool {
 	return false
 }
 
-// makeRoom ends the answers of which nothing was taken for too long.
+// makeRoom ends the answer of which nothing was taken for longest, if that is too long.
 func (t *turns) makeRoom() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	var slowest *answer
 	for a := range t.answers {
-		if time.Since(a.moved) >= stalled {
-			delete(t.answers, a)
-			_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now())
+		if slowest == nil || a.moved.Before(slowest.moved) {
+			slowest = a
 		}
+	}
+	if slowest != nil && time.Since(slowest.moved) >= stalled {
+		delete(t.answers, slowest)
+		_ = http.NewResponseController(slowest.ResponseWriter).SetWriteDeadline(time.Now())
 	}
 }
 

@@ -15,11 +15,14 @@ import (
 // TestClientsThatDoNotRead: those who ask for answers and take nothing of them hold up nobody else, however many they
 // are. One who has read a part and waits for the rest gets it where there is room.
 func TestClientsThatDoNotRead(t *testing.T) {
+	was := stalled
+	stalled = 100 * time.Millisecond
+	defer func() { stalled = was }()
 	large := bytes.Repeat([]byte("x"), 16<<20) // more than the buffers of a connection hold
 	handler := New(Deps{History: history.New(history.Config{}), Metrics: http.HandlerFunc(
 		func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(large) })})
 	s := httptest.NewUnstartedServer(handler)
-	s.Config.WriteTimeout = Server("", handler).WriteTimeout
+	s.Config.WriteTimeout, s.Config.ConnContext = Server("", handler).WriteTimeout, boundSend
 	s.Start()
 	defer s.Close()
 	defer s.CloseClientConnections()

@@ -169,6 +169,7 @@ func Server(addr string, handler http.Handler) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       boundSend,
 	}
 	s.RegisterOnShutdown(cancel)
 	return s

@@ -138,8 +138,8 @@ func (s skips) notePart(of *record.Skip) {
 	}
 }
 
-// maxSources is how many records of a skip are read: who may write to the topic could name any number.
-const maxSources = 10_000
+// maxSources is how many records a message is made of at most: who may write to the topic could name any number.
+const maxSources = 1000
 
 // reads notes that a record of a split topic was read; source is the repartition stage's name for its partition.
 func (s skips) reads(source string, r *pipeline.Record) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -108,5 +109,19 @@ func TestSkippedParts(t *testing.T) {
 	}
 	if got := s.unequal(4); len(got) != 1 || !strings.Contains(got[0], "panes partition 1 offset 8") {
 		t.Errorf("not equal: %q", got)
+	}
+}
+
+// TestManySkipsOfASender: a few short records of somebody who may write to the decisions topic take no more memory
+// than they have a right to: a message is made of at most 1,000 records.
+func TestManySkipsOfASender(t *testing.T) {
+	s := newSkips()
+	for i := range 100 {
+		of := record.Skip{Topic: "by-id", Source: "rows@07/2/4/9/0", Shards: 4,
+			Sources: fmt.Sprintf("%d-%d", i*100_000, i*100_000+99_999)}
+		s.note(&of)
+	}
+	if n := len(s.parts); n > 100_000 {
+		t.Errorf("%d entries of 100 short records", n)
 	}
 }

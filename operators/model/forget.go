@@ -15,7 +15,7 @@ import (
 
 // A model gets a new version at each deployment, and every version has windows, references, tests and a sample of rows.
 // So the task forgets a version that is out of service: other versions have had rows for Config.ForgetAfter since
-// its last rows. A pause of the whole model counts as at most pauseAtMost. Otherwise, when two versions come back after
+// its last rows. A pause of the whole model counts as at most pauseOfAll. Otherwise, when two versions come back after
 // half a year, the one that comes later would be forgotten.
 //
 // Where deployments are many or versions large (classes, slices), that is too late: a CI job that makes a version of
@@ -25,8 +25,9 @@ import (
 // keepBytes is the default of Config.KeepBytes.
 const keepBytes = 256 << 20
 
-// pauseAtMost is the longest time, in ns, that a pause of all versions adds to the time out of service.
-const pauseAtMost = int64(24 * time.Hour)
+// pauseOfAll is the longest time, in ns, that a pause of all versions adds to the time out of service. It is less than
+// silentFor: after a night without traffic each version may come back.
+const pauseOfAll = silentFor / 2
 
 // CountForgotten counts model versions that were forgotten.
 const CountForgotten = "versions_forgotten"

@@ -183,7 +183,29 @@ func TestPausesAreNotForgotten(t *testing.T) {
 		t.Errorf("%d versions are forgotten after a pause of the model", n)
 	}
 	v := w.Model.models["m"].versions["b"]
-	if idle := v.idle * s.model.Pane; idle < pauseAtMost || idle > pauseAtMost+200*second {
-		t.Errorf("version b counts as without rows for %d s, want a day and what came since", idle/second)
+	if idle := v.idle * s.model.Pane; idle < pauseOfAll || idle > pauseOfAll+200*second {
+		t.Errorf("version b counts as without rows for %d s, want half an hour and what came since", idle/second)
+	}
+}
+
+// TestNightsAreNotForgotten: two versions share the traffic of a model. Nobody sends anything for two hours of the night.
+// In the morning one of them has its first row half a minute before the other: in this time, not in two hours, the
+// other was silent while some version had rows, so it must not be forgotten.
+func TestNightsAreNotForgotten(t *testing.T) {
+	t.Parallel()
+	const n = 600
+	rows := batchtest.Rows(500, batchtest.Options{N: n, Step: second, MaxLag: 5 * second, Regions: 2,
+		Versions: []string{"a", "b"}})
+	next := func(after int64, n int, seed uint64, versions ...string) {
+		rows = append(rows, batchtest.Rows(seed, batchtest.Options{N: n, Step: second, MaxLag: 5 * second, Regions: 2,
+			Versions: versions, Start: rows[len(rows)-1].TS + after})...)
+	}
+	next(2*3600*second, 30, 501, "a")
+	next(second, n, 502, "a", "b")
+	s := forgetSetup()
+	s.model.ForgetAfter, s.model.KeepBytes = 720*3600*second, 1
+	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 20), 1).run(worldtest.AnyOrder)
+	if got := w.Model.counts.All()[CountForgotten]; got != 0 {
+		t.Errorf("%d versions forgotten, want 0: no version was silent for an hour in which another had rows", got)
 	}
 }

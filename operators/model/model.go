@@ -523,7 +523,7 @@ func stepModel(t *Task, m *model, pane int64) error {
 	if err := reconcileAll(t, m, pane); err != nil {
 		return err
 	}
-	busy := m.seen(pane, max(1, pauseAtMost/t.cfg.Pane))
+	busy := m.seen(pane, max(1, pauseOfAll/t.cfg.Pane))
 	m.hush(pane, &t.cfg)
 	if err := stepAll(t, m, pane); err != nil {
 		return err

@@ -19,6 +19,9 @@ import (
 // So are those of a slice (a customer that has left) while it has had no predictions for modelPause in which others of
 // its version had some, of which a pause counts as at most pauseAtMost.
 
+// pauseAtMost is the longest time, in ns, that a pause of a version adds to that of a slice.
+const pauseAtMost = int64(24 * time.Hour)
+
 // modelPause is how long, in ns, a whole model has no rows before its versions are silent. Between the runs of a model
 // that runs once a day its alerts stay.
 const modelPause = int64(48 * time.Hour)

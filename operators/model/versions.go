@@ -29,7 +29,7 @@ func admits(t *Task, m *model, name string) (bool, error) {
 		return true, nil
 	}
 	live, own := 0, 0
-	var oldest *version
+	var oldest, oldestOwn *version
 	for _, x := range t.models {
 		for _, v := range x.versions {
 			if len(v.keys) == 0 {
@@ -38,13 +38,23 @@ func admits(t *Task, m *model, name string) (bool, error) {
 			if live++; x == m {
 				own++
 			}
-			if v.last != minPane && (oldest == nil || v.olderThan(oldest)) {
+			if v.last == minPane {
+				continue
+			}
+			if oldest == nil || v.olderThan(oldest) {
 				oldest = v
+			}
+			if x == m && (oldestOwn == nil || v.olderThan(oldestOwn)) {
+				oldestOwn = v
 			}
 		}
 	}
-	if live < pipeline.VersionsFor(t.cfg.MaxVersions, own) {
+	most := pipeline.VersionsFor(t.cfg.MaxVersions, own)
+	if live < most {
 		return true, nil
+	}
+	if most < t.cfg.MaxVersions { // it has its share, and gives no other model's place away
+		oldest = oldestOwn
 	}
 	if oldest == nil || (t.reached-oldest.last)*t.cfg.Pane < max(silentFor, t.cfg.FinalAfter) ||
 		oldest.refit.Fitting() {

@@ -58,9 +58,12 @@ type table struct {
 	now int64 // time of the newest record
 	// The time was restored, and only a record that is refused for its time can have had it: states were written that
 	// follow such records. The next record sets it back. By the clock of the machine, as that refusal is.
-	ahead   bool
-	credit  int64 // new versions that may come, in minutes / PerMinute ns each
-	silent  int64 // no version was silent longer than since then when they were last looked through
+	ahead  bool
+	credit int64 // new versions that may come, in minutes / PerMinute ns each
+	// silent is, by model, since when no version of it was silent longer when they were last looked through; "" is of
+	// all models.
+	silent  map[string]int64
+	own     map[string]int // versions by model
 	lastKey arrowio.ModelKey
 	last    *version
 	open    []*version // of which the message at hand has votes
@@ -68,7 +71,8 @@ type table struct {
 }
 
 func newTable(l Limits) table {
-	return table{Limits: l, by: map[arrowio.ModelKey]*version{}, credit: burst * minute * int64(l.PerMinute)}
+	return table{Limits: l, by: map[arrowio.ModelKey]*version{}, credit: burst * minute * int64(l.PerMinute),
+		silent: map[string]int64{}, own: map[string]int{}}
 }
 
 // find returns a version, nil where it is not known.
@@ -96,7 +100,8 @@ func (t *table) tick(now int64) {
 
 // setBack replaces a time that lay ahead, also as that of the rows of versions: else none of them could ever be silent.
 func (t *table) setBack(now int64) {
-	t.ahead, t.now, t.silent = false, min(t.now, now), 0
+	t.ahead, t.now = false, min(t.now, now)
+	clear(t.silent)
 	for _, v := range t.by {
 		v.seen = min(v.seen, t.now)
 	}
@@ -108,14 +113,12 @@ func (t *table) admit(key arrowio.ModelKey) (v *version, why string) {
 		return nil, fmt.Sprintf("%s version %q is new, and more than %d new model versions a minute have come "+
 			"(versions.new_per_minute)", key.Model, key.Version, t.PerMinute)
 	}
-	if t.Max > 0 && len(t.by) >= t.Max-t.Max/pipeline.ReservedVersions {
-		own := 0
-		for known := range t.by {
-			if known.Model == key.Model {
-				own++
-			}
+	if own := t.own[key.Model]; t.Max > 0 && len(t.by) >= pipeline.VersionsFor(t.Max, own) {
+		of := "" // whose version makes room
+		if pipeline.VersionsFor(t.Max, own) < t.Max {
+			of = key.Model
 		}
-		if len(t.by) >= pipeline.VersionsFor(t.Max, own) && !t.makeRoom() {
+		if !t.makeRoom(of) {
 			return nil, fmt.Sprintf("%s version %q is new, and %d model versions had rows in the last %s, %d of this "+
 				"model (versions.max: %d)", key.Model, key.Version, len(t.by), time.Duration(silentFor), own, t.Max)
 		}
@@ -126,27 +129,46 @@ func (t *table) admit(key arrowio.ModelKey) (v *version, why string) {
 	key = arrowio.ModelKey{Model: strings.Clone(key.Model), Version: strings.Clone(key.Version)}
 	v = &version{seen: t.now}
 	t.by[key], t.lastKey, t.last = v, key, v
+	t.own[key.Model]++
 	return v, ""
 }
 
-// makeRoom forgets the version that has been silent longest, where that is long enough. It comes back as a new one.
-func (t *table) makeRoom() bool {
-	if t.silent > 0 && t.now-t.silent < silentFor {
+// makeRoom forgets the version that has been silent longest, of a model or of all (""), where that is long enough. It
+// comes back as a new one.
+func (t *table) makeRoom(of string) bool {
+	if since := t.silent[of]; since > 0 && t.now-since < silentFor {
 		return false
 	}
 	var oldest arrowio.ModelKey
-	t.silent = 0
+	since := int64(0)
 	for key, v := range t.by {
-		if t.silent == 0 || v.seen < t.silent || v.seen == t.silent && key.Compare(oldest) < 0 {
-			oldest, t.silent = key, max(v.seen, 1)
+		if of != "" && key.Model != of {
+			continue
+		}
+		if since == 0 || v.seen < since || v.seen == since && key.Compare(oldest) < 0 {
+			oldest, since = key, max(v.seen, 1)
 		}
 	}
-	if t.now-t.silent < silentFor {
+	t.silent[of] = since
+	if since == 0 || t.now-since < silentFor {
 		return false
 	}
 	delete(t.by, oldest)
+	if t.own[oldest.Model]--; t.own[oldest.Model] == 0 {
+		delete(t.own, oldest.Model)
+		delete(t.silent, oldest.Model)
+	}
 	t.lastKey, t.last = arrowio.ModelKey{}, nil
 	return true
+}
+
+// counted counts the versions of each model.
+func (t *table) counted() {
+	clear(t.silent)
+	clear(t.own)
+	for key := range t.by {
+		t.own[key.Model]++
+	}
 }
 
 // takes reports whether a version takes rows of k classes, and if not, which number it expects.
@@ -247,7 +269,8 @@ func (t *table) merge(o *table) {
 			own.classes, own.origin, own.votes = its.classes, its.origin, slices.Clone(its.votes)
 		}
 	}
-	t.silent, t.last = 0, nil
+	t.last = nil
+	t.counted()
 }
 
 // maxOrigin bounds the text of how K was learnt.
@@ -284,4 +307,5 @@ func (t *table) restore(r *binenc.Reader) {
 		}
 		t.by[key] = v
 	}
+	t.counted()
 }

@@ -323,3 +323,31 @@ func TestStateThatIsAhead(t *testing.T) {
 		}
 	}
 }
+
+// TestReservedPlacesStay: the tenth that is kept for models with few versions stays theirs when their versions have
+// been silent for an hour: a model that makes versions up must not get these places by replacing them.
+func TestReservedPlacesStay(t *testing.T) {
+	s := newShard(validate.Config{Limits: validate.Limits{Max: 50}})
+	made := 0
+	makeUp := func(n int) {
+		for range n {
+			s.send(t, 3, fmt.Sprintf("m@%d", made))
+			made++
+		}
+	}
+	others := []string{"n@1", "n@2", "o@1", "o@2", "p@1"}
+	makeUp(60) // 45 are known
+	if got := s.send(t, 3, others...); count(got, "") != 5 {
+		t.Fatalf("at first: %q", got)
+	}
+	for round := range 3 {
+		// The others are silent for 70 minutes; m has a new version every 20 seconds.
+		for range 70 * 3 {
+			s.now = s.now.Add(20 * time.Second)
+			makeUp(1)
+		}
+		if got := s.send(t, 3, others...); count(got, "") != 5 {
+			t.Errorf("round %d: versions of models that have one or two are refused: %q", round, got)
+		}
+	}
+}

@@ -194,13 +194,17 @@ func (g *Guard) Pass(r pipeline.Record, over func(why string) bool) bool {
 	return true
 }
 
+// suspected is the longest way in offsets from a record that is why a task ended to the one at which it did. Without a
+// bound all records of a topic that was made again would be suspected up to the old offset.
+const suspected = 100_000
+
 // Suspects implements pipeline.Guard.
 func (g *Guard) Suspects(r pipeline.Record) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := g.note.Issue.Record
 	return at != nil && at.Input == r.Input && at.Topic == r.Topic && at.Partition == r.Partition &&
-		r.Offset <= at.Offset
+		r.Offset <= at.Offset && at.Offset-r.Offset < suspected
 }
 
 // Taking implements pipeline.Guard.

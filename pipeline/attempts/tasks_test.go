@@ -283,3 +283,19 @@ func TestEnded(t *testing.T) {
 		}
 	})
 }
+
+// TestSuspectsOfATopicMadeAgain: a task ended at offset 1,000,001, then its topic was deleted and made again. The
+// task has since saved a checkpoint beyond a thousand records of the new one, so none of those after it is suspected.
+func TestSuspectsOfATopicMadeAgain(t *testing.T) {
+	dir := t.TempDir()
+	g := New(Config{SkipAfter: 3, Dir: dir, Log: quiet}).guard(shard)
+	g.failed(ended(1_000_001, &pipeline.PanicError{Value: "no"}))
+	for range 3 { // restarts
+		g = New(Config{SkipAfter: 3, Dir: dir, Log: quiet}).guard(shard)
+		g.Saved(map[pipeline.Input]int64{pipeline.Logits: 1000, pipeline.Labels: 1000})
+		if g.Suspects(record(1001)) {
+			t.Error("record 1001 is suspected, and every one up to offset 1,000,001: all go alone")
+		}
+		g.close()
+	}
+}
