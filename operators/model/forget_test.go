@@ -184,7 +184,7 @@ func TestPausesAreNotForgotten(t *testing.T) {
 	}
 	v := w.Model.models["m"].versions["b"]
 	if idle := v.idle * s.model.Pane; idle < pauseOfAll || idle > pauseOfAll+200*second {
-		t.Errorf("version b counts as without rows for %d s, want half an hour and what came since", idle/second)
+		t.Errorf("version b counts as without rows for %d s, want half an hour and what came", idle/second)
 	}
 }
 

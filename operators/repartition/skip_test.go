@@ -32,7 +32,8 @@ func TestSkipOfARepeat(t *testing.T) {
 		s.take(t, c.Take(r))
 	}
 	for _, m := range c.Release() {
-		s.Skip(pipeline.Record{Topic: "by-id", Value: m.Value, Headers: m.Headers, Time: m.Time, Offset: s.at}, "poison")
+		r := pipeline.Record{Topic: "by-id", Value: m.Value, Headers: m.Headers, Time: m.Time, Offset: s.at}
+		s.Skip(r, "poison")
 	}
 	for _, m := range s.Out.Drain() {
 		var told struct {
@@ -46,7 +47,7 @@ func TestSkipOfARepeat(t *testing.T) {
 				t.Fatal(err)
 			}
 			if skip.Sources != "2-3" {
-				t.Errorf("a replay leaves out records %q, want 2-3: 0 and 1 were taken (%d rows)", skip.Sources, len(got))
+				t.Errorf("a replay leaves out records %q, want 2-3: 0 and 1 were taken", skip.Sources)
 			}
 		}
 	}
