@@ -184,13 +184,13 @@ func TestPausesAreNotForgotten(t *testing.T) {
 	}
 	v := w.Model.models["m"].versions["b"]
 	if idle := v.idle * s.model.Pane; idle < pauseOfAll || idle > pauseOfAll+200*second {
-		t.Errorf("version b counts as without rows for %d s, want half an hour and what came", idle/second)
+		t.Errorf("version b counts as without rows for %d s, want half an hour and what came since", idle/second)
 	}
 }
 
-// TestNightsAreNotForgotten: two versions share the traffic of a model. Nobody sends anything for two hours of the night.
-// In the morning one of them has its first row half a minute before the other: in this time, not in two hours, the
-// other was silent while some version had rows, so it must not be forgotten.
+// TestNightsAreNotForgotten: two versions share the traffic of a model. Nobody sends anything for two hours of the
+// night. In the morning one of them has its first row half a minute before the other: in this time, not in two hours,
+// the other was silent while some version had rows, so it must not be forgotten.
 func TestNightsAreNotForgotten(t *testing.T) {
 	t.Parallel()
 	const n = 600
