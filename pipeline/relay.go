@@ -59,7 +59,7 @@ type Relay struct {
 
 	at      Record // read last
 	last    Record // taken last; its memory may be gone
-	took    bool   // that since the last release
+	took    bool   // whether a record was taken since the last release
 	waiting bool   // for what it needs
 	// What made calls, once for all records.
 	take    takerFunc
@@ -167,7 +167,8 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 	return append(ms, held...), next, passed, err
 }
 
-// released returns the messages of what is held, of which the last one taken is the last.
+// released returns the messages of what is held. A defect there is put down to the record taken last: then all up to it
+// go alone, and the one that is why is found.
 func (y *Relay) released() ([]Message, error) {
 	if !y.took {
 		return nil, nil
@@ -177,6 +178,7 @@ func (y *Relay) released() ([]Message, error) {
 	return y.out, err
 }
 
+// takeAll is gather without the messages of what is held.
 func (y *Relay) takeAll(ctx context.Context, until time.Time) (ms []Message, next int64, passed bool, err error) {
 	next = -1
 	if least := time.Now().Add(relayWait); until.Before(least) {

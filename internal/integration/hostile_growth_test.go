@@ -352,7 +352,7 @@ func growOnline(t *testing.T, a *attack, store string) {
 	a.Lag = fmt.Sprintf("%.1f s", time.Since(ended).Seconds())
 	for _, name := range []string{"predictions", "labels", "joined", "labelled"} {
 		if v.counts[name] != total {
-			t.Errorf("%s: %d, sent were %d", name, v.counts[name], total)
+			t.Errorf("%s: %d, sent were %d; counts %v", name, v.counts[name], total, v.counts)
 		}
 	}
 	if n, detail := pipeline.Unaccounted(v.counts); n != 0 || v.counts["late"] != 0 || v.counts["waiting"] != 0 {

@@ -12,23 +12,11 @@ import (
 	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/inputs"
 )
 
 func oneConverter(t *testing.T, together bool, targets int, f *pipeline.Fence) *repartition.Converter {
 	t.Helper()
-	d, err := inputs.New(inputs.Config{Format: "json"}, inputs.Options{MaxBytes: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts := pipeline.NewCounts()
-	cfg := repartition.Config{Input: pipeline.Logits, Topic: "z-json", Partition: 0, Of: 1, Targets: targets,
-		Decode: arrowio.Options{MaxMessageBytes: 1 << 20}, Fence: f,
-		Translate: func(r *pipeline.Record) ([][]byte, error) { return d.Decode(inputRecord(r)) }}
-	if together {
-		cfg.Together = translated{d}
-	}
-	return repartition.New(cfg, 0, pipeline.NewOut(counts), counts)
+	return converterOf(t, together, 0, repartition.Config{Of: 1, Targets: targets, Fence: f})
 }
 
 type oneShard struct {

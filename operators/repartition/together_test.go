@@ -32,14 +32,19 @@ const togetherTargets = 3
 
 func jsonConverter(t *testing.T, together bool, next int64) *repartition.Converter {
 	t.Helper()
+	return converterOf(t, together, next, repartition.Config{Partition: 1, Of: 2, Targets: togetherTargets})
+}
+
+// converterOf reads records in JSON.
+func converterOf(t *testing.T, together bool, next int64, cfg repartition.Config) *repartition.Converter {
+	t.Helper()
 	d, err := inputs.New(inputs.Config{Format: "json"}, inputs.Options{MaxBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	counts := pipeline.NewCounts()
-	cfg := repartition.Config{Input: pipeline.Logits, Topic: "z-json", Partition: 1, Of: 2, Targets: togetherTargets,
-		Decode:    arrowio.Options{MaxMessageBytes: 1 << 20},
-		Translate: func(r *pipeline.Record) ([][]byte, error) { return d.Decode(inputRecord(r)) }}
+	cfg.Input, cfg.Topic, cfg.Decode = pipeline.Logits, "z-json", arrowio.Options{MaxMessageBytes: 1 << 20}
+	cfg.Translate = func(r *pipeline.Record) ([][]byte, error) { return d.Decode(inputRecord(r)) }
 	if together {
 		cfg.Together = translated{d}
 	}
