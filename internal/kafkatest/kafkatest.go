@@ -113,6 +113,7 @@ func Write(t testing.TB, brokers []string, msgs ...kafka.Message) {
 	w := &kafka.Writer{
 		Transport: transport, Addr: kafka.TCP(brokers...), RequiredAcks: kafka.RequireAll,
 		BatchTimeout: time.Millisecond, BatchBytes: 6 << 20,
+		WriteTimeout: timeout, ReadTimeout: timeout, // a batch that is sent again would be there twice
 		Balancer: kafka.BalancerFunc(func(m kafka.Message, _ ...int) int { return m.WriterData.(int) }),
 	}
 	defer w.Close()
