@@ -127,6 +127,8 @@ configure() { # N
 		log.retention.ms=-1
 		min.insync.replicas=$min_insync
 	EOF
+	# One broker has none to hand over to: that its machine stood still for a while need not fence it.
+	((brokers > 1)) || echo broker.session.timeout.ms=60000 >>"$dir/broker-$i/server.properties"
 	[[ -z $user ]] || secure >>"$dir/broker-$i/server.properties"
 }
 

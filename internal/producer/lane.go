@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -120,9 +121,10 @@ func gather(batch []message, queue <-chan message) (full, held []message) {
 
 func (r message) size() int { return len(r.Key) + len(r.Value) }
 
-// unwritten are the answers that say that nothing was written, and that it may be tried again. Others (a timeout, a
+// unwritten are the errors that say that nothing was written, and that it may be tried again. Others (a timeout, a
 // lost connection) leave it open whether the records are there, and a second try could write them twice.
 var unwritten = []error{
+	protocol.ErrNoLeader, // no broker was asked
 	kafka.LeaderNotAvailable, kafka.NotLeaderForPartition, kafka.UnknownTopicOrPartition, kafka.NotEnoughReplicas,
 	kafka.ReplicaNotAvailable,
 }

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/feed"
@@ -68,6 +71,34 @@ func TestProduceReportsTheTopicThatFails(t *testing.T) {
 		Labels: config.Default().Topics.Labels})
 	if err == nil || !strings.Contains(err.Error(), "/1: ") {
 		t.Errorf("got %v, want an error that names partition 1", err)
+	}
+}
+
+// leaderless answers the first produce requests as kafka-go's transport does while a partition has no leader.
+type leaderless struct {
+	kafka.RoundTripper
+	left atomic.Int64
+}
+
+func (l *leaderless) RoundTrip(ctx context.Context, a net.Addr, r kafka.Request) (kafka.Response, error) {
+	if r.ApiKey() == protocol.Produce && l.left.Add(-1) >= 0 {
+		return nil, protocol.NewErrNoLeader("plumbline.logits", 0)
+	}
+	return l.RoundTripper.RoundTrip(ctx, a, r)
+}
+
+func TestProduceWaitsForALeader(t *testing.T) {
+	const rows = 100
+	brokers := kafkatest.Start(t)
+	topics := config.Default().Topics
+	kafkatest.CreateTopics(t, brokers, 1, topics.Logits, topics.Labels)
+	client := testClient(brokers)
+	transport := &leaderless{RoundTripper: client.Transport}
+	transport.left.Store(3)
+	client.Transport = transport
+	s, err := Send(t.Context(), client, testFeed(t, rows, 1), Options{Logits: topics.Logits, Labels: topics.Labels})
+	if err != nil || s.Rows != rows || s.Labels != rows || transport.left.Load() >= 0 {
+		t.Errorf("got %+v, %v with %d refusals left, want %d rows and labels", s, err, transport.left.Load(), rows)
 	}
 }
 
