@@ -184,7 +184,9 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	first := w.joins[0]
 	w.pairs(now.paired-first.paired, now.alone-first.alone, now.at)
 	labels, met, unmet := now.labels-first.labels, now.joined-first.joined, now.unmet-first.unmet
-	if labels < leastSeen || now.predictions < leastSeen || met*5 >= labels*4 || unmet*2 < labels-met {
+	// Labels whose predictions are yet to be read wait while every prediction that was read has its label.
+	ahead := (now.predictions-now.joined)*2 < unmet
+	if labels < leastSeen || now.predictions < leastSeen || met*5 >= labels*4 || unmet*2 < labels-met || ahead {
 		if labels >= leastSeen {
 			delete(w.by, "apart")
 		}

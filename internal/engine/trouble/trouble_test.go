@@ -80,6 +80,29 @@ func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
 	})
 }
 
+// TestLabelsReadFirst: in a backlog labels may be read long before their predictions, which says nothing about ids.
+func TestLabelsReadFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &Watch{Log: slog.New(slog.DiscardHandler)}
+		look := func(predictions, labels, joined int64) int {
+			w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: predictions,
+				pipeline.CountLabels: labels, pipeline.CountJoined: joined,
+				pipeline.CountWaitingLabels: labels - joined}}})
+			time.Sleep(looked)
+			return len(w.Now())
+		}
+		look(0, 0, 0)
+		for _, predictions := range []int64{1000, 5000, 40000, 100000} {
+			if look(predictions, 100000, predictions-10) != 0 {
+				t.Errorf("after %d of 100000 predictions, all of which met their label: %+v", predictions, w.Now())
+			}
+		}
+		if look(300000, 300000, 100000) != 1 {
+			t.Error("200000 predictions and their labels do not meet, and nothing is said")
+		}
+	})
+}
+
 // TestUnreadInputsAreNoFaultOfLabels: while an input cannot be read, and right after, labels that meet nothing say
 // nothing about their ids.
 func TestUnreadInputsAreNoFaultOfLabels(t *testing.T) {
