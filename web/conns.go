@@ -12,6 +12,9 @@ import (
 // descriptor; checkpoints and connections to brokers need those, too.
 const maxConns = 12_288
 
+// connsWithin is the same for a process that may open so many files: half of them are for others than its clients.
+func connsWithin(files uint64) int { return int(min(maxConns, max(files/2, 1))) } //nolint:gosec // small
+
 // conns is a listener that bounds the connections that are open. Where there are too many, the one that has asked for
 // nothing for longest makes room, so that probes and scrapes come through whoever holds the others open.
 type conns struct {

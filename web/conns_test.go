@@ -11,6 +11,8 @@ import (
 	"testing"
 )
 
+var quiet = log.New(io.Discard, "", 0)
+
 // TestConnectionsAreBounded: whoever holds connections open keeps nobody out, with and without TLS. A connection with a
 // request stays, and where all have one, no other comes in.
 func TestConnectionsAreBounded(t *testing.T) {
@@ -27,8 +29,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 					<-release
 				}
 			}))
-			s.Config = &http.Server{Handler: s.Config.Handler, ReadHeaderTimeout: Server("", nil).ReadHeaderTimeout}
-			s.Config.ErrorLog = log.New(io.Discard, "", 0)
+			s.Config = &http.Server{Handler: s.Config.Handler, ErrorLog: quiet,
+				ReadHeaderTimeout: Server("", nil, quiet).ReadHeaderTimeout}
 			s.Listener = bounded(s.Listener, s.Config, most)
 			start(s)
 			defer s.Close()

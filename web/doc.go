@@ -5,7 +5,7 @@
 // ES modules, embedded, and a client of that API only. Everything is read-only but for what Deps.Control turns on:
 // pauses, and orders about calibrators and heads, which go to the engine.
 //
-//	srv := web.Server(":9090", web.New(web.Deps{History: history, Metrics: promhttp.Handler()}))
+//	srv := web.Server(":9090", web.New(web.Deps{History: history, Metrics: promhttp.Handler()}), errs)
 //	err := srv.ListenAndServe()
 //
 // The package knows HTTP and the shape of records. It must not know Kafka, how a number is computed, or what an order

@@ -19,7 +19,7 @@ func limited(t *testing.T, short time.Duration) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Server("", testHandler(history.New(history.Config{})))
+	s := Server("", testHandler(history.New(history.Config{})), quiet)
 	for name, d := range map[string]time.Duration{"ReadHeaderTimeout": s.ReadHeaderTimeout,
 		"ReadTimeout": s.ReadTimeout, "WriteTimeout": s.WriteTimeout, "IdleTimeout": s.IdleTimeout} {
 		if d <= 0 || d > 2*time.Minute {

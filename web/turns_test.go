@@ -22,7 +22,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	handler := New(Deps{History: history.New(history.Config{}), Metrics: http.HandlerFunc(
 		func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(large) })})
 	s := httptest.NewUnstartedServer(handler)
-	s.Config.WriteTimeout, s.Config.ConnContext = Server("", handler).WriteTimeout, boundSend
+	s.Config.WriteTimeout, s.Config.ConnContext = Server("", handler, quiet).WriteTimeout, boundSend
 	s.Start()
 	defer s.Close()
 	defer s.CloseClientConnections()

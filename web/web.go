@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -157,8 +158,9 @@ func (a *api) guard(next http.Handler) http.Handler {
 }
 
 // Server returns an http.Server for handler with limits on slow and oversized requests. Its Shutdown also ends the
-// event streams, which otherwise would never become idle.
-func Server(addr string, handler http.Handler) *http.Server {
+// event streams, which otherwise would never become idle. What goes wrong
+// with connections is told to errs.
+func Server(addr string, handler http.Handler, errs *log.Logger) *http.Server {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &http.Server{
 		Addr:              addr,
@@ -170,6 +172,7 @@ func Server(addr string, handler http.Handler) *http.Server {
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       boundSend,
+		ErrorLog:          errs,
 	}
 	s.RegisterOnShutdown(cancel)
 	return s
@@ -178,7 +181,7 @@ func Server(addr string, handler http.Handler) *http.Server {
 // Serve has g run a server until ctx is done; answers under way then have two seconds. serve takes the connections of a
 // listener, of which not too many are open.
 func Serve(ctx context.Context, g *errgroup.Group, srv *http.Server, l net.Listener, serve func(net.Listener) error) {
-	l = bounded(l, srv, maxConns)
+	l = bounded(l, srv, connsWithin(fileLimit()))
 	g.Go(func() error {
 		if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
 			return err

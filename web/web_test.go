@@ -360,7 +360,7 @@ func TestTooManyStreams(t *testing.T) {
 }
 
 func TestShutdownEndsStreams(t *testing.T) {
-	srv := Server("127.0.0.1:0", testHandler(synthetic()))
+	srv := Server("127.0.0.1:0", testHandler(synthetic()), quiet)
 	ts := httptest.NewUnstartedServer(srv.Handler)
 	ts.Config = srv
 	ts.Start()

@@ -8,7 +8,10 @@
 package faultlog
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"log"
 	"log/slog"
 	"strings"
 	"sync"
@@ -26,6 +29,23 @@ type mark struct{ error }
 
 // Err is the attribute "err" of a line that may come again and again.
 func Err(err error) slog.Attr { return slog.Any("err", mark{err}) }
+
+// Logger returns a logger of the standard library whose lines are faults of a log, under one message: those of an
+// http.Server, of which strangers cause any number.
+func Logger(to *slog.Logger, message string) *log.Logger {
+	return log.New(lines{to, message}, "", 0)
+}
+
+type lines struct {
+	log     *slog.Logger
+	message string
+}
+
+// Write implements io.Writer.
+func (l lines) Write(line []byte) (int, error) {
+	l.log.Warn(l.message, Err(errors.New(string(bytes.TrimSpace(line)))))
+	return len(line), nil
+}
 
 // Handler limits the lines of faults, and passes on all others.
 type Handler struct {

@@ -111,7 +111,7 @@ var rules = []struct {
 	{pkg: "internal/oracle", third: []string{}},
 	{pkg: "internal/engine/...", may: []string{"..."}},
 	{pkg: "internal/trainerd", may: []string{"internal/config", "internal/engine", "internal/engine/heads",
-		"internal/filelock", "internal/kafkaclient", "pipeline/...", "trainer/...", "web"}},
+		"internal/faultlog", "internal/filelock", "internal/kafkaclient", "pipeline/...", "trainer/...", "web"}},
 	{pkg: "internal/ruletest", may: []string{"internal/config", "internal/engine", "internal/feed", "arrowio/...",
 		"pipeline/..."}},
 	{pkg: "internal/plan", may: []string{"internal/config", "operators/model/window"}, third: []string{}},

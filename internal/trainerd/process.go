@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/engine/heads"
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/internal/filelock"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
@@ -161,7 +162,7 @@ func (p *process) serve(ctx context.Context, g *errgroup.Group, listen string, c
 		return fmt.Errorf("--listen %q: %w", listen, err)
 	}
 	c.Listen = listen
-	srv := web.Server(listen, p.handler(c))
+	srv := web.Server(listen, p.handler(c), faultlog.Logger(p.log, "http server"))
 	p.log.Info("serving", "url", "http://"+l.Addr().String())
 	web.Serve(ctx, g, srv, l, srv.Serve)
 	return nil
