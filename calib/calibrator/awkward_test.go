@@ -249,3 +249,27 @@ func TestClassesAreKept(t *testing.T) {
 		}
 	}
 }
+
+// TestNLLBeforeHasNoFloor: what a report says of the rows as they were is by log-sum-exp with every method, also where
+// the label's probability underflows.
+func TestNLLBeforeHasNoFloor(t *testing.T) {
+	const n, k, gap = 90, 3, 2000
+	z, y := make([]float64, n*k), make([]int32, n)
+	for i := range n {
+		y[i] = int32(i % k)
+		z[i*k+int(y[i])] = gap
+		if i%5 == 0 {
+			y[i] = (y[i] + 1) % k
+		}
+	}
+	for _, m := range calibrator.Methods() {
+		_, report, err := calibrator.Fit(m.Name, calibrator.NewData(z, k, y, nil), calibrator.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+			continue
+		}
+		if want := gap / 5.0; math.Abs(report.NLLBefore-want) > 1e-9 {
+			t.Errorf("%s: NLL before the fit %v, want %v", m.Name, report.NLLBefore, want)
+		}
+	}
+}

@@ -132,7 +132,7 @@ func (p *rowsFit) pass(u float64, look func([]kernel.Row)) point {
 			row := p.z[(from+i)*p.k:]
 			// ln S + (max - z_y)/T: nothing is lost where the logits are large.
 			gap := float64(row[r.Arg]) - float64(row[p.y[from+i]])
-			nll += w * (r.LSE - r.Max + gap*inverse)
+			nll += w * (r.LogSum() + gap*inverse)
 			entropy += w * r.Entropy
 		}
 	}

@@ -84,6 +84,13 @@ func (s *sample) nll(c Calibrator) float64 {
 // eachNLL calls f with every row's NLL under c.
 func (s *sample) eachNLL(c Calibrator, f func(i int, nll float64)) {
 	p := make([]float64, s.k)
+	if _, ok := c.(Identity); ok { // by log-sum-exp: a probability that underflows has an NLL all the same
+		for i, y := range s.y {
+			top, _ := kernel.LogitTop(s.row(i), p)
+			f(i, top.LogitNLL(s.row(i)[y]))
+		}
+		return
+	}
 	apply := applier(c, s.k)
 	for i, y := range s.y {
 		apply(p, s.row(i))

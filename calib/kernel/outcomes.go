@@ -46,6 +46,12 @@ func (o *Outcomes) Fill(in *LabelledRows) {
 	}
 	if n > 0 && !o.fill(in) {
 		o.fillGo(in)
+		return
+	}
+	for i := range in.Rows { // the vector path does not tell such rows apart
+		if r := &in.Rows[i]; r.far() {
+			o.NLL[i] = in.W[i] * r.LogitNLL(float64(in.Z[i*in.K+max(0, int(in.Y[i]))]))
+		}
 	}
 }
 
@@ -56,7 +62,7 @@ func (o *Outcomes) fillGo(in *LabelledRows) {
 		at := i*in.K + max(0, y)
 		p := min(float64(in.V[at])*r.Scale, 1)
 		o.P[i] = p
-		o.NLL[i] = w * (r.LSE - float64(in.Z[at]))
+		o.NLL[i] = w * r.LogitNLL(float64(in.Z[at]))
 		o.Brier[i] = w * Brier(*r, p)
 		o.Hit[i] = 0
 		if r.Arg == y {

@@ -69,3 +69,33 @@ func TestOutcomes(t *testing.T) {
 		}
 	}
 }
+
+// TestNLLFarFromZero: a number added to all logits of a row has no effect, however large; LSE alone would round off all
+// of ln S.
+func TestNLLFarFromZero(t *testing.T) {
+	for _, s := range []float32{0, 1 << 16, 1 << 17, 1 << 18, 1e8, 1e16, 1e30, -1e16, -1e30} {
+		z := []float32{s, s, s, s, s, s, s, s, s}
+		y, w := make([]int32, outcomeLanes), make([]float64, outcomeLanes)
+		copy(y, []int32{0, 2, 1})
+		copy(w, []float64{1, 1, 2})
+		rows, e, got := make([]Row, 3), make([]float32, len(z)), NewOutcomes(3)
+		LogitRows(rows, e, z, 3, 1)
+		got.Fill(&LabelledRows{Rows: rows, V: e, Z: z, K: 3, Y: y, W: w, LnK: Log(3)})
+		for i, r := range rows {
+			one, ok := Logits(z[:3], make([]float64, 3))
+			wide := []float64{float64(s), float64(s), float64(s)}
+			top, topOK := LogitTop(wide, make([]float64, 3))
+			if !ok || !topOK {
+				t.Fatalf("a row of %g is refused", s)
+			}
+			for name, v := range map[string]float64{
+				"LogitRows": NLL(r, z[:3], int(y[i]), false), "Logits": NLL(one, wide, int(y[i]), false),
+				"LogitTop": top.LogitNLL(wide[0]), "outcomes": got.NLL[i] / w[i], "LogSum": r.LogSum(),
+			} {
+				if math.Abs(v-math.Log(3)) > 2e-11 {
+					t.Errorf("logits %g, row %d, %s: %v, want ln 3 = %v", s, i, name, v, math.Log(3))
+				}
+			}
+		}
+	}
+}

@@ -4,16 +4,45 @@ import "math"
 
 // NLL returns the negative log-likelihood of class y, in nats:
 //
-//	logits: LSE - z_y        probabilities: ln s - ln q_y
+//	logits: LSE - z_y = ln S + (m - z_y)        probabilities: ln s - ln q_y
 //
 // r is what Logits or Probs returned for scores, and probs says which. A probability of 0 counts as the
 // smallest positive value of the input type (2^-149 or 2^-1074), so that the result is finite:
 // at most 103.3 nats for float32 and 744.5 for float64. It panics if y is outside [0, K).
 func NLL[T Float](r Row, scores []T, y int, probs bool) float64 {
 	if !probs {
-		return r.LSE - float64(scores[y])
+		return r.LogitNLL(float64(scores[y]))
 	}
 	return r.LSE - LogProb(scores[y])
+}
+
+// LogitNLL is NLL of a row of logits, of which zy is that of the class.
+func (r *Row) LogitNLL(zy float64) float64 {
+	if r.far() {
+		return r.LogSum() + (r.Max - zy)
+	}
+	return r.LSE - zy
+}
+
+// LogitNLL is Row.LogitNLL.
+func (r *Top) LogitNLL(zy float64) float64 {
+	row := Row{Max: r.Max, LSE: r.LSE, Conf: r.Conf}
+	return row.LogitNLL(zy)
+}
+
+// LogSum is ln S = ln Σ exp(z_k - m) of a row of logits, in [0, ln K].
+func (r *Row) LogSum() float64 {
+	if r.far() {
+		return -ln(r.Conf)
+	}
+	return r.LSE - r.Max
+}
+
+// far reports whether m is so large that ln S is lost in LSE = m + ln S. Beyond 9·10^4 LogitRows goes through float64,
+// so Conf = 1/S has it in full.
+func (r *Row) far() bool {
+	const most = 1 << 17
+	return r.Max > most || r.Max < -most
 }
 
 func smallest[T Float]() float64 {

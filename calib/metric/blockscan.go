@@ -125,7 +125,7 @@ func (b *block) addUnit(s *scanned, o *Options) error {
 				likely = 1
 			}
 		} else {
-			nll += row.LSE - float64(b.z[at])
+			nll += row.LogitNLL(float64(b.z[at]))
 		}
 		py := float64(b.e[at]) * row.Scale
 		if v := row.SumP2 - float64(2*py) + 1; v > 0 { // as kernel.Brier

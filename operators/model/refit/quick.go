@@ -332,7 +332,7 @@ func nllsAt(rows []acc.SampleRow, t float64) ([]float64, error) {
 			if !r.OK {
 				return nil, errors.New("sampled logits are not finite")
 			}
-			out = append(out, r.LSE-r.Max+(float64(row.Z[r.Arg])-float64(row.Z[row.Y]))/t)
+			out = append(out, r.LogSum()+(float64(row.Z[r.Arg])-float64(row.Z[row.Y]))/t)
 		}
 	}
 	return out, nil

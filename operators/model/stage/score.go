@@ -84,7 +84,7 @@ func (s *Scorer) Row(cal calibrator.Calibrator, row *acc.SampleRow, bound float6
 			return RowScore{}, errNotFinite
 		}
 		s.p[r.Arg], s.unit = 1, r.Conf
-		return RowScore{min(r.LSE-z[y], bound), r.Conf, r.Arg == y, r.Arg}, nil
+		return RowScore{min(r.LogitNLL(z[y]), bound), r.Conf, r.Arg == y, r.Arg}, nil
 	}
 	cal.Apply(s.p, z)
 	r, ok := kernel.ProbTop(s.p)
