@@ -95,7 +95,7 @@ func (c *ClassWeights) params() any { return &c.p }
 
 func (c *ClassWeights) check() error {
 	if len(c.p.Weights) < 2 {
-		return errors.New("weights: allowed is a list of 2 or more")
+		return fmt.Errorf("weights: %d, allowed are 2 or more", len(c.p.Weights))
 	}
 	if err := within("weights", c.p.Weights, MinClassWeight, MaxClassWeight); err != nil {
 		return err

@@ -101,3 +101,13 @@ func within(name string, v []float64, lo, hi float64) error {
 	}
 	return nil
 }
+
+// rising refuses values of which one is not above the one before it.
+func rising(name string, values []float64) error {
+	for i := 1; i < len(values); i++ {
+		if !(values[i] > values[i-1]) {
+			return fmt.Errorf("%s %d: %g after %g, allowed are rising values", name, i, values[i], values[i-1])
+		}
+	}
+	return nil
+}

@@ -26,6 +26,14 @@ func TestDecodeInWords(t *testing.T) {
 			"allowed are numbers",
 		`{"version":1,"method":"isotonic","params":{"x":[0.1,0.5],"v":[0.2,null]}}`: "params: v: null in the list, " +
 			"allowed are numbers",
+		`{"version":1,"method":"vector","params":{"w":[1,1],"b":[0]}}`: "vector: w, b: 2 and 1 values, " +
+			"allowed are as many of both, from 2",
+		`{"version":1,"method":"isotonic","params":{"x":[0.1,0.5,0.4],"v":[0,0,1]}}`: "isotonic: x 2: 0.4 after 0.5, " +
+			"allowed are rising values",
+		`{"version":1,"method":"isotonic","params":{"x":[0.1,0.5],"v":[1,0]}}`: "isotonic: v 1: 0 after 1, " +
+			"allowed are values that do not fall",
+		`{"version":1,"method":"histogram","params":{"edges":[0,0,1],"values":[0,1]}}`: "histogram: edges 1: 0 after " +
+			"0, allowed are rising values",
 		"":              "no text, allowed is one object",
 		`{"version":1,`: "the object has no end: the text is cut off",
 		"PAR1":          "no JSON at byte 1",

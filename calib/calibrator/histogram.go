@@ -1,7 +1,6 @@
 package calibrator
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"sort"
@@ -46,10 +45,8 @@ func (b binParams) check() error {
 		return fmt.Errorf("edges, values: %d, %d, allowed are M+1 edges from 0 to 1 for M values, M 1..%d",
 			len(b.Edges), m, maxBins)
 	}
-	for j := range m {
-		if !(b.Edges[j+1] > b.Edges[j]) {
-			return errors.New("edges: allowed are rising ones")
-		}
+	if err := rising("edges", b.Edges); err != nil {
+		return err
 	}
 	return within("value", b.Values, 0, 1)
 }

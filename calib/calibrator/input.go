@@ -68,8 +68,7 @@ func (f *fitter[T]) checkRow(i int, y int32, w float64, p []float64) error {
 	row := f.z[i*f.k : (i+1)*f.k]
 	if f.probs {
 		if _, ok := kernel.Probs(row, p); !ok {
-			return fmt.Errorf("not a probability distribution, allowed are values in [0, 1] whose sum is within 0.05 " +
-				"of 1")
+			return kernel.RowError(row, true)
 		}
 		return nil
 	}

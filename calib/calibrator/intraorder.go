@@ -1,7 +1,6 @@
 package calibrator
 
 import (
-	"errors"
 	"fmt"
 	"math"
 )
@@ -116,10 +115,8 @@ func (c *IntraOrderPreserving) check() error {
 	if g[0] != 0 {
 		return fmt.Errorf("knots 0: %g, allowed is 0", g[0])
 	}
-	for j := 1; j < len(g); j++ {
-		if !(g[j] > g[j-1]) {
-			return errors.New("knots: allowed are rising values")
-		}
+	if err := rising("knots", g); err != nil {
+		return err
 	}
 	if err := within("knots", g, 0, maxParam); err != nil {
 		return err

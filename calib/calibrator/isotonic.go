@@ -1,7 +1,7 @@
 package calibrator
 
 import (
-	"errors"
+	"fmt"
 
 	"github.com/plumbline/plumbline/calib/kernel"
 )
@@ -34,11 +34,14 @@ func (c *Isotonic) params() any { return &c.p }
 func (c *Isotonic) check() error {
 	x, v := c.p.X, c.p.V
 	if len(x) == 0 || len(x) != len(v) {
-		return errors.New("x and v: allowed are lists of one length from 1")
+		return fmt.Errorf("x, v: %d and %d values, allowed are as many of both, from 1", len(x), len(v))
 	}
-	for i := 1; i < len(x); i++ {
-		if !(x[i] > x[i-1]) || !(v[i] >= v[i-1]) {
-			return errors.New("x and v: allowed are a rising x and a v that does not fall")
+	if err := rising("x", x); err != nil {
+		return err
+	}
+	for i := 1; i < len(v); i++ {
+		if !(v[i] >= v[i-1]) {
+			return fmt.Errorf("v %d: %g after %g, allowed are values that do not fall", i, v[i], v[i-1])
 		}
 	}
 	if err := within("x", x, 0, 1); err != nil {

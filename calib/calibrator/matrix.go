@@ -1,7 +1,7 @@
 package calibrator
 
 import (
-	"errors"
+	"fmt"
 	"math"
 )
 
@@ -104,7 +104,8 @@ func (c *Dirichlet) check() error { return c.p.check() }
 func (m matrixParams) check() error {
 	k := len(m.B)
 	if k < 2 || k > maxMatrixClasses || len(m.W) != k*k {
-		return errors.New("w, b: allowed are K×K and K of them, K 2..2000")
+		return fmt.Errorf("w, b: %d and %d values, allowed are K×K and K of them, K 2..%d", len(m.W), k,
+			maxMatrixClasses)
 	}
 	if err := within("w", m.W, -maxParam, maxParam); err != nil {
 		return err

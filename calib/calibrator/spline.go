@@ -47,12 +47,10 @@ func (c *Spline) params() any { return &c.p }
 func (c *Spline) check() error {
 	x := c.p.C
 	if len(x) == 0 || len(x) != len(c.p.V) {
-		return errors.New("confidences, values: allowed are lists of one length from 1")
+		return fmt.Errorf("confidences, values: %d and %d, allowed are as many of both, from 1", len(x), len(c.p.V))
 	}
-	for i := 1; i < len(x); i++ {
-		if !(x[i] > x[i-1]) {
-			return errors.New("confidences: allowed are rising values")
-		}
+	if err := rising("confidences", x); err != nil {
+		return err
 	}
 	if err := within("confidences", x, 0, 1); err != nil {
 		return err

@@ -1,7 +1,7 @@
 package calibrator
 
 import (
-	"errors"
+	"fmt"
 	"math"
 
 	"github.com/plumbline/plumbline/calib/kernel"
@@ -37,7 +37,7 @@ func (c *Vector) params() any { return &c.p }
 
 func (c *Vector) check() error {
 	if len(c.p.W) < 2 || len(c.p.W) != len(c.p.B) {
-		return errors.New("w, b: allowed are lists of one length from 2")
+		return fmt.Errorf("w, b: %d and %d values, allowed are as many of both, from 2", len(c.p.W), len(c.p.B))
 	}
 	if err := within("w", c.p.W, -maxParam, maxParam); err != nil {
 		return err

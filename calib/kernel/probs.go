@@ -1,6 +1,9 @@
 package kernel
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 const (
 	// probSumSlack is how far Σq may be from 1 before a row is refused: it lets low-precision rows
@@ -54,6 +57,25 @@ func Probs[T Float](q []T, p []float64) (Row, bool) {
 	}
 	r.Entropy += float64(r.Conf * surprise(top, rest, sum))
 	return r, true
+}
+
+// RowError says why Logits, or with probs Probs, has refused the row.
+func RowError[T Float](row []T, probs bool) error {
+	sum := 0.0
+	for k, v := range row {
+		x := float64(v)
+		if probs && !(x >= 0 && x <= 1) {
+			return fmt.Errorf("probability %d is %g, allowed are values in [0, 1]", k, x)
+		}
+		if x-x != 0 {
+			return fmt.Errorf("score %d is %g, allowed are finite values", k, x)
+		}
+		sum += x
+	}
+	if probs {
+		return fmt.Errorf("probabilities sum to %g, allowed is within %g of 1", sum, probSumSlack)
+	}
+	return fmt.Errorf("%d scores, allowed are 1 and more", len(row))
 }
 
 // probSum is what probabilities with a sum are divided by, and whether they are probabilities.

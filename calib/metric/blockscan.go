@@ -81,7 +81,7 @@ func (b *block) addTo(s *scanned, o *Options) error {
 		}
 		row, z := &b.rows[j], b.z[j*b.K:(j+1)*b.K]
 		if !row.OK {
-			return rowError(b.from+j, b.Probs)
+			return b.rowError(j)
 		}
 		py := float64(b.e[j*b.K+y]) * row.Scale
 		t.nll += w * kernel.NLL(*row, z, y, b.Probs)
@@ -100,6 +100,10 @@ func (b *block) addTo(s *scanned, o *Options) error {
 	return nil
 }
 
+func (b *block) rowError(j int) error {
+	return rowError(b.from+j, b.z[j*b.K:(j+1)*b.K], b.Probs)
+}
+
 // addUnit is addTo of rows of weight 1, but for their class probabilities: it lists the rows that take part. At ten
 // classes its steps are a third of the cost of a row.
 func (b *block) addUnit(s *scanned, o *Options) error {
@@ -115,7 +119,7 @@ func (b *block) addUnit(s *scanned, o *Options) error {
 			continue
 		}
 		if !row.OK {
-			return rowError(b.from+j, b.Probs)
+			return b.rowError(j)
 		}
 		at := j*b.K + y
 		if b.Probs {

@@ -154,10 +154,14 @@ func TestEvaluateErrorsNameTheirCause(t *testing.T) {
 	}
 	f("row 1: label 2, allowed 0..1", metric.Rows{K: 2, F32: good.F32, Labels: []int32{0, 2}}, metric.Options{})
 	f("row 0: label -2", metric.Rows{K: 2, F32: good.F32, Labels: []int32{-2, 0}}, metric.Options{})
-	f("row 1: a score is NaN", metric.Rows{K: 2, F32: []float32{0, 1, float32(math.NaN()), 0}, Labels: good.Labels},
-		metric.Options{})
-	f("row 0: not a probability", metric.Rows{K: 2, F32: []float32{2, 1, 1, 0}, Labels: good.Labels, Probs: true},
-		metric.Options{})
+	f("row 1: score 0 is NaN, allowed are finite values", metric.Rows{K: 2, Labels: good.Labels,
+		F32: []float32{0, 1, float32(math.NaN()), 0}}, metric.Options{})
+	f("row 0: score 1 is -Inf, allowed are finite values", metric.Rows{K: 2, Labels: good.Labels,
+		F64: []float64{0, math.Inf(-1), 1, 0}}, metric.Options{})
+	f("row 0: probability 0 is 2, allowed are values in [0, 1]", metric.Rows{K: 2, F32: []float32{2, 1, 1, 0},
+		Labels: good.Labels, Probs: true}, metric.Options{})
+	f("row 1: probabilities sum to 1.5, allowed is within 0.05 of 1", metric.Rows{K: 2, F64: []float64{0, 1, 1, .5},
+		Labels: good.Labels, Probs: true}, metric.Options{})
 	f("4 scores for 1 labels", metric.Rows{K: 2, F32: good.F32, Labels: []int32{0}}, metric.Options{})
 	f("0 classes", metric.Rows{}, metric.Options{})
 	f("both", metric.Rows{K: 1, F32: []float32{1}, F64: []float64{1}, Labels: []int32{0}}, metric.Options{})

@@ -116,17 +116,13 @@ func eachRow[T kernel.Float](r Rows, scores []T, f func(sum kernel.Row, p []floa
 		row := scores[i*r.K : (i+1)*r.K]
 		sum, ok := summarise(row, p)
 		if !ok {
-			return rowError(i, r.Probs)
+			return rowError(i, row, r.Probs)
 		}
 		f(sum, p, row, y, w)
 	}
 	return nil
 }
 
-func rowError(i int, probs bool) error {
-	if probs {
-		return fmt.Errorf("row %d: not a probability distribution, allowed are values in [0, 1] whose sum is within "+
-			"0.05 of 1", i)
-	}
-	return fmt.Errorf("row %d: a score is NaN or infinite, allowed are finite ones", i)
+func rowError[T kernel.Float](i int, row []T, probs bool) error {
+	return fmt.Errorf("row %d: %w", i, kernel.RowError(row, probs))
 }
