@@ -1,8 +1,10 @@
 """Tests of the client without a broker: python -m unittest discover clients/python/tests."""
+import copy
 import http.server
 import json
 import os
 import pathlib
+import pickle
 import socket
 import subprocess
 import sys
@@ -395,6 +397,20 @@ if __name__ == "__main__":
 """
         done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True)
         self.assertEqual((done.returncode, [q["id"] for q in r.rows["labels"]]), (0, ["child"]), done.stderr)
+
+    def test_a_copy_for_a_worker_is_a_logger_of_its_own(self):
+        r = self.receiver()
+        logger = PlumblineLogger("m", "7", r.url, linger=60, sample=0.5, block=0.25, batch_rows=9, max_bytes=1 << 20,
+                                 options={"timeout": 3}, on_drop=print)
+        logger.label(["a"], [1])
+        for copied in (pickle.loads(pickle.dumps(logger)), copy.copy(logger), copy.deepcopy(logger)):
+            self.assertEqual(copied.stats().logged, 0)
+            copied.label(["b", "c"], [0, 1])
+            self.assertEqual(copied.close().logged, 2)
+            kept = {k: v for k, v in vars(copied).items() if isinstance(v, (str, int, float, dict)) and k in (
+                "model", "version", "to", "_max_bytes", "_block", "_sample", "_linger", "_batch_rows", "_options")}
+            self.assertEqual(kept, {k: vars(logger)[k] for k in kept})
+        self.assertEqual(logger.close().logged, 1)
 
     def test_retry_after(self):
         answers = [(503, {"Retry-After": "Fri, 31 Dec 2027 23:59:59 GMT"}, b'{"error": "busy"}'),
@@ -1011,6 +1027,30 @@ class TestCalibrator(unittest.TestCase):
         now["revision"] = 2
         self.assertEqual(os.waitpid(child, 0)[1], 0)
 
+    def test_a_copy_for_a_worker_follows_by_itself(self):
+        now = {"revision": 1}
+
+        def answer(_path, _body):
+            time.sleep(0.05)
+            return 200, {}, json.dumps({"model": "m", "revision": now["revision"],
+                                        "calibrator": {"version": 1, "method": "identity"}}).encode()
+
+        server = Server(answer)
+        self.addCleanup(server.close)
+        c = Calibrator.follow(server.url, "m", wait=1)
+        copies = [pickle.loads(pickle.dumps(c)), copy.deepcopy(c)]
+        c.close()
+        now["revision"] = 2
+        for copied in copies:
+            self.addCleanup(copied.close)
+            end = time.monotonic() + 20
+            while copied.revision != 2 and time.monotonic() < end:
+                time.sleep(0.02)
+            self.assertEqual((copied.revision, copied.problem), (2, ""))
+        fixed = pickle.loads(pickle.dumps(Calibrator({"version": 1, "method": "temperature", "temperature": 2}, 5)))
+        self.assertEqual(fixed.revision, 5)
+        self.assertAlmostEqual(fixed([0.0, 2.0])[1], 1 / (1 + np.exp(-1)))
+
 
 class TestHooks(unittest.TestCase):
     def test_scikit_learn(self):
@@ -1045,6 +1085,16 @@ class TestHooks(unittest.TestCase):
                 hooks.LoggedClassifier(object(), logger).label(["f"], [1])
             self.assertEqual([(q["id"], q["label"]) for q in r.rows["labels"]], [*want, ("e", 0)], logger.stats())
             self.assertEqual(logger.stats().refused, 4 - len(want) + 1, logger.stats())
+
+    def test_a_logged_classifier_is_copied_for_workers(self):
+        r = Receiver()
+        self.addCleanup(r.close)
+        model = hooks.LoggedClassifier(types.SimpleNamespace(classes_=np.array(["no", "yes"])),
+                                       PlumblineLogger("m", to=r.url, linger=0.01))
+        for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+            copied.label("a", "yes")
+            copied._logger.close()
+        self.assertEqual([(q["id"], q["label"]) for q in r.rows["labels"]], [("a", 1)] * 2)
 
     def test_request_ids(self):
         import asyncio

@@ -66,9 +66,13 @@ class Calibrator:
         c._address = f"{url.rstrip('/')}/api/v1/models/{urllib.parse.quote(model, safe='')}/calibrator?"
         c._fetch(c._address + urllib.parse.urlencode(query), "", 5)
         c._address += urllib.parse.urlencode({"wait": f"{wait:g}s", **query})
-        c._start()
+        c._follow_on()
+        return c
+
+    def _follow_on(self) -> None:
+        self._start()
         if hasattr(os, "register_at_fork"):
-            me = weakref.ref(c)
+            me = weakref.ref(self)
 
             def forked() -> None:
                 child = me()
@@ -77,7 +81,16 @@ class Calibrator:
                     child._start()
 
             os.register_at_fork(after_in_child=forked)  # threads stay with the parent
-        return c
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {k: v for k, v in vars(self).items() if k not in ("_stop", "_thread")}
+        return {**state, "_address": "" if self._stop.is_set() else self._address}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy, as servers make them for their workers, follows by a thread of its own."""
+        vars(self).update(state, _stop=threading.Event(), _thread=None, _problems=dict(state["_problems"]))
+        if self._address:
+            self._follow_on()
 
     _etag = _address = ""
     _quiet = 0.0  # until when no problem of logits is logged, of time.monotonic()

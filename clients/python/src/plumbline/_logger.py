@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import concurrent.futures.thread  # noqa: F401  pandas wants it, which pyarrow loads with the first rows: maybe at exit
+import functools
 import logging
 import multiprocessing.util
 import os
@@ -228,6 +229,14 @@ class PlumblineLogger:
         self._calls, self._stats, self._full = deque(), Stats(), 0
         self._came = self._came_bytes = self._went = self._went_bytes = self._pid = 0
         self._thread = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, as servers make them for their workers, is a new logger with the same settings: what was logged
+        before is sent by this one."""
+        settings: dict[str, Any] = {
+            "max_bytes": self._max_bytes, "block": self._block, "sample": self._sample, "linger": self._linger,
+            "batch_rows": self._batch_rows, "options": self._options, "on_drop": self._on_drop}
+        return functools.partial(type(self), **settings), (self.model, self.version, self.to)
 
     def _run(self) -> None:
         transport: Transport | None = None

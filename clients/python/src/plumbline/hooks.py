@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import functools
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -49,6 +50,10 @@ class LoggedClassifier:
         if name.startswith("_"):  # copy and pickle ask before there is an estimator
             raise AttributeError(name)
         return getattr(self._estimator, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, as servers make them for their workers, has calls of its own."""
+        return functools.partial(type(self), features=self._features), (self._estimator, self._logger)
 
     @property
     def last_ids(self) -> Any:
