@@ -39,10 +39,12 @@ type guide struct {
 	given func(t *testing.T, f *follower)
 	// topics beside those of plumbline.yaml
 	topics []string
+	// path and body of a last prediction, after which the server is told to end at once; "": none
+	lastPath, lastBody string
 }
 
 var guides = []guide{
-	{name: "fastapi", rows: 1, ci: true},
+	{name: "fastapi", rows: 1, ci: true, lastPath: "/predict", lastBody: "[[5.1,3.5,1.4,0.2]]"},
 	{name: "mlflow", rows: 1},
 	{name: "bentoml", rows: 1},
 	{name: "ray-serve", rows: 1},
@@ -79,6 +81,9 @@ type follower struct {
 	dir  string   // where its files are and its commands run
 	bin  string   // programs that the page takes for granted
 	env  []string // NAME=value
+	// address of the model server, and process group of the commands
+	server string
+	group  int
 }
 
 // replace puts what the test has where the page has an example.
@@ -101,6 +106,7 @@ func followGuide(t *testing.T, g guide) {
 	}
 	if strings.Count(f.page, "8000") > strings.Count(f.page, "localhost:8000") { // else the server has one port
 		port := freePort(t)
+		f.server = port
 		f.replace("localhost:8000", port, "8000", port[strings.LastIndex(port, ":")+1:])
 	}
 	f.replace("./clients/python", root+"/clients/python", "localhost:8083", freePort(t))
@@ -154,6 +160,13 @@ func (f *follower) serve(t *testing.T, g guide) func() {
 			sum(c.Rejected)+sum(c.DeadLetters) != 0 {
 			t.Errorf("%+v, want %d predictions with labels", c, g.rows)
 		}
+		if g.lastPath != "" {
+			f.last(t, g)
+			p.wait(time.Minute, "get the prediction before the server's end", func() bool {
+				st, err := p.status()
+				return err == nil && st.Counts.Predictions == g.rows+1
+			})
+		}
 		if g.confidence != 0 {
 			p.wait(2*time.Minute, fmt.Sprintf("have a mean confidence of %v", g.confidence), func() bool {
 				return slices.ContainsFunc(latest(t, s), func(snap record.Snapshot) bool {
@@ -191,6 +204,7 @@ func (f *follower) run(t *testing.T) {
 	if err := sh.Start(); err != nil {
 		t.Fatal(err)
 	}
+	f.group = sh.Process.Pid
 	t.Cleanup(func() {
 		_ = syscall.Kill(-sh.Process.Pid, syscall.SIGTERM)
 		for range 50 { // they end by themselves
@@ -205,6 +219,21 @@ func (f *follower) run(t *testing.T) {
 	})
 	if err := sh.Wait(); err != nil {
 		t.Fatalf("the page's commands: %v", err)
+	}
+}
+
+// last asks for one more prediction, and tells the server to end while the logger has not sent it.
+func (f *follower) last(t *testing.T, g guide) {
+	answer, err := http.Post("http://"+f.server+g.lastPath, "application/json", strings.NewReader(g.lastBody))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Fatal(answer.Status)
+	}
+	if err := syscall.Kill(-f.group, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
 	}
 }
 
