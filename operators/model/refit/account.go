@@ -68,7 +68,7 @@ func stepAccount(s *State, in *stage.Pane) (returned bool, err error) {
 	if cfg.RollbackPanes <= 0 { // now: a rest of before ends all the same
 		return false, nil
 	}
-	x, err := lostBy(&s.publisher, in.Rows)
+	x, err := lostBy(s.publisher, in.Rows)
 	if err != nil {
 		return false, err
 	}

@@ -207,27 +207,27 @@ func TestStateBeforeApart(t *testing.T) {
 	for at, rows := range rareStream(1, 20, 100, func(_ int, x float64) float64 { return x + math.Log(6) }) {
 		f.pane(int64(at), rows)
 	}
-	old, err := f.following.append([]byte{1})
+	old, err := f.corrections.following.append([]byte{1})
 	f.must(err)
-	back := newFixture(t, followConfig(), 2)
 	in := binenc.NewReader(old)
-	f.must(restoreFollowing(back.State, &in))
-	got, want := back.following, f.following
+	got, err := restoreFollowing(&in, 2)
+	f.must(err)
+	want := f.corrections.following
 	if got.speeds.top() != want.speeds.top() || got.apart.rows != 0 || len(got.apart.ways) != 0 {
 		t.Errorf("restored %+v", got)
 	}
-	whole, err := f.following.append([]byte{3})
+	whole, err := f.corrections.following.append([]byte{3})
 	f.must(err)
-	whole, err = f.following.appendClasses(whole)
+	whole, err = f.corrections.following.appendClasses(whole)
 	f.must(err)
 	for n := range len(whole) {
 		in := binenc.NewReader(whole[:n])
-		if err := restoreFollowing(newFixture(t, followConfig(), 2).State, &in); err == nil && in.Err() == nil {
+		if _, err := restoreFollowing(&in, 2); err == nil && in.Err() == nil {
 			t.Fatalf("%d of %d bytes were taken", n, len(whole))
 		}
 	}
 	in = binenc.NewReader(whole)
-	if err := restoreFollowing(newFixture(t, followConfig(), 3).State, &in); err == nil {
+	if _, err := restoreFollowing(&in, 3); err == nil {
 		t.Error("a state of 2 classes was taken for 3")
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 // Append appends the state.
 func (s *State) Append(dst []byte) ([]byte, error) {
-	dst = append(dst, binenc.Flags(s.started, s.quarters > 0, s.corrections.split(), s.corrections.powered(),
-		s.withheld != 0))
+	dst = append(dst, binenc.Flags(s.started, s.quarters > 0, s.corrections.served.split(),
+		s.corrections.served.powered(), s.withheld != 0))
 	if s.quarters > 0 {
 		dst = binenc.AppendUvarint(dst, uint64(s.quarters))
 	}
@@ -56,24 +56,11 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 	if s.quick != nil {
 		dst = s.quick.append(dst)
 	}
-	if dst = s.corrections.append(dst); s.corrections.split() {
-		dst = s.corrections.appendApart(dst)
-	}
-	if s.corrections.powered() {
-		dst = s.corrections.appendPowers(dst)
-	}
-	dst, err := appendFollowing(s, s.followAccount.append(dst))
+	dst, err := s.corrections.append(dst)
 	if err != nil {
 		return dst, err
 	}
-	dst = append(dst, binenc.Flags(s.online != nil || s.packedOnline != nil))
-	if s.packedOnline != nil {
-		return append(dst, onlines.Unpack(s.packedOnline)...), nil
-	}
-	if s.online != nil {
-		return s.online.append(dst), nil
-	}
-	return dst, nil
+	return s.online.append(dst), nil
 }
 
 // Restore reads what Append wrote. It refuses a state that does not fit the version.
@@ -115,70 +102,16 @@ func (s *State) Restore(in *binenc.Reader) error {
 		s.quick = newQuick()
 		s.quick.restore(in)
 	}
-	err := s.corrections.restore(in)
-	if err == nil && flags&4 != 0 {
-		err = s.corrections.restoreApart(in)
-	}
-	if err == nil && flags&8 != 0 {
-		err = s.corrections.restorePowers(in)
-	}
-	if err != nil {
+	if err := s.corrections.restore(in, flags&4 != 0, flags&8 != 0); err != nil {
 		return err
 	}
-	s.followAccount.restore(in)
-	if err := restoreFollowing(s, in); err != nil {
+	if err := s.online.restore(in); err != nil {
 		return err
-	}
-	if in.Byte() == 1 {
-		s.online = &online{}
-		if err := s.online.restore(in); err != nil {
-			return err
-		}
 	}
 	if err := in.Err(); err != nil {
 		return err
 	}
 	return s.check(s.version.K)
-}
-
-// appendFollowing appends what is followed.
-func appendFollowing(s *State, dst []byte) ([]byte, error) {
-	there := s.following != nil
-	dst = append(dst, binenc.Flags(there, there, there && s.following.powers != nil))
-	if !there {
-		return dst, nil
-	}
-	dst, err := s.following.append(dst)
-	if err == nil {
-		dst, err = s.following.appendClasses(dst)
-	}
-	if err == nil && s.following.powers != nil {
-		dst, err = s.following.appendPower(dst)
-	}
-	return dst, err
-}
-
-// restoreFollowing reads what is followed. States of before classes could go apart end without these, and those of
-// before there were powers begin to follow them.
-func restoreFollowing(s *State, in *binenc.Reader) error {
-	flags := in.Byte()
-	if flags&1 == 0 {
-		return nil
-	}
-	s.following = &following{}
-	if err := s.following.restore(in); err != nil {
-		return err
-	}
-	if flags&2 != 0 {
-		if err := s.following.restoreClasses(in, s.version.K); err != nil {
-			return err
-		}
-	}
-	if flags&4 != 0 {
-		return s.following.restorePower(in, s.version.K)
-	}
-	s.following.powers = newPowers(s.version.K)
-	return nil
 }
 
 // check refuses state that does not fit K classes, because it would panic later.

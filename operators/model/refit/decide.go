@@ -164,11 +164,11 @@ func Again(s *State, lacks func(key string, revision int) bool) (n int, err erro
 		}
 		emit(m)
 	}
-	top := s.corrections.servedAt(math.MaxInt64, v.Newest())
+	top := s.corrections.served.at(math.MaxInt64, v.Newest())
 	if top.correction.None() || !lacks(key+"/"+record.StageTop, top.base) {
 		return n, nil
 	}
-	m, err := s.correctionMessage(top, s.following.learnt())
+	m, err := top.message(v, s.corrections.following.learnt())
 	if err == nil {
 		emit(m)
 	}

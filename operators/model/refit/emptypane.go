@@ -30,7 +30,7 @@ func StepEmpty(s *State, in *stage.Pane) error {
 		if err := s.stepRun(in); err != nil {
 			return err
 		}
-		return serveCorrection(s, in)
+		return s.corrections.serve(in)
 	}
 	cfg, k := &s.stage.cfg, s.whole()
 	_, firing := k.FiringSince()

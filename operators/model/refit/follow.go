@@ -34,7 +34,16 @@ const (
 	orderedRows = 10
 )
 
-// following is the correction on top of a calibrator.
+// corrections are those of a version: what was served, what is learnt, and what rows lost. They know by the publisher
+// what is in force, and leave that as it is.
+type corrections struct {
+	publisher *publisher
+	served    servedCorrections
+	following *following // what is learnt on top of the calibrator in force; nil = nothing
+	account   account    // of what rows lost to the calibrators below
+}
+
+// following is what is learnt on top of a calibrator.
 type following struct {
 	base   int     // revision of the calibrator
 	powers *powers // nil with two classes: there a power is a slope
@@ -49,7 +58,7 @@ var uncorrected = calibrator.Correction{Power: 1, TopCorrection: calibrator.TopC
 
 // now is what has been learnt.
 func (f *following) now() calibrator.Correction {
-	return calibrator.Correction{Power: f.powers.mean(), TopCorrection: f.speeds.top(), Apart: f.apart.corrections()}
+	return calibrator.Correction{Power: f.powers.mean(), TopCorrection: f.speeds.top(), Apart: f.apart.byClass()}
 }
 
 func newFollowing(base, k int) (*following, error) {
@@ -87,13 +96,8 @@ type servedCorrection struct {
 // keptCorrections bounds the corrections that late rows are scored by.
 const keptCorrections = 1024
 
-// at is the correction of a row that f calibrates.
-func (t servedCorrections) at(ts int64, f *stage.InForce) calibrator.Correction {
-	return t.servedAt(ts, f).correction
-}
-
-// servedAt is the same with when it took force; 0 where there is none.
-func (t servedCorrections) servedAt(ts int64, f *stage.InForce) servedCorrection {
+// at is the correction of a row that f calibrates; from is 0 where there is none.
+func (t servedCorrections) at(ts int64, f *stage.InForce) servedCorrection {
 	base := 0
 	if f != nil {
 		base = f.Revision
@@ -155,24 +159,25 @@ func byLabel(a, b acc.SampleRow) int {
 	return cmp.Or(cmp.Compare(a.LabelTS, b.LabelTS), slices.Compare(a.ID[:], b.ID[:]), cmp.Compare(a.TS, b.TS))
 }
 
-// followedRows scores the rows of a pane, where probabilities follow them.
-func followedRows(s *State, in *stage.Pane) ([]followedRow, error) {
-	if !s.stage.cfg.Follow || len(in.Rows) == 0 {
+// scored are the rows of a pane, where probabilities follow them.
+func (c *corrections) scored(in *stage.Pane) ([]followedRow, error) {
+	p := c.publisher
+	if !p.stage.cfg.Follow || len(in.Rows) == 0 {
 		return nil, nil
 	}
-	k := s.version.K
+	k := p.version.K
 	rows := in.Rows
-	if len(rows) > orderedRows && !s.stage.env.Maturity.On() && stage.OutcomesDelay(s.sampled()) {
+	if len(rows) > orderedRows && !p.stage.env.Maturity.On() && stage.OutcomesDelay(p.sampled()) {
 		rows = slices.Clone(rows)
 		slices.SortFunc(rows, byLabel)
 	}
-	out, sc, bound := make([]followedRow, len(rows)), stage.NewScorer(k), s.bound()
+	out, sc, bound := make([]followedRow, len(rows)), stage.NewScorer(k), p.bound()
 	all, told := make([]float64, 2*len(rows)*k), make([]float64, k)
-	weights := weightsOf(s.sampled().Sample)
+	weights := weightsOf(p.sampled().Sample)
 	for i := range rows {
 		row := &rows[i]
 		var cal calibrator.Calibrator
-		f := s.version.At(row.TS, row.ID)
+		f := p.version.At(row.TS, row.ID)
 		if f != nil {
 			cal = f.Cal
 		}
@@ -188,9 +193,9 @@ func followedRows(s *State, in *stage.Pane) ([]followedRow, error) {
 			calibrator.LogRatios(x.z, x.q)
 		}
 		x.told = x.conf
-		if c := s.corrections.at(row.TS, f); !c.None() {
+		if served := c.served.at(row.TS, f).correction; !served.None() {
 			copy(told, x.q)
-			c.ApplyRatios(told, x.z)
+			served.ApplyRatios(told, x.z)
 			x.told = min(told[r.Class], 1)
 			lost := min(bound, -kernel.LogProb(told[x.y])) - min(bound, r.NLL)
 			x.lost = min(float64(row.W)/weights.most, 1) * lost
@@ -200,10 +205,9 @@ func followedRows(s *State, in *stage.Pane) ([]followedRow, error) {
 	return out, nil
 }
 
-// chargeCorrections keeps the account of the corrections: what rows lost by them. Where that is too much, they end and
-// rest.
-func chargeCorrections(s *State, in *stage.Pane, rows []followedRow) {
-	a := &s.followAccount
+// charge keeps the account: what rows lost by being corrected. Where that is too much, corrections end and rest.
+func (c *corrections) charge(in *stage.Pane, rows []followedRow) {
+	a := &c.account
 	a.pass(in.Rows)
 	for i := range rows {
 		r := &rows[i]
@@ -212,28 +216,28 @@ func chargeCorrections(s *State, in *stage.Pane, rows []followedRow) {
 		}
 	}
 	if a.lost > accountLimit {
-		a.begin(in.End, &s.stage.cfg)
+		a.begin(in.End, &c.publisher.stage.cfg)
 	}
 }
 
-// learnCorrection learns from the rows that the calibrator in force has served. Those of earlier calibrators are left
-// out: the one in force may have been fitted on them.
-func learnCorrection(s *State, rows []followedRow) error {
-	t, newest := s.following, s.version.Newest()
+// learn learns from the rows that the calibrator in force has served. Those of earlier calibrators are left out: the
+// one in force may have been fitted on them.
+func (c *corrections) learn(rows []followedRow) error {
+	t, newest, k := c.following, c.publisher.version.Newest(), c.publisher.version.K
 	if t == nil || len(rows) == 0 {
 		return nil
 	}
 	for i := range rows {
 		if rows[i].by == newest {
-			if err := t.learn(rows[i], s.version.K); err != nil {
+			if err := t.learn(rows[i], k); err != nil {
 				return err
 			}
 		}
 	}
-	t.apart.settle(sync.OnceValue(func() bool { return unmixed(s.version.K, s.sampled().Sample) == "" }))
+	t.apart.settle(sync.OnceValue(func() bool { return unmixed(k, c.publisher.sampled().Sample) == "" }))
 	now := t.now()
 	t.moved, t.rows = 0, 0
-	p, served := make([]float64, s.version.K), make([]float64, s.version.K)
+	p, served := make([]float64, k), make([]float64, k)
 	for i := range rows {
 		r := &rows[i]
 		if r.by != newest {
@@ -272,39 +276,40 @@ func totalVariation(p, q []float64) (d float64) {
 	return d
 }
 
-// serveCorrection publishes what has been learnt, once it is something else than what is served. With a new revision
+// serve publishes what has been learnt, once it is something else than what is served. With a new revision
 // there is nothing to take back: it is served without the correction of the one before. While labels are of a biased
 // sample of the rows that it served, nothing is served or learnt.
-func serveCorrection(s *State, in *stage.Pane) error {
-	base, t, f := s.version.InForceRevision(), s.following, s.version.Newest()
-	if !s.stage.cfg.Follow || s.pin != nil || s.followAccount.resting() || !followable(f) {
-		return endCorrection(s, in.End)
+func (c *corrections) serve(in *stage.Pane) error {
+	p, t := c.publisher, c.following
+	base, f := p.version.InForceRevision(), p.version.Newest()
+	if !p.stage.cfg.Follow || p.pin != nil || c.account.resting() || !followable(f) {
+		return c.end(in.End)
 	}
 	since := int64(math.MinInt64)
 	if f != nil {
 		since = f.From
 	}
-	biased, err := stage.Biased(s.sampled(), since, stage.SettledInOrder)
+	biased, err := stage.Biased(p.sampled(), since, stage.SettledInOrder)
 	switch {
 	case err != nil:
 		return err
 	case biased != "":
 		if t.serves(base) {
 			const ends = "the corrections of the probabilities between refits end"
-			if err := s.withhold(ends, biased, in.End); err != nil {
+			if err := p.withhold(ends, biased, in.End); err != nil {
 				return err
 			}
 		}
-		return endCorrection(s, in.End)
+		return c.end(in.End)
 	case t == nil || t.base != base:
-		s.following, err = newFollowing(base, s.version.K)
+		c.following, err = newFollowing(base, p.version.K)
 		return err
 	case !(t.moved > followStep*float64(t.rows)):
 		return nil
 	}
 	t.served, t.moved = t.now(), 0
-	s.corrections.forgetBefore(in.End - s.stage.env.FinalAfter)
-	return s.emitCorrection(t.served, t.speeds.rows(), in.End)
+	c.served.forgetBefore(in.End - p.stage.env.FinalAfter)
+	return c.publish(t.served, t.speeds.rows(), in.End)
 }
 
 // serves reports whether a correction of a revision is served.
@@ -312,19 +317,21 @@ func (f *following) serves(revision int) bool {
 	return f != nil && !f.served.None() && f.base == revision
 }
 
-// endCorrection takes back the correction that is served, and forgets what was learnt.
-func endCorrection(s *State, now int64) error {
-	t := s.following
-	if s.following = nil; !t.serves(s.version.InForceRevision()) {
+// end takes back the correction that is served, and forgets what was learnt.
+func (c *corrections) end(now int64) error {
+	t := c.following
+	if c.following = nil; !t.serves(c.publisher.version.InForceRevision()) {
 		return nil
 	}
-	return s.emitCorrection(uncorrected, 0, now)
+	return c.publish(uncorrected, 0, now)
 }
 
-func (p *publisher) emitCorrection(c calibrator.Correction, rows, now int64) error {
-	served := servedCorrection{now, p.version.InForceRevision(), c}
-	p.corrections = append(p.corrections, served)
-	m, err := p.correctionMessage(served, rows)
+// publish publishes a correction that has followed so many rows, and keeps it.
+func (c *corrections) publish(of calibrator.Correction, rows, now int64) error {
+	p := c.publisher
+	t := servedCorrection{now, p.version.InForceRevision(), of}
+	c.served = append(c.served, t)
+	m, err := t.message(p.version, rows)
 	if err != nil {
 		return err
 	}
@@ -333,9 +340,9 @@ func (p *publisher) emitCorrection(c calibrator.Correction, rows, now int64) err
 	return nil
 }
 
-// correctionMessage is the record of a correction that has followed so many rows.
-func (p *publisher) correctionMessage(t servedCorrection, rows int64) (pipeline.Message, error) {
-	v, c := p.version, t.correction
+// message is the record of a correction that has followed so many rows.
+func (t *servedCorrection) message(v *stage.Version, rows int64) (pipeline.Message, error) {
+	c := t.correction
 	var apart []record.ClassCorrection
 	for _, x := range c.Apart {
 		apart = append(apart, record.ClassCorrection{Class: x.Class, Slope: x.Slope, Intercept: x.Intercept})
@@ -455,6 +462,67 @@ func (t *servedCorrections) restore(r *binenc.Reader) error {
 		*t = append(*t, x)
 	}
 	return r.Err()
+}
+
+// append appends what was served, then what is learnt.
+func (c *corrections) append(dst []byte) ([]byte, error) {
+	if dst = c.served.append(dst); c.served.split() {
+		dst = c.served.appendApart(dst)
+	}
+	if c.served.powered() {
+		dst = c.served.appendPowers(dst)
+	}
+	dst, f := c.account.append(dst), c.following
+	there := f != nil
+	powered := there && f.powers != nil
+	dst = append(dst, binenc.Flags(there, there, powered))
+	if !there {
+		return dst, nil
+	}
+	dst, err := f.append(dst)
+	if err == nil {
+		dst, err = f.appendClasses(dst)
+	}
+	if err == nil && powered {
+		dst, err = f.appendPower(dst)
+	}
+	return dst, err
+}
+
+// restore reads what append wrote, of corrections that were split or powered.
+func (c *corrections) restore(in *binenc.Reader, split, powered bool) error {
+	err := c.served.restore(in)
+	if err == nil && split {
+		err = c.served.restoreApart(in)
+	}
+	if err == nil && powered {
+		err = c.served.restorePowers(in)
+	}
+	if err != nil {
+		return err
+	}
+	c.account.restore(in)
+	c.following, err = restoreFollowing(in, c.publisher.version.K)
+	return err
+}
+
+// restoreFollowing reads what is learnt; nil = nothing. States of before classes could go apart end without these, and
+// those of before there were powers begin to follow them.
+func restoreFollowing(in *binenc.Reader, k int) (*following, error) {
+	flags := in.Byte()
+	if flags&1 == 0 {
+		return nil, nil
+	}
+	f := &following{}
+	err := f.restore(in)
+	if err == nil && flags&2 != 0 {
+		err = f.restoreClasses(in, k)
+	}
+	if err == nil && flags&4 != 0 {
+		return f, f.restorePower(in, k)
+	}
+	f.powers = newPowers(k)
+	return f, err
 }
 
 func (f *following) append(dst []byte) ([]byte, error) {

@@ -135,7 +135,7 @@ func TestFollow(t *testing.T) {
 
 	f.pin = &pin{by: "x"}
 	f.pane(at, rows)
-	if c := f.followed(); len(c) != 1 || c[0].Slope != 1 || c[0].Intercept != 0 || f.following != nil {
+	if c := f.followed(); len(c) != 1 || c[0].Slope != 1 || c[0].Intercept != 0 || f.corrections.following != nil {
 		t.Errorf("a pin leaves %+v", c)
 	}
 	f.pane(at+1, rows)
@@ -223,7 +223,7 @@ func TestFollowedToTheWrongSide(t *testing.T) {
 			}
 			f.pane(at, sent[at-late])
 			if !counted {
-				f.followAccount = account{}
+				f.corrections.account = account{}
 			}
 			state, err := f.Append(nil)
 			f.must(err)
@@ -320,7 +320,7 @@ func TestFollowsLabelsInTheirOrder(t *testing.T) {
 			x.key.Keep([]acc.SampleRow{row}, 500)
 		}
 		x.stage.env.Maturity.After = c.after
-		rows, err := followedRows(x.State, in)
+		rows, err := x.corrections.scored(in)
 		x.must(err)
 		var got []int64
 		for i := range rows {
@@ -357,7 +357,7 @@ func TestFollowOfBiasedLabels(t *testing.T) {
 		}
 		return decisions, ends
 	}
-	if d, ends := run(20, .6, 0); len(d) > 0 || ends > 0 || f.following.served.None() {
+	if d, ends := run(20, .6, 0); len(d) > 0 || ends > 0 || f.corrections.following.served.None() {
 		t.Fatalf("a fair sample: %d ends, %+v", ends, d)
 	}
 	for _, c := range []struct {
@@ -368,7 +368,7 @@ func TestFollowOfBiasedLabels(t *testing.T) {
 		at += c.later
 		run(20, .6, 0)
 		d, ends := run(20, 1, 900)
-		if ends != 1 || f.following != nil || len(d) != c.decisions {
+		if ends != 1 || f.corrections.following != nil || len(d) != c.decisions {
 			t.Fatalf("%s: it ended %d times: %+v", c.name, ends, d)
 		}
 		for _, d := range d {

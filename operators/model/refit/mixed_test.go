@@ -149,13 +149,13 @@ func TestCandidatesThatLoseAccuracy(t *testing.T) {
 		}
 		cal, encoded := biased(t, 3, 1, c.b)
 		x.run = &run{fitFrom: batchtest.Start, fitTo: batchtest.Start + 1999}
-		why, err := x.run.unsafe(&x.publisher,
+		why, err := x.run.unsafe(x.publisher,
 			&candidate{fitResult: fitResult{method: "vector", cal: cal, encoded: encoded}})
 		if err != nil || !strings.HasPrefix(why, c.want) || c.want == "" && why != "" {
 			t.Errorf("%s: %q, %v; want %q", c.name, why, err, c.want)
 		}
 		keeps := &candidate{fitResult: fitResult{method: "temperature", cal: cal}}
-		if why, err := x.run.unsafe(&x.publisher, keeps); why != "" || err != nil {
+		if why, err := x.run.unsafe(x.publisher, keeps); why != "" || err != nil {
 			t.Errorf("%s: a temperature: %q, %v", c.name, why, err)
 		}
 	}
@@ -170,7 +170,7 @@ func TestCandidatesThatLoseAccuracy(t *testing.T) {
 		}
 	}
 	cal, _ := biased(t, 3, 0, 1.5)
-	why, err := loses(&x.publisher, &candidate{fitResult: fitResult{cal: cal}}, rows)
+	why, err := loses(x.publisher, &candidate{fitResult: fitResult{cal: cal}}, rows)
 	if err != nil || !strings.HasPrefix(why, "accuracy may fall") && !strings.HasPrefix(why, "accuracy of class") {
 		t.Errorf("a class that loses all: %q, %v", why, err)
 	}

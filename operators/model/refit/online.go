@@ -10,9 +10,15 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// online is how the followed top confidence does, over a version's sampled rows in order. Each row is forecast before
-// its label is used.
+// online is how the followed top confidence does, for snapshots.
 type online struct {
+	forecasts *forecasts // nil = none yet, or packed
+	packed    []byte     // while the version is new
+}
+
+// forecasts are the followed top confidences of a version's sampled rows in order. Each row is forecast before its
+// label is used.
+type forecasts struct {
 	rows int64
 	loss float64 // Σ log loss of the forecasts
 	bins [eceBins]metric.Bin
@@ -37,47 +43,53 @@ const (
 
 var onlineReach = math.Log((1 - onlineClip) / onlineClip)
 
-// stepOnline processes a pane's rows. Each row is forecast before its label is used.
-func (s *State) stepOnline(rows []followedRow) error {
+// step takes a pane's rows. What is kept of a version that is new is packed.
+func (o *online) step(rows []followedRow, isNew bool) {
 	if len(rows) == 0 {
-		return nil
+		return
 	}
-	if err := unpackOnline(s); err != nil {
-		return err
-	}
-	if s.online == nil {
-		s.online = &online{}
-	}
+	f := o.now()
 	for i := range rows {
-		s.online.take(rows[i].conf, rows[i].told, rows[i].hit)
+		f.take(rows[i].conf, rows[i].told, rows[i].hit)
 	}
-	if s.whole().IsNew() {
-		s.packedOnline, s.online = onlines.Pack(s.online.append(nil)), nil
+	if *o = (online{forecasts: f}); isNew {
+		*o = online{packed: onlines.Pack(f.append(nil))}
 	}
-	return nil
 }
 
-// unpackOnline brings back the online scaling of a version that is new.
-func unpackOnline(s *State) error {
-	if s.packedOnline == nil {
+// now is the forecasts, packed or not.
+func (o *online) now() *forecasts {
+	if o.forecasts != nil {
+		return o.forecasts
+	}
+	f := &forecasts{}
+	if o.packed != nil {
+		r := binenc.NewReader(onlines.Unpack(o.packed))
+		if err := f.restore(&r); err != nil {
+			panic("refit: " + err.Error()) // what this process has packed itself
+		}
+	}
+	return f
+}
+
+func (o *online) append(dst []byte) []byte {
+	some := o.forecasts != nil || o.packed != nil
+	if dst = append(dst, binenc.Flags(some)); some {
+		return o.now().append(dst)
+	}
+	return dst
+}
+
+func (o *online) restore(r *binenc.Reader) error {
+	if r.Byte() != 1 {
 		return nil
 	}
-	o, err := onlineNow(s)
-	s.online, s.packedOnline = o, nil
-	return err
-}
-
-// onlineNow is the online scaling, packed or not.
-func onlineNow(s *State) (*online, error) {
-	if s.packedOnline == nil {
-		return s.online, nil
-	}
-	o, r := &online{}, binenc.NewReader(onlines.Unpack(s.packedOnline))
-	return o, o.restore(&r)
+	o.forecasts = &forecasts{}
+	return o.forecasts.restore(r)
 }
 
 // take counts a row of a top confidence, and what was told of it.
-func (o *online) take(conf, told float64, hit bool) {
+func (o *forecasts) take(conf, told float64, hit bool) {
 	b := &o.bins[metric.BinIndex(told, eceBins)]
 	c := min(max(conf, onlineClip), 1-onlineClip)
 	l := math.Log(c / (1 - c))
@@ -102,7 +114,7 @@ func logProb(p float64) float64 { return math.Log(max(p, 0x1p-53)) }
 
 // bestFixed returns the least Σ log loss of a fixed map σ(aℓ + b) in hindsight, and its slope and intercept. It uses
 // Newton's method on the cells and halves steps that do not reduce the loss.
-func (o *online) bestFixed() (loss, a, b float64) {
+func (o *forecasts) bestFixed() (loss, a, b float64) {
 	a = 1
 	loss = o.fixedLoss(a, b)
 	const steps = 50
@@ -139,7 +151,7 @@ func (o *online) bestFixed() (loss, a, b float64) {
 	return loss, a, b
 }
 
-func (o *online) fixedLoss(a, b float64) (loss float64) {
+func (o *forecasts) fixedLoss(a, b float64) (loss float64) {
 	for i := range o.cells {
 		c := &o.cells[i]
 		if c.n == 0 {
@@ -152,8 +164,8 @@ func (o *online) fixedLoss(a, b float64) (loss float64) {
 }
 
 // shown returns the online part of a snapshot; nil before the first row.
-func (o *online) shown(served servedCorrection) *record.Online {
-	if o == nil || o.rows == 0 {
+func (o *forecasts) shown(served servedCorrection) *record.Online {
+	if o.rows == 0 {
 		return nil
 	}
 	n := float64(o.rows)
@@ -167,7 +179,7 @@ func (o *online) shown(served servedCorrection) *record.Online {
 		BestFixed: record.FixedPlatt{Slope: a, Intercept: b, LogLoss: best / n}}
 }
 
-func (o *online) append(dst []byte) []byte {
+func (o *forecasts) append(dst []byte) []byte {
 	dst = binenc.AppendFloat64(binenc.AppendVarint(dst, o.rows), o.loss)
 	for i := range o.bins {
 		b := &o.bins[i]
@@ -180,7 +192,7 @@ func (o *online) append(dst []byte) []byte {
 	return dst
 }
 
-func (o *online) restore(r *binenc.Reader) error {
+func (o *forecasts) restore(r *binenc.Reader) error {
 	o.rows, o.loss = r.Varint(), r.Float64()
 	for i := range o.bins {
 		b := &o.bins[i]

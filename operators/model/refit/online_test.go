@@ -50,7 +50,7 @@ func TestOnlineRegretOnRealDrift(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &online{}
+	o := &forecasts{}
 	var conf []float64
 	var hits []bool
 	row, q := make([]float64, 10), make([]float64, 10)
@@ -86,7 +86,7 @@ func TestOnlineRegretOnRealDrift(t *testing.T) {
 	}
 	state := o.append(nil)
 	r := binenc.NewReader(state)
-	back := &online{}
+	back := &forecasts{}
 	if err := back.restore(&r); err != nil {
 		t.Fatal(err)
 	}
@@ -113,4 +113,32 @@ func realScores(t *testing.T, names ...string) (z [][]float32, labels []int32) {
 		z = append(z, arrays[name].F32)
 	}
 	return z, arrays["test_labels"].Int
+}
+
+// TestOnlineIsPacked: what is kept of a new version is the same packed as not, when it grows out of that, and restored.
+func TestOnlineIsPacked(t *testing.T) {
+	hit, miss := followedRow{conf: .9, told: .8, hit: true}, followedRow{conf: .6, told: .7}
+	panes := [][]followedRow{{hit, miss}, nil, {hit}}
+	var packed, grown, want online
+	if got := want.append(nil); !bytes.Equal(got, []byte{0}) || want.now().shown(servedCorrection{}) != nil {
+		t.Errorf("before the first row: %x", got)
+	}
+	for i, rows := range panes {
+		packed.step(rows, true)
+		grown.step(rows, i == 0)
+		want.step(rows, false)
+		if packed.forecasts != nil || packed.packed == nil {
+			t.Fatalf("pane %d: those of a new version are not packed", i)
+		}
+	}
+	var restored online
+	in := binenc.NewReader(want.append(nil))
+	if err := restored.restore(&in); err != nil || in.Len() > 0 {
+		t.Fatalf("%v, %d bytes left", err, in.Len())
+	}
+	for name, got := range map[string]*online{"packed": &packed, "grown": &grown, "restored": &restored} {
+		if !bytes.Equal(got.append(nil), want.append(nil)) || got.now().rows != 3 {
+			t.Errorf("%s: %d rows %+v, want %+v", name, got.now().rows, got.now(), want.now())
+		}
+	}
 }

@@ -43,7 +43,7 @@ func (s *State) steadiest() (int, error) {
 		if r.verdict(c, &s.stage.cfg) != "" {
 			continue
 		}
-		if why, err := r.unsafe(&s.publisher, c); err != nil {
+		if why, err := r.unsafe(s.publisher, c); err != nil {
 			return -1, err
 		} else if why != "" {
 			continue
@@ -71,7 +71,7 @@ func (s *State) unsure(c *candidate) (string, error) {
 	if s.run.verdict(c, &s.stage.cfg) != "" {
 		return "", nil
 	}
-	if why, err := s.run.unsafe(&s.publisher, c); why != "" || err != nil {
+	if why, err := s.run.unsafe(s.publisher, c); why != "" || err != nil {
 		return why, err
 	}
 	o, err := s.newOutlook()

@@ -98,7 +98,7 @@ func (f *fixture) throughState(k int) {
 	if again, err := f.Append(nil); err != nil || string(again) != string(state) {
 		f.t.Fatalf("a state of %d bytes became %d, %v", len(state), len(again), err)
 	}
-	if top := f.following; top != nil && len(top.powers.p) != k {
+	if top := f.corrections.following; top != nil && len(top.powers.p) != k {
 		f.t.Fatalf("restored powers are of %d classes, want %d", len(top.powers.p), k)
 	}
 }
@@ -214,34 +214,35 @@ func TestStateBeforePowers(t *testing.T) {
 	if len(served) == 0 || !(served[len(served)-1].Power < .7) {
 		t.Fatalf("nothing to restore: %+v", served)
 	}
-	f.following.speeds, _ = newSpeeds(followed) // as before
-	old, err := f.following.append([]byte{3})
+	f.corrections.following.speeds, _ = newSpeeds(followed) // as before
+	old, err := f.corrections.following.append([]byte{3})
 	f.must(err)
-	old, err = f.following.appendClasses(old)
+	old, err = f.corrections.following.appendClasses(old)
 	f.must(err)
 	back := newFixture(t, followConfig(), 4)
 	in := binenc.NewReader(old)
-	f.must(restoreFollowing(back.State, &in))
-	if p := back.following.powers; p == nil || p.mean() != 1 || back.following.served.Power != 1 ||
-		len(back.following.speeds.Platts) != 3 {
-		t.Fatalf("restored %+v", back.following)
+	got, err := restoreFollowing(&in, 4)
+	f.must(err)
+	if p := got.powers; p == nil || p.mean() != 1 || got.served.Power != 1 || len(got.speeds.Platts) != 3 {
+		t.Fatalf("restored %+v", got)
 	}
+	back.corrections.following = got
 	for at, rows := range panes[20:] {
 		back.pane(int64(20+at), rows)
 	}
-	if b := back.following.powers.mean(); !(b < .8) {
+	if b := got.powers.mean(); !(b < .8) {
 		t.Errorf("from then on a power of %v is followed", b)
 	}
 
-	whole, err := f.following.append([]byte{7})
+	whole, err := f.corrections.following.append([]byte{7})
 	f.must(err)
-	whole, err = f.following.appendClasses(whole)
+	whole, err = f.corrections.following.appendClasses(whole)
 	f.must(err)
-	whole, err = f.following.appendPower(whole)
+	whole, err = f.corrections.following.appendPower(whole)
 	f.must(err)
 	for n := range len(whole) {
 		in := binenc.NewReader(whole[:n])
-		if err := restoreFollowing(newFixture(t, followConfig(), 4).State, &in); err == nil && in.Err() == nil {
+		if _, err := restoreFollowing(&in, 4); err == nil && in.Err() == nil {
 			t.Fatalf("%d of %d bytes were taken", n, len(whole))
 		}
 	}

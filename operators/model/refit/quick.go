@@ -223,7 +223,7 @@ func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
 	for left := rows; len(left) > 0; {
 		part := left[:partOf(len(rows), len(left))]
 		left = left[len(part):]
-		if err := q.bet(&s.publisher, part, float64(max(cfg.FreshRows, leastTracked))); err != nil {
+		if err := q.bet(s.publisher, part, float64(max(cfg.FreshRows, leastTracked))); err != nil {
 			return false, err
 		}
 		q.weight, q.rows = max(q.weight, maxWeight(part)), q.rows+int64(len(part))

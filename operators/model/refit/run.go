@@ -96,10 +96,10 @@ func (s *State) stepRun(in *stage.Pane) error {
 		}
 		held := r.held
 		r.fit, r.held, r.phase = nil, nil, phaseShadow
-		if err := r.validate(&s.publisher, held); err != nil {
+		if err := r.validate(s.publisher, held); err != nil {
 			return err
 		}
-	} else if err := r.validate(&s.publisher, in.Rows); err != nil {
+	} else if err := r.validate(s.publisher, in.Rows); err != nil {
 		return err
 	}
 	if r.phase == phaseCanary {

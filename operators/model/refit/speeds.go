@@ -332,8 +332,8 @@ func (a *apart) settle(mixed func() bool) {
 	}
 }
 
-// corrections are the maps of the classes that go apart.
-func (a *apart) corrections() (out []calibrator.ClassCorrection) {
+// byClass are the maps of the classes that go apart.
+func (a *apart) byClass() (out []calibrator.ClassCorrection) {
 	for _, w := range a.ways {
 		if w.apart {
 			out = append(out, calibrator.ClassCorrection{Class: w.class, TopCorrection: w.speeds.top()})

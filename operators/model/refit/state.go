@@ -14,41 +14,37 @@ import (
 
 // State is the refit state of one model version.
 type State struct {
-	publisher
-	period    int64 // index of the period of the last refit by period
-	started   bool
-	alarmAt   int64      // end of the pane of the last refit on alarm; 0 = none
-	run       *run       // the current run
-	orders    [][16]byte // the latest orders that were carried out
-	quick     *quick     // the first answer; nil = no rows yet
-	online    *online    // how the followed top confidence does, for snapshots
-	following *following // what probabilities that follow have learnt; nil = they do not
-	// followAccount counts what the corrections lost to the calibrators below them.
-	followAccount account
-	// packedOnline is the online scaling while the version is new; online is nil then.
-	packedOnline []byte
+	*publisher
+	period      int64 // index of the period of the last refit by period
+	started     bool
+	alarmAt     int64       // end of the pane of the last refit on alarm; 0 = none
+	run         *run        // the current run
+	orders      [][16]byte  // the latest orders that were carried out
+	quick       *quick      // the first answer; nil = no rows yet
+	corrections corrections // between refits
+	online      online
 }
 
 // publisher puts the calibrators of a version into force and monitors them.
 type publisher struct {
-	stage       *Stage
-	version     *stage.Version
-	revision    int                              // the latest published revision
-	changes     changes                          // known changes of the stream
-	unit        float64                          // largest row weight at the latest publication by a refit
-	quarters    int                              // by which the bound of losses is raised, for a rare class
-	pin         *pin                             // while set, only a person changes the calibrator in force
-	monitor     *monitor                         // of the calibrator in force
-	account     account                          // what was lost to the raw scores
-	corrections servedCorrections                // between refits, as they were published
-	withheld    int64                            // when something was withheld last because of labels; 0 = never
-	matured     *stage.Key                       // what sampled returns where rows wait; nil = the key; not saved
-	losses      map[*stage.InForce]*sampleLosses // of the sample, by calibrator; nil key = the identity; not saved
+	stage    *Stage
+	version  *stage.Version
+	revision int                              // the latest published revision
+	changes  changes                          // known changes of the stream
+	unit     float64                          // largest row weight at the latest publication by a refit
+	quarters int                              // by which the bound of losses is raised, for a rare class
+	pin      *pin                             // while set, only a person changes the calibrator in force
+	monitor  *monitor                         // of the calibrator in force
+	account  account                          // what was lost to the raw scores
+	withheld int64                            // when something was withheld last because of labels; 0 = never
+	matured  *stage.Key                       // what sampled returns where rows wait; nil = the key; not saved
+	losses   map[*stage.InForce]*sampleLosses // of the sample, by calibrator; nil key = the identity; not saved
 }
 
 // NewState returns the state of a version without any refit.
 func (g *Stage) NewState(v *stage.Version) *State {
-	return &State{publisher: publisher{stage: g, version: v}}
+	p := &publisher{stage: g, version: v}
+	return &State{publisher: p, corrections: corrections{publisher: p}}
 }
 
 // whole returns the key of all rows of the version.
@@ -119,11 +115,7 @@ func (s *State) Running() bool { return s.run != nil }
 
 // Online returns the online Platt scaling part of a snapshot; nil before the first row.
 func (s *State) Online() *record.Online {
-	o, err := onlineNow(s)
-	if err != nil {
-		panic("refit: " + err.Error()) // what this process has packed itself
-	}
-	return o.shown(s.corrections.servedAt(math.MaxInt64, s.version.Newest()))
+	return s.online.now().shown(s.corrections.served.at(math.MaxInt64, s.version.Newest()))
 }
 
 // Step processes all rows of a version at the end of a label pane. It tests the calibrator in force, continues the
@@ -136,21 +128,19 @@ func (s *State) Step(in *stage.Pane) error {
 		}
 		in = &waited
 	}
-	rows, err := followedRows(s, in)
+	rows, err := s.corrections.scored(in)
 	if err != nil {
 		return err
 	}
-	if err := s.stepOnline(rows); err != nil {
-		return err
-	}
-	if err := learnCorrection(s, rows); err != nil {
+	s.online.step(rows, s.whole().IsNew())
+	if err := s.corrections.learn(rows); err != nil {
 		return err
 	}
 	if err := recalibrate(s, in); err != nil {
 		return err
 	}
-	chargeCorrections(s, in, rows)
-	return serveCorrection(s, in)
+	s.corrections.charge(in, rows)
+	return s.corrections.serve(in)
 }
 
 // recalibrate is what may change the calibrator in force: one step at most does.
@@ -394,6 +384,6 @@ func (s *State) Forget(why string, now int64) error {
 			return err
 		}
 	}
-	s.quick, s.monitor, s.online, s.packedOnline, s.losses = nil, nil, nil, nil, nil
-	return endCorrection(s, now)
+	s.quick, s.monitor, s.online, s.losses = nil, nil, online{}, nil
+	return s.corrections.end(now)
 }
