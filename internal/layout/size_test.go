@@ -47,7 +47,7 @@ var wide = map[string]int{
 	"operators/join.buffer":       36,
 	"operators/join.memory":       39,
 	"operators/model.Task":        60,
-	"operators/model/refit.State": 49,
+	"operators/model/refit.State": 41,
 	"operators/stats.Operator":    36,
 	"trainer/dataset.Source":      31,
 }

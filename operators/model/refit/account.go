@@ -105,18 +105,9 @@ func lostBy(p *publisher, rows []acc.SampleRow) (x losses, err error) {
 		w := float64(row.W)
 		x.rows, x.w = x.rows+1, x.w+w
 		x.inForce, x.identity = x.inForce+w*served.NLL, x.identity+w*raw.NLL
-		x.lost += p.counts(row.W) * (served.NLL - raw.NLL)
+		x.lost += unitOf(w, p.unit) * (served.NLL - raw.NLL)
 	}
 	return x, nil
-}
-
-// counts is a weight in units of the largest at the latest publication, at most 1.
-func (p *publisher) counts(weight float32) float64 {
-	w := float64(weight)
-	if p.unit > 0 {
-		w /= p.unit
-	}
-	return min(w, 1)
 }
 
 // giveBack begins a new sum, and puts the identity into force if something else is.

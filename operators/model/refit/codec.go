@@ -99,7 +99,7 @@ func (s *State) Restore(in *binenc.Reader) error {
 		}
 	}
 	if in.Byte() == 1 {
-		s.quick = newQuick()
+		s.quick = newQuick(s.publisher)
 		s.quick.restore(in)
 	}
 	if err := s.corrections.restore(in, flags&4 != 0, flags&8 != 0); err != nil {

@@ -37,10 +37,10 @@ const (
 // corrections are those of a version: what was served, what is learnt, and what rows lost. They know by the publisher
 // what is in force, and leave that as it is.
 type corrections struct {
-	publisher *publisher
+	*publisher
 	served    servedCorrections
 	following *following // what is learnt on top of the calibrator in force; nil = nothing
-	account   account    // of what rows lost to the calibrators below
+	cost      account    // of what rows lost to the calibrators below
 }
 
 // following is what is learnt on top of a calibrator.
@@ -161,23 +161,22 @@ func byLabel(a, b acc.SampleRow) int {
 
 // scored are the rows of a pane, where probabilities follow them.
 func (c *corrections) scored(in *stage.Pane) ([]followedRow, error) {
-	p := c.publisher
-	if !p.stage.cfg.Follow || len(in.Rows) == 0 {
+	if !c.stage.cfg.Follow || len(in.Rows) == 0 {
 		return nil, nil
 	}
-	k := p.version.K
+	k := c.version.K
 	rows := in.Rows
-	if len(rows) > orderedRows && !p.stage.env.Maturity.On() && stage.OutcomesDelay(p.sampled()) {
+	if len(rows) > orderedRows && !c.stage.env.Maturity.On() && stage.OutcomesDelay(c.sampled()) {
 		rows = slices.Clone(rows)
 		slices.SortFunc(rows, byLabel)
 	}
-	out, sc, bound := make([]followedRow, len(rows)), stage.NewScorer(k), p.bound()
+	out, sc, bound := make([]followedRow, len(rows)), stage.NewScorer(k), c.bound()
 	all, told := make([]float64, 2*len(rows)*k), make([]float64, k)
-	weights := weightsOf(p.sampled().Sample)
+	weights := weightsOf(c.sampled().Sample)
 	for i := range rows {
 		row := &rows[i]
 		var cal calibrator.Calibrator
-		f := p.version.At(row.TS, row.ID)
+		f := c.version.At(row.TS, row.ID)
 		if f != nil {
 			cal = f.Cal
 		}
@@ -207,7 +206,7 @@ func (c *corrections) scored(in *stage.Pane) ([]followedRow, error) {
 
 // charge keeps the account: what rows lost by being corrected. Where that is too much, corrections end and rest.
 func (c *corrections) charge(in *stage.Pane, rows []followedRow) {
-	a := &c.account
+	a := &c.cost
 	a.pass(in.Rows)
 	for i := range rows {
 		r := &rows[i]
@@ -216,14 +215,14 @@ func (c *corrections) charge(in *stage.Pane, rows []followedRow) {
 		}
 	}
 	if a.lost > accountLimit {
-		a.begin(in.End, &c.publisher.stage.cfg)
+		a.begin(in.End, &c.stage.cfg)
 	}
 }
 
 // learn learns from the rows that the calibrator in force has served. Those of earlier calibrators are left out: the
 // one in force may have been fitted on them.
 func (c *corrections) learn(rows []followedRow) error {
-	t, newest, k := c.following, c.publisher.version.Newest(), c.publisher.version.K
+	t, newest, k := c.following, c.version.Newest(), c.version.K
 	if t == nil || len(rows) == 0 {
 		return nil
 	}
@@ -234,7 +233,7 @@ func (c *corrections) learn(rows []followedRow) error {
 			}
 		}
 	}
-	t.apart.settle(sync.OnceValue(func() bool { return unmixed(k, c.publisher.sampled().Sample) == "" }))
+	t.apart.settle(sync.OnceValue(func() bool { return unmixed(k, c.sampled().Sample) == "" }))
 	now := t.now()
 	t.moved, t.rows = 0, 0
 	p, served := make([]float64, k), make([]float64, k)
@@ -280,35 +279,34 @@ func totalVariation(p, q []float64) (d float64) {
 // there is nothing to take back: it is served without the correction of the one before. While labels are of a biased
 // sample of the rows that it served, nothing is served or learnt.
 func (c *corrections) serve(in *stage.Pane) error {
-	p, t := c.publisher, c.following
-	base, f := p.version.InForceRevision(), p.version.Newest()
-	if !p.stage.cfg.Follow || p.pin != nil || c.account.resting() || !followable(f) {
+	base, t, f := c.version.InForceRevision(), c.following, c.version.Newest()
+	if !c.stage.cfg.Follow || c.pin != nil || c.cost.resting() || !followable(f) {
 		return c.end(in.End)
 	}
 	since := int64(math.MinInt64)
 	if f != nil {
 		since = f.From
 	}
-	biased, err := stage.Biased(p.sampled(), since, stage.SettledInOrder)
+	biased, err := stage.Biased(c.sampled(), since, stage.SettledInOrder)
 	switch {
 	case err != nil:
 		return err
 	case biased != "":
 		if t.serves(base) {
 			const ends = "the corrections of the probabilities between refits end"
-			if err := p.withhold(ends, biased, in.End); err != nil {
+			if err := c.withhold(ends, biased, in.End); err != nil {
 				return err
 			}
 		}
 		return c.end(in.End)
 	case t == nil || t.base != base:
-		c.following, err = newFollowing(base, p.version.K)
+		c.following, err = newFollowing(base, c.version.K)
 		return err
 	case !(t.moved > followStep*float64(t.rows)):
 		return nil
 	}
 	t.served, t.moved = t.now(), 0
-	c.served.forgetBefore(in.End - p.stage.env.FinalAfter)
+	c.served.forgetBefore(in.End - c.stage.env.FinalAfter)
 	return c.publish(t.served, t.speeds.rows(), in.End)
 }
 
@@ -320,7 +318,7 @@ func (f *following) serves(revision int) bool {
 // end takes back the correction that is served, and forgets what was learnt.
 func (c *corrections) end(now int64) error {
 	t := c.following
-	if c.following = nil; !t.serves(c.publisher.version.InForceRevision()) {
+	if c.following = nil; !t.serves(c.version.InForceRevision()) {
 		return nil
 	}
 	return c.publish(uncorrected, 0, now)
@@ -328,15 +326,14 @@ func (c *corrections) end(now int64) error {
 
 // publish publishes a correction that has followed so many rows, and keeps it.
 func (c *corrections) publish(of calibrator.Correction, rows, now int64) error {
-	p := c.publisher
-	t := servedCorrection{now, p.version.InForceRevision(), of}
+	t := servedCorrection{now, c.version.InForceRevision(), of}
 	c.served = append(c.served, t)
-	m, err := t.message(p.version, rows)
+	m, err := t.message(c.version, rows)
 	if err != nil {
 		return err
 	}
-	p.whole().Chain(m)
-	p.stage.env.Emit(nil, m)
+	c.whole().Chain(m)
+	c.stage.env.Emit(nil, m)
 	return nil
 }
 
@@ -472,7 +469,7 @@ func (c *corrections) append(dst []byte) ([]byte, error) {
 	if c.served.powered() {
 		dst = c.served.appendPowers(dst)
 	}
-	dst, f := c.account.append(dst), c.following
+	dst, f := c.cost.append(dst), c.following
 	there := f != nil
 	powered := there && f.powers != nil
 	dst = append(dst, binenc.Flags(there, there, powered))
@@ -501,8 +498,8 @@ func (c *corrections) restore(in *binenc.Reader, split, powered bool) error {
 	if err != nil {
 		return err
 	}
-	c.account.restore(in)
-	c.following, err = restoreFollowing(in, c.publisher.version.K)
+	c.cost.restore(in)
+	c.following, err = restoreFollowing(in, c.version.K)
 	return err
 }
 

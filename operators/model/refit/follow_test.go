@@ -223,7 +223,7 @@ func TestFollowedToTheWrongSide(t *testing.T) {
 			}
 			f.pane(at, sent[at-late])
 			if !counted {
-				f.corrections.account = account{}
+				f.corrections.cost = account{}
 			}
 			state, err := f.Append(nil)
 			f.must(err)

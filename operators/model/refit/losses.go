@@ -57,7 +57,7 @@ func watchRare(s *State, in *stage.Pane) error {
 		s.period = -1 // the next one need not wait
 	}
 	s.quarters, s.losses = n, nil
-	s.account.lost, s.corrections.account.lost = 0, 0
+	s.account.lost, s.corrections.cost.lost = 0, 0
 	if s.quick != nil {
 		s.quick.restart()
 	}

@@ -262,19 +262,16 @@ func (m *monitor) take(of capped, f *stage.InForce, in *stage.Pane) error {
 			return err
 		}
 		w := float64(row.W)
-		unit := w
-		if m.weight > 0 {
-			unit = w / m.weight
-		}
+		unit := unitOf(w, m.weight)
 		for i, b := range m.baselines {
 			was, err := sc.Row(b.cal, row, bound)
 			if err != nil {
 				return err
 			}
-			b.nll.bet(.9 / bound * min(unit, 1) * (now.NLL - was.NLL))
+			b.nll.bet(.9 / bound * unit * (now.NLL - was.NLL))
 			if b.allowed != nil {
 				a := b.allowed[row.Y]
-				stake := .9 / (1 + a) * min(unit, 1) * (hit(was) - hit(now) - a)
+				stake := .9 / (1 + a) * unit * (hit(was) - hit(now) - a)
 				if b.acc.bet(stake); i == 0 {
 					m.fell.bet(stake)
 				}

@@ -59,8 +59,9 @@ const (
 
 var trackedRows = [trackers]int{300, 1000, 4000}
 
-// quick is the first answer of a version.
+// quick is the first answer of a version. It proposes what the publisher may put into force.
 type quick struct {
+	*publisher
 	base     int     // revision that the trackers are tested against
 	weight   float64 // largest row weight of earlier panes
 	trackers [trackers]tracker
@@ -97,14 +98,6 @@ func (q *quick) replaced(f *stage.InForce, revision int) {
 	q.restart()
 }
 
-// unit is the weight of a row in the tests.
-func (q *quick) unit() float64 {
-	if q.weight > 0 {
-		return q.weight
-	}
-	return 1
-}
-
 // patience returns the number of rows that the evidence for temperature t instead of the calibrator in force must last,
 // the direction of the change, and for how many turns it counts.
 func (q *quick) patience(current calibrator.Calibrator, t float64) (rows int64, up, turns int) {
@@ -139,8 +132,8 @@ type tracker struct {
 	from, rows int64
 }
 
-func newQuick() *quick {
-	q := &quick{}
+func newQuick(p *publisher) *quick {
+	q := &quick{publisher: p}
 	for i := range q.trackers {
 		q.trackers[i].number = i
 	}
@@ -206,42 +199,56 @@ func (c *Config) answersFirst() bool {
 		c.ShadowFor == 0
 }
 
-// stepQuick tests the trackers on a pane's rows, fits them anew, and publishes a temperature if the evidence is there.
+// stepQuick publishes a first answer to a pane's rows, if there is one. The current run has compared with another.
 func stepQuick(s *State, in *stage.Pane) (published bool, err error) {
-	cfg, rows := &s.stage.cfg, judging(s.version.Newest(), in.Rows)
-	if !cfg.answersFirst() || s.pin != nil || s.run.busy() || len(rows) == 0 {
+	rows := judging(s.version.Newest(), in.Rows)
+	if !s.stage.cfg.answersFirst() || s.pin != nil || s.run.busy() || len(rows) == 0 {
 		return false, nil
 	}
 	if s.quick == nil {
-		s.quick = newQuick()
+		s.quick = newQuick(s.publisher)
 	}
-	q := s.quick
-	if rev := s.version.InForceRevision(); q.base != rev {
-		q.replaced(s.version.Newest(), rev)
+	a, err := s.quick.step(rows, in.End)
+	if a == nil || err != nil {
+		return false, err
 	}
-	before := q.convinced(inForce(s.version), cfg.Alpha)
+	if s.run != nil {
+		if err := s.end("a temperature took force meanwhile", in.End); err != nil {
+			return false, err
+		}
+	}
+	return true, s.quick.publish(a, in.End)
+}
+
+// step tests the trackers on a pane's rows, fits them anew, and returns an answer if the evidence is there.
+func (q *quick) step(rows []acc.SampleRow, now int64) (*quickAnswer, error) {
+	cfg, v := &q.stage.cfg, q.version
+	if rev := v.InForceRevision(); q.base != rev {
+		q.replaced(v.Newest(), rev)
+	}
+	before := q.convinced(inForce(v), cfg.Alpha)
 	for left := rows; len(left) > 0; {
 		part := left[:partOf(len(rows), len(left))]
 		left = left[len(part):]
-		if err := q.bet(s.publisher, part, float64(max(cfg.FreshRows, leastTracked))); err != nil {
-			return false, err
+		if err := q.bet(part, float64(max(cfg.FreshRows, leastTracked))); err != nil {
+			return nil, err
 		}
 		q.weight, q.rows = max(q.weight, maxWeight(part)), q.rows+int64(len(part))
-		if err := q.learn(without(s.sampled(), left), len(part)); err != nil {
-			return false, err
+		if err := q.learn(without(q.sampled(), left), len(part)); err != nil {
+			return nil, err
 		}
 	}
-	if s.account.resting() {
-		return false, nil
+	if q.account.resting() {
+		return nil, nil
 	}
-	now := q.convinced(inForce(s.version), cfg.Alpha)
-	now = slices.DeleteFunc(now, func(t *tracker) bool {
+	convinced := q.convinced(inForce(v), cfg.Alpha)
+	convinced = slices.DeleteFunc(convinced, func(t *tracker) bool {
 		return slices.Contains(before, t) && !t.again(int64(len(rows)))
 	})
-	if published, err := answer(s, now, in); err != nil || published {
-		return published, err
+	if a, err := q.answer(convinced, now); a != nil || err != nil {
+		return a, err
 	}
-	return refine(s, in)
+	return q.refine(len(rows), now)
 }
 
 // judging returns the rows that may be evidence against the calibrator in force. Class weights came before labels:
@@ -286,8 +293,8 @@ func without(k *stage.Key, rows []acc.SampleRow) *stage.Key {
 
 // bet tests the trackers on rows that they have not learnt from. The NLL of the calibrator in force is capped, which
 // only lowers a ratio, so that no single row decides.
-func (q *quick) bet(p *publisher, rows []acc.SampleRow, h float64) error {
-	was, err := p.bounded().appendNLLs(nil, inForce(p.version), rows)
+func (q *quick) bet(rows []acc.SampleRow, h float64) error {
+	was, err := q.bounded().appendNLLs(nil, inForce(q.version), rows)
 	if err != nil {
 		return err
 	}
@@ -305,11 +312,7 @@ func (q *quick) bet(p *publisher, rows []acc.SampleRow, h float64) error {
 			return err
 		}
 		for j := range rows {
-			unit := float64(rows[j].W)
-			if q.weight > 0 {
-				unit /= q.weight
-			}
-			t.bet(rows[j].TS, min(unit, 1)*(was[j]-now[j]))
+			t.bet(rows[j].TS, unitOf(float64(rows[j].W), q.weight)*(was[j]-now[j]))
 		}
 	}
 	return nil
@@ -468,53 +471,53 @@ func marginOf(row *acc.SampleRow) rowMargin {
 	return m
 }
 
-// answer publishes the first of the trackers' temperatures that keeps the bounds of the configuration on the rows since
+// answer returns the first of the trackers' temperatures that keeps the bounds of the configuration on the rows since
 // the change.
-func answer(s *State, trackers []*tracker, in *stage.Pane) (published bool, err error) {
-	q, current := s.quick, inForce(s.version)
+func (q *quick) answer(trackers []*tracker, now int64) (*quickAnswer, error) {
 	for _, t := range trackers {
-		fit, nats := newestOfClasses(s.sampled(), trackedRows[t.number]), math.Log(1/s.stage.cfg.Alpha)
+		fit, nats := newestOfClasses(q.sampled(), trackedRows[t.number]), math.Log(1/q.stage.cfg.Alpha)
 		// The tracker's temperature is near that of the fit. If it is refused, there is no need for one.
 		near, err := calibrator.NewTemperature(t.t)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		if ok, err := gains(s, near, fit, nats); err != nil || !ok {
-			if err != nil {
-				return false, err
-			}
+		ok, err := q.gains(near, fit, nats)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
 			continue
 		}
-		a, err := newAnswer(s, fit, t.from, nats, in.End)
+		a, err := q.newAnswer(fit, t.from, nats, now)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if a == nil {
 			continue
 		}
-		_, up, turns := q.patience(current, a.t.T())
+		_, up, turns := q.patience(inForce(q.version), a.t.T())
 		if turns > 0 {
-			if lasts, err := lasts(s, a.cal, a.c, t.from); err != nil || !lasts {
-				return false, err
+			if lasts, err := q.lasts(a); err != nil || !lasts {
+				return nil, err
 			}
 		}
 		q.up = up
 		q.turn(turns)
-		s.changes.note(t.from)
-		return true, publishAnswer(s, a, in)
+		q.changes.note(t.from)
+		return a, nil
 	}
-	return false, nil
+	return nil, nil
 }
 
-// refine fits a first answer anew when the rows since its change have doubled, and publishes that if it is better by
-// more than chance on them. It is of the same rows and of as many more, so there is nothing that it must prove first,
-// unless the stream turns: then they are of several regimes.
-func refine(s *State, in *stage.Pane) (published bool, err error) {
-	f, k := s.version.Newest(), s.sampled()
-	if f == nil || f.Reason != reasonQuick || len(s.quick.turns) > 0 {
-		return false, nil
+// refine fits a first answer anew when the rows since its change have doubled, n of them in this pane, and returns that
+// if it is better by more than chance on them. It is of the same rows and of as many more, so there is nothing that it
+// must prove first, unless the stream turns: then they are of several regimes.
+func (q *quick) refine(n int, end int64) (*quickAnswer, error) {
+	f, k := q.version.Newest(), q.sampled()
+	if f == nil || f.Reason != reasonQuick || len(q.turns) > 0 {
+		return nil, nil
 	}
-	since, before, now := s.changes.latest(), 0, 0
+	since, before, now := q.changes.latest(), 0, 0
 	for i := range k.Sample {
 		switch ts := k.Sample[i].TS; {
 		case ts < since:
@@ -527,14 +530,10 @@ func refine(s *State, in *stage.Pane) (published bool, err error) {
 	}
 	// Each time that they have doubled, it is tried once.
 	doubled := func(n int) int { return bits.Len(uint(n / max(before, leastTracked))) }
-	if n := max(0, now-len(in.Rows)); doubled(now) <= max(doubled(n), 1) {
-		return false, nil
+	if doubled(now) <= max(doubled(max(0, now-n)), 1) {
+		return nil, nil
 	}
-	a, err := newAnswer(s, newestOfClasses(k, now), since, refineGain, in.End)
-	if a == nil || err != nil {
-		return false, err
-	}
-	return true, publishAnswer(s, a, in)
+	return q.newAnswer(newestOfClasses(k, now), since, refineGain, end)
 }
 
 // refineGain is how many nats a first answer must gain when it is fitted anew. One parameter more gains half a nat by
@@ -556,13 +555,13 @@ type quickAnswer struct {
 // are of all classes, may lose in the next run of a class, or where labels of a class are withheld. A mixture takes
 // force where the temperature alone gains so much too, or where a mixture is in force: that is beyond any temperature,
 // and must be refined by its like.
-func newAnswer(s *State, at []int, since int64, nats float64, now int64) (*quickAnswer, error) {
-	cfg, k := &s.stage.cfg, s.sampled()
+func (q *quick) newAnswer(at []int, since int64, nats float64, now int64) (*quickAnswer, error) {
+	cfg, k := &q.stage.cfg, q.sampled()
 	fit := rowsAt(k, at)
 	slices.SortFunc(fit, stage.CompareRows)
 	if why, err := stage.Biased(k, since, stage.SettledSince); why != "" || err != nil {
 		if err == nil {
-			err = s.withhold("no calibrator takes force at once after a change", why, now)
+			err = q.withhold("no calibrator takes force at once after a change", why, now)
 		}
 		return nil, err
 	}
@@ -570,15 +569,15 @@ func newAnswer(s *State, at []int, since int64, nats float64, now int64) (*quick
 	if err != nil {
 		return nil, err
 	}
-	s.quick.fits.add(len(fit))
-	_, mixed := inForce(s.version).(*calibrator.Ensemble)
+	q.fits.add(len(fit))
+	_, mixed := inForce(q.version).(*calibrator.Ensemble)
 	if !mixed {
-		if ok, err := gains(s, t, at, nats); err != nil || !ok {
+		if ok, err := q.gains(t, at, nats); err != nil || !ok {
 			return nil, err
 		}
 	}
 	a := &quickAnswer{fit: fit, t: t, since: since}
-	cal, err := mapOf(t, fit, s.bounded(), cfg)
+	cal, err := mapOf(t, fit, q.bounded(), cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -589,11 +588,11 @@ func newAnswer(s *State, at []int, since int64, nats float64, now int64) (*quick
 		return nil, err
 	}
 	if mixed || cal != calibrator.Calibrator(t) {
-		if ok, err := gains(s, a.cal, at, nats); err != nil || !ok {
+		if ok, err := q.gains(a.cal, at, nats); err != nil || !ok {
 			return nil, err
 		}
 	}
-	if a.c, err = compare(s, a.cal, rowsSince(k.Sample, since)); err != nil || !a.c.allowed(cfg) {
+	if a.c, err = q.pairOf(a.cal).compare(rowsSince(k.Sample, since)); err != nil || !a.c.allowed(cfg) {
 		return nil, err
 	}
 	return a, nil
@@ -601,14 +600,14 @@ func newAnswer(s *State, at []int, since int64, nats float64, now int64) (*quick
 
 // gains reports whether a calibrator gains enough on rows of all classes, and is likely to gain in the next run of one.
 // at are their places in the sample.
-func gains(s *State, cal calibrator.Calibrator, at []int, nats float64) (bool, error) {
-	cfg, k := &s.stage.cfg, s.sampled()
-	was, err := s.lossesOf(s.version.Newest()).of(k, inForce(s.version), s.bound())
+func (q *quick) gains(cal calibrator.Calibrator, at []int, nats float64) (bool, error) {
+	cfg, k := &q.stage.cfg, q.sampled()
+	was, err := q.lossesOf(q.version.Newest()).of(k, inForce(q.version), q.bound())
 	if err != nil {
 		return false, err
 	}
 	rows := rowsAt(k, at)
-	now, err := s.bounded().nllsOf(cal, rows)
+	now, err := q.bounded().nllsOf(cal, rows)
 	if err != nil {
 		return false, err
 	}
@@ -618,7 +617,7 @@ func gains(s *State, cal calibrator.Calibrator, at []int, nats float64) (bool, e
 		byClass.add(rows[i].Y, x)
 		gain, weight = gain+w*x, weight+w
 	}
-	return gain >= nats*s.quick.unit() && gain >= cfg.MinNLLGain*weight &&
+	return gain >= nats*cmp.Or(q.weight, 1) && gain >= cfg.MinNLLGain*weight &&
 		worstRuns(k.Sample, byClass.means(), max(cfg.FreshRows, leastValidation)) >= 0, nil
 }
 
@@ -634,16 +633,10 @@ func (b capped) nllsOf(cal calibrator.Calibrator, rows []acc.SampleRow) (out []f
 	return b.appendNLLs(nil, cal, rows)
 }
 
-// publishAnswer puts a first answer into force.
-func publishAnswer(s *State, a *quickAnswer, in *stage.Pane) error {
-	if s.run != nil {
-		if err := s.end("a temperature took force meanwhile", in.End); err != nil {
-			return err
-		}
-	}
-	d := record.Calibrator{Reason: reasonQuick, Method: a.cal.Method(), Evidence: quickEvidence(s, a.fit, a.c)}
+// publish puts a first answer into force.
+func (q *quick) publish(a *quickAnswer, now int64) error {
+	d := record.Calibrator{Reason: reasonQuick, Method: a.cal.Method(), Evidence: q.evidenceOf(a, now)}
 	e := &d.Evidence
-	e.Temperature, e.FitBegan, e.TestTo = a.t.T(), record.At(in.End), record.At(in.End)
 	what := fmt.Sprintf("temperature %.4g", a.t.T())
 	if a.cal.Method() != "temperature" {
 		what = "mixture around " + what
@@ -653,24 +646,24 @@ func publishAnswer(s *State, a *quickAnswer, in *stage.Pane) error {
 	}
 	d.Outcome = fmt.Sprintf("published: %s of %d rows, NLL %.5f → %.5f, ECE %.4f → %.4f on the %d since about %s",
 		what, e.FitRows, e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows, record.At(a.since).About())
-	s.quick.restart()
-	s.unit = s.quick.weight
-	return s.putInForce(&d, a.cal, a.encoded, in.End)
+	q.restart()
+	q.unit = q.weight
+	return q.putInForce(&d, a.cal, a.encoded, now)
 }
 
-// lasts reports whether the outlook of a turn is positive. The sample is cut at the changes that are known, so that a
-// fault that came once and is gone is not taken for a stream that turns to and fro.
-func lasts(s *State, cal calibrator.Calibrator, c comparison, since int64) (bool, error) {
-	o, err := s.newOutlook()
+// lasts reports whether the outlook of an answer is positive. The sample is cut at the changes that are known, so that
+// a fault that came once and is gone is not taken for a stream that turns to and fro.
+func (p *publisher) lasts(a *quickAnswer) (bool, error) {
+	o, err := p.newOutlook()
 	if err != nil {
 		return false, err
 	}
-	low, err := o.of(cal, &sampleLosses{}, gained{c.inForce.mean() - c.itself.mean(), c.inForce.w, since,
-		append(slices.Clip(s.changes), since)})
+	low, err := o.of(a.cal, &sampleLosses{}, gained{a.c.inForce.mean() - a.c.itself.mean(), a.c.inForce.w, a.since,
+		append(slices.Clip(p.changes), a.since)})
 	return low > 0, err
 }
 
-// comparison is what the calibrator in force and another make of some rows. newest is the gain of the other on the
+// comparison is what a calibrator in force and another make of some rows. newest is the gain of the other on the
 // newest of them.
 type comparison struct {
 	rows            int
@@ -679,8 +672,8 @@ type comparison struct {
 	newest float64
 }
 
-func compare(s *State, cal calibrator.Calibrator, rows []acc.SampleRow) (c comparison, err error) {
-	err = s.pairOf(cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
+func (p pair) compare(rows []acc.SampleRow) (c comparison, err error) {
+	err = p.each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
 		w, gain := float64(row.W), was.NLL-now.NLL
 		c.inForce.add(was, w)
 		c.itself.add(now, w)
@@ -699,27 +692,30 @@ func (c *comparison) allowed(cfg *Config) bool {
 		c.itself.ece() <= c.inForce.ece()+cfg.MaxECERise && c.itself.acc() >= c.inForce.acc()-cfg.MaxAccuracyDrop
 }
 
-// quickEvidence is the evidence of a temperature that was fitted on rows.
-func quickEvidence(s *State, fit []acc.SampleRow, c comparison) record.Evidence {
-	cfg := &s.stage.cfg
+// evidenceOf is the evidence for an answer, at the end of a label pane.
+func (q *quick) evidenceOf(a *quickAnswer, now int64) record.Evidence {
+	alpha, fit, c := q.stage.cfg.Alpha, a.fit, &a.c
 	diff, se := c.diff(&c.itself)
 	return record.Evidence{
-		FitRows:    len(fit),
-		FitFrom:    record.At(fit[0].TS),
-		FitTo:      record.At(fit[len(fit)-1].TS),
-		FitDigest:  digestRows(fit),
-		TestRows:   c.rows,
-		NLLInForce: c.inForce.mean(),
-		NLLNew:     c.itself.mean(),
-		NLLDiff:    diff,
-		NLLDiffSE:  se,
-		ECEInForce: c.inForce.ece(),
-		ECENew:     c.itself.ece(),
-		AccInForce: c.inForce.acc(),
-		AccNew:     c.itself.acc(),
-		LogE:       stage.FiniteOrZero(s.quick.evidence()),
-		LogENeeded: math.Log(1 / cfg.Alpha),
-		Alpha:      cfg.Alpha,
-		NLLBound:   s.bound(),
+		FitRows:     len(fit),
+		FitFrom:     record.At(fit[0].TS),
+		FitTo:       record.At(fit[len(fit)-1].TS),
+		FitBegan:    record.At(now),
+		FitDigest:   digestRows(fit),
+		TestRows:    c.rows,
+		TestTo:      record.At(now),
+		NLLInForce:  c.inForce.mean(),
+		NLLNew:      c.itself.mean(),
+		NLLDiff:     diff,
+		NLLDiffSE:   se,
+		ECEInForce:  c.inForce.ece(),
+		ECENew:      c.itself.ece(),
+		AccInForce:  c.inForce.acc(),
+		AccNew:      c.itself.acc(),
+		LogE:        stage.FiniteOrZero(q.evidence()),
+		LogENeeded:  math.Log(1 / alpha),
+		Alpha:       alpha,
+		NLLBound:    q.bound(),
+		Temperature: a.t.T(),
 	}
 }

@@ -207,11 +207,11 @@ func TestFirstAnswersOnCalibratedRows(t *testing.T) {
 	v := &stage.Version{Model: "m", Name: "v", K: 4}
 	reached := 0
 	for seed := range uint64(runs) {
-		k, q := &stage.Key{Version: v, K: 4}, newQuick()
+		k, q := &stage.Key{Version: v, K: 4}, newQuick(&publisher{version: v})
 		rows := sample(batchtest.Rows(300+seed, batchtest.Options{N: n, Sharpness: 1}))
 		for i := 0; i < n; i += quickPane {
 			pane := rows[i : i+quickPane]
-			if err := q.bet(&publisher{version: v}, pane, h); err != nil {
+			if err := q.bet(pane, h); err != nil {
 				t.Fatal(err)
 			}
 			k.Keep(slices.Clone(pane), sampleRows)
@@ -233,7 +233,7 @@ func TestFirstAnswersOnCalibratedRows(t *testing.T) {
 // forgotten.
 func TestPatience(t *testing.T) {
 	t.Parallel()
-	q := newQuick()
+	q := newQuick(nil)
 	temperature := func(v float64) calibrator.Calibrator {
 		c, err := calibrator.NewTemperature(v)
 		if err != nil {
@@ -407,7 +407,7 @@ func TestRollbackIsLearntFrom(t *testing.T) {
 	wrong := inForceAs(t, 1, .5, reasonPeriod)
 	x.version.Calibrators, x.revision = []*stage.InForce{wrong}, 1
 	x.monitor = x.monitor.next(nil, wrong, 1)
-	x.quick = newQuick()
+	x.quick = newQuick(x.publisher)
 	x.quick.base = 1
 	x.quick.turn(keptTurns) // so that first answers wait
 	x.account.lost = -1000  // and the account
@@ -433,4 +433,31 @@ func TestRollbackIsLearntFrom(t *testing.T) {
 		return
 	}
 	t.Error("no rollback")
+}
+
+// TestFirstAnswerIsProposed: by itself it publishes nothing, though a run is under way: what its answer ends is for
+// others to say.
+func TestFirstAnswerIsProposed(t *testing.T) {
+	t.Parallel()
+	x := newFixture(t, testConfig(), 4)
+	q := newQuick(x.publisher)
+	rows := sample(batchtest.Rows(201, batchtest.Options{N: 500, Sharpness: 3}))
+	var a *quickAnswer
+	for i := 0; a == nil; i += quickPane {
+		if i == len(rows) {
+			t.Fatalf("no answer to %d rows", i)
+		}
+		x.key.Labelled += quickPane
+		x.key.Keep(slices.Clone(rows[i:i+quickPane]), sampleRows)
+		var err error
+		a, err = q.step(rows[i:i+quickPane], int64(i)*second)
+		x.must(err)
+	}
+	if len(x.outputs) > 0 || x.version.Newest() != nil || !(q.evidence() > 0) {
+		t.Errorf("%d outputs, %+v in force, evidence %v", len(x.outputs), x.version.Newest(), q.evidence())
+	}
+	x.must(q.publish(a, 5))
+	if f := x.version.Newest(); f == nil || f.From != 5 || f.Cal != a.cal || !math.IsInf(q.evidence(), -1) {
+		t.Errorf("published %+v, evidence %v", f, q.evidence())
+	}
 }

@@ -219,7 +219,7 @@ func (r *run) validate(p *publisher, rows []acc.SampleRow) error {
 				c.out = err.Error()
 				continue
 			}
-			gain, unit := old.NLL-now.NLL, r.unit(w)
+			gain, unit := old.NLL-now.NLL, unitOf(w, r.weight)
 			err = c.add(now, w, gain, unit)
 			if err == nil && r.phase == phaseCanary && n == r.chosen {
 				err = r.worse.Add(-unit * gain)
@@ -232,13 +232,13 @@ func (r *run) validate(p *publisher, rows []acc.SampleRow) error {
 	return nil
 }
 
-// unit returns a row's weight as the tests use it, in [0, 1]. Weights above the largest one known at the start count as
-// that one.
-func (r *run) unit(w float64) float64 {
-	if r.weight <= 0 {
-		return min(w, 1)
+// unitOf returns a row's weight as tests and accounts use it, in [0, 1]: in units of the largest that was known when
+// they began, 0 = none. Those above count as that one.
+func unitOf(w, largest float64) float64 {
+	if largest > 0 {
+		w /= largest
 	}
-	return min(w/r.weight, 1)
+	return min(w, 1)
 }
 
 // need returns the log e-value that is needed to publish. The level is split over all candidates, including those that
