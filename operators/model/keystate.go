@@ -73,10 +73,7 @@ func (k *keyState) restoreKept(t *Task, r *binenc.Reader, from *restoring) error
 	k.Snapshots = from.snapshots.Read(r)
 	k.Snapshots.Pack()
 	k.Recent.Restore(r)
-	k.Sample = stage.RestoreRows(r)
-	if err := stage.CheckRows(k.Sample, k.K); err != nil {
-		return err
-	}
+	k.Sample = stage.RestoreRows(r, k.K)
 	k.Since.Revision = int(r.Uvarint())
 	sums, _, err := t.env.Summaries(k.K)
 	if err != nil {

@@ -570,7 +570,7 @@ func (m *model) nextBusy(barrier int64, cfg *Config) int64 {
 			}
 		}
 		if v.refit.Fitting() {
-			first = min(first, refit.Due(v.refit))
+			first = min(first, v.refit.Due())
 		}
 		first = v.contest.nextPane(m.next, first)
 	}

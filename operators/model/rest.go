@@ -115,7 +115,7 @@ func (k *keyState) unpacked() []byte {
 	before := b[:len(b)-r.Len()]
 	new(stage.Recent).Restore(&r)
 	after := b[len(b)-r.Len():]
-	recent, err := stage.RecentOfRows(&k.Key, stage.RestoreRows(&r), k.ofRows.Pane, k.ofRows.Bins)
+	recent, err := stage.RecentOfRows(&k.Key, stage.RestoreRows(&r, k.K), k.ofRows.Pane, k.ofRows.Bins)
 	if err = errors.Join(err, r.Err()); err != nil {
 		panic("model: " + err.Error()) // what this process has packed itself
 	}

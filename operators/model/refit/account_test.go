@@ -117,7 +117,7 @@ func follow(x *fixture, label stream, n, delay int, counted bool) (regret []floa
 		b, err := x.State.Append(nil) // saved and restored, it goes on as before
 		x.must(err)
 		back, in := x.stage.NewState(x.version), binenc.NewReader(b)
-		x.stage.cancel(x.State)
+		x.stage.cancel(x.run)
 		x.must(back.Restore(&in))
 		x.State = back
 	}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -87,14 +86,14 @@ func (s *State) Restore(in *binenc.Reader) error {
 	}
 	if in.Byte() == 1 {
 		s.monitor = &monitor{}
-		if err := s.monitor.restore(in); err != nil {
+		if err := s.monitor.restore(in, s.version.K); err != nil {
 			return err
 		}
 	}
 	s.account.restore(in)
 	if in.Byte() == 1 {
 		s.run = &run{}
-		if err := s.run.restore(in); err != nil {
+		if err := s.run.restore(in, s.version.K); err != nil {
 			return err
 		}
 	}
@@ -108,35 +107,7 @@ func (s *State) Restore(in *binenc.Reader) error {
 	if err := s.online.restore(in); err != nil {
 		return err
 	}
-	if err := in.Err(); err != nil {
-		return err
-	}
-	return s.check(s.version.K)
-}
-
-// check refuses state that does not fit K classes, because it would panic later.
-func (s *State) check(k int) error {
-	if s.monitor != nil {
-		for _, b := range s.monitor.baselines {
-			if !calibrator.Fits(b.cal, k) || b.allowed != nil && len(b.allowed) != k {
-				return fmt.Errorf("calibrator revision %d before that in force is not one for K = %d", b.revision, k)
-			}
-		}
-	}
-	if s.run == nil {
-		return nil
-	}
-	for _, c := range s.run.candidates {
-		if c.cal != nil && !calibrator.Fits(c.cal, k) {
-			return fmt.Errorf("candidate %s is not one for K = %d", c.method, k)
-		}
-	}
-	for _, rows := range [][]acc.SampleRow{s.run.fit, s.run.held} {
-		if err := stage.CheckRows(rows, k); err != nil {
-			return fmt.Errorf("rows of a refit: %w", err)
-		}
-	}
-	return nil
+	return in.Err()
 }
 
 func (q *quick) append(dst []byte) []byte {
@@ -207,7 +178,7 @@ func (w *wealth) restore(in *binenc.Reader) {
 	}
 }
 
-func (m *monitor) restore(in *binenc.Reader) error {
+func (m *monitor) restore(in *binenc.Reader, k int) error {
 	m.weight = in.Float64()
 	m.fell.restore(in)
 	for range in.Count(100, keptBaselines+2) {
@@ -215,8 +186,8 @@ func (m *monitor) restore(in *binenc.Reader) error {
 		if n := in.Count(8, 1<<24); n > 0 {
 			b.allowed = make([]float64, n)
 			for y := range b.allowed {
-				if b.allowed[y] = in.Float64(); !(b.allowed[y] >= 0 && b.allowed[y] <= 1) {
-					in.Failf("the accuracy of class %d may fall by %v, want 0 to 1", y, b.allowed[y])
+				if b.allowed[y] = in.Float64(); n != k || !(b.allowed[y] >= 0 && b.allowed[y] <= 1) {
+					in.Failf("accuracy of class %d of %d may fall by %v, want 0 to 1, K = %d", y, n, b.allowed[y], k)
 				}
 			}
 		}
@@ -229,8 +200,8 @@ func (m *monitor) restore(in *binenc.Reader) error {
 			return in.Err()
 		}
 		var err error
-		if b.cal, err = calibrator.Decode(b.encoded); err != nil {
-			return err
+		if b.cal, err = decodeFor(b.encoded, k); err != nil {
+			return fmt.Errorf("revision %d, before that in force: %w", b.revision, err)
 		}
 		m.baselines = append(m.baselines, b)
 	}
@@ -273,7 +244,7 @@ func (r *run) append(dst []byte) ([]byte, error) {
 	return binenc.AppendString(dst, r.digest), nil
 }
 
-func (r *run) restore(in *binenc.Reader) error {
+func (r *run) restore(in *binenc.Reader, k int) error {
 	r.reason = in.String(binenc.MaxName)
 	r.base, r.chosen = int(in.Varint()), int(in.Varint())
 	for _, v := range r.numbers() {
@@ -285,12 +256,12 @@ func (r *run) restore(in *binenc.Reader) error {
 	for range in.Count(1, maxCandidates) {
 		r.methods = append(r.methods, in.String(binenc.MaxName))
 	}
-	r.fit, r.held = stage.RestoreRows(in), stage.RestoreRows(in)
+	r.fit, r.held = stage.RestoreRows(in, k), stage.RestoreRows(in, k)
 	r.inForce.restore(in)
 	for range in.Count(8, maxCandidates) {
 		c := &candidate{}
-		if err := c.restore(in); err != nil {
-			return err
+		if err := c.restore(in, k); err != nil {
+			return fmt.Errorf("candidate %s: %w", c.method, err)
 		}
 		r.candidates = append(r.candidates, c)
 	}
@@ -330,7 +301,7 @@ func (c *candidate) append(dst []byte) ([]byte, error) {
 	return appendTest(binenc.AppendFloat64s(dst, c.wd, c.w2d, c.w2d2), c.test)
 }
 
-func (c *candidate) restore(in *binenc.Reader) error {
+func (c *candidate) restore(in *binenc.Reader, k int) error {
 	c.method = in.String(binenc.MaxName)
 	if failed := in.String(binenc.MaxItems); failed != "" {
 		c.err = errors.New(failed)
@@ -348,10 +319,10 @@ func (c *candidate) restore(in *binenc.Reader) error {
 		return errors.Join(err, in.Err())
 	}
 	if c.out == "" && (c.test == nil || len(c.encoded) == 0) {
-		return fmt.Errorf("candidate %s without a calibrator or a test", c.method)
+		return errors.New("no calibrator, or no test")
 	}
 	if len(c.encoded) > 0 {
-		c.cal, err = calibrator.Decode(c.encoded)
+		c.cal, err = decodeFor(c.encoded, k)
 	}
 	return err
 }
@@ -372,6 +343,15 @@ func (s *score) restore(in *binenc.Reader) {
 		b.N = in.Varint()
 		readFloats(in, &b.W, &b.SumC, &b.SumA)
 	}
+}
+
+// decodeFor decodes a calibrator, and refuses one that is not for K classes: it would panic later.
+func decodeFor(encoded []byte, k int) (calibrator.Calibrator, error) {
+	cal, err := calibrator.Decode(encoded)
+	if err == nil && !calibrator.Fits(cal, k) {
+		err = fmt.Errorf("the calibrator is not one for K = %d", k)
+	}
+	return cal, err
 }
 
 // appendTest appends a test, or a mark that there is none.

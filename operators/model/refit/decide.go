@@ -12,62 +12,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// end ends the current run without a change, and publishes its evidence.
-func (s *State) end(why string, now int64) error {
-	r, cfg := s.run, &s.stage.cfg
-	s.stage.cancel(s)
-	d := record.Calibrator{Reason: r.reason, Outcome: "no change: " + why,
-		Evidence: r.evidence(s.bound(), cfg, r.nearest())}
-	if i := r.nearest(); i >= 0 && r.rows > 0 {
-		c := r.candidates[i]
-		d.Stage, d.Method = record.StageShadow, c.method
-		lacks := r.verdict(c, cfg)
-		if lacks == "" {
-			var err error
-			if lacks, err = s.unsure(c); err != nil {
-				return err
-			}
-		}
-		if lacks == "" {
-			lacks = s.account.holds()
-		}
-		if lacks != "" {
-			d.Outcome += "; nearest was " + c.method + ": " + lacks
-		}
-	}
-	for _, c := range r.candidates {
-		if c.err != nil {
-			d.Outcome += "; " + c.err.Error()
-		}
-	}
-	s.run = nil
-	if r.phase == phaseCanary {
-		if err := s.endCanary(d.Outcome, now); err != nil {
-			return err
-		}
-	}
-	return s.emit(&d, pipeline.StreamDecisions, now)
-}
-
-// promote takes a candidate to its next stage: to the canary if one is configured, otherwise into force.
-func (s *State) promote(i int, now int64) error {
-	r, cfg := s.run, &s.stage.cfg
-	if cfg.CanaryShare > 0 && r.phase != phaseCanary {
-		return s.beginCanary(i, now)
-	}
-	c := r.candidates[i]
-	e := r.evidence(s.bound(), cfg, i)
-	canary := r.phase == phaseCanary
-	s.run, s.unit = nil, r.weight
-	d := record.Calibrator{Reason: r.reason, Method: c.method, Evidence: e,
-		Outcome: fmt.Sprintf("published: %s, NLL %.5f → %.5f, ECE %.4f → %.4f on %d newer rows",
-			c.method, e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows)}
-	if err := s.putInForce(&d, c.cal, c.encoded, now); err != nil || !canary {
-		return err
-	}
-	return s.endCanary("in force for all", now)
-}
-
 // putInForce puts a calibrator into force from now, the end of the deciding label pane.
 func (p *publisher) putInForce(d *record.Calibrator, cal calibrator.Calibrator, encoded []byte, now int64) error {
 	v := p.version

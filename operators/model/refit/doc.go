@@ -23,6 +23,10 @@
 // panes only, not on how long a fit takes: before each label pane the task asks Awaits, and waits if a fit is due that
 // has not ended.
 //
+// A State has parts that know the publisher, but not each other: runs, the first answer (quick) and corrections. The
+// publisher knows what is in force, changes that, and monitors it. Where something else than a run changes what is in
+// force, State ends the run.
+//
 // Words of this package:
 //
 //	answer      a first answer (step 4), published with the reason quick; refit.first_answer in the configuration

@@ -53,7 +53,7 @@ func StepEmpty(s *State, in *stage.Pane) error {
 	if in.Index != last+max(emptyPanes, last-first) { // it is tried once
 		return nil
 	}
-	since, err := changeIn(s, rows)
+	since, err := s.changeIn(rows)
 	if err != nil {
 		return err
 	}
@@ -62,17 +62,17 @@ func StepEmpty(s *State, in *stage.Pane) error {
 
 // changeIn estimates from which prediction time on rows were as they are: since a temperature of all of them has
 // gained, by CUSUM.
-func changeIn(s *State, rows []acc.SampleRow) (since int64, err error) {
+func (p *publisher) changeIn(rows []acc.SampleRow) (since int64, err error) {
 	slices.SortFunc(rows, stage.CompareRows)
-	t, err := temperatureOf(rows, s.version.K)
+	t, err := temperatureOf(rows, p.version.K)
 	if err != nil {
 		return 0, err
 	}
-	was, err := s.bounded().appendNLLs(nil, inForce(s.version), rows)
+	was, err := p.bounded().appendNLLs(nil, inForce(p.version), rows)
 	if err != nil {
 		return 0, err
 	}
-	now, err := s.bounded().nllsOf(t, rows)
+	now, err := p.bounded().nllsOf(t, rows)
 	if err != nil {
 		return 0, err
 	}

@@ -313,7 +313,7 @@ func TestAccuracyIsTakenBack(t *testing.T) {
 		if c.restored {
 			r := binenc.NewReader(x.monitor.append(nil))
 			x.monitor = &monitor{}
-			x.must(x.monitor.restore(&r))
+			x.must(x.monitor.restore(&r, 3))
 		}
 		var next []acc.SampleRow
 		for _, row := range rowsInRuns(10, 1000, 3, 1) {

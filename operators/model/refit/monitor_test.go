@@ -51,7 +51,7 @@ func TestMonitorBaselines(t *testing.T) {
 	}
 	r := binenc.NewReader(g.append(nil))
 	back := &monitor{}
-	if err := back.restore(&r); err != nil || !slices.Equal(revisions(back), revisions(g)) {
+	if err := back.restore(&r, 4); err != nil || !slices.Equal(revisions(back), revisions(g)) {
 		t.Errorf("restored %v, %v; want %v", revisions(back), err, revisions(g))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -163,14 +162,8 @@ func (s *State) Obey(c *pipeline.Order, now int64) error {
 func (p *publisher) wanted(c *pipeline.Order) (*baseline, error) {
 	v := p.version
 	if len(c.Calibrator) > 0 {
-		cal, err := calibrator.Decode(c.Calibrator)
-		if err != nil {
-			return nil, err
-		}
-		if !calibrator.Fits(cal, v.K) {
-			return nil, fmt.Errorf("the calibrator is not one for K = %d", v.K)
-		}
-		return &baseline{revision: c.Revision, cal: cal, encoded: c.Calibrator}, nil
+		cal, err := decodeFor(c.Calibrator, v.K)
+		return &baseline{revision: c.Revision, cal: cal, encoded: c.Calibrator}, err
 	}
 	if c.Action == pipeline.ActionPin && (c.Revision == 0 || c.Revision == v.InForceRevision()) {
 		return nil, nil

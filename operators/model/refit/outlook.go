@@ -36,21 +36,21 @@ type gainSum struct{ wx, w float64 }
 
 // steadiest returns, of the candidates that may be published, the one with the best outlook; -1 if no outlook is
 // positive. It passes over those that are unsafe.
-func (s *State) steadiest() (int, error) {
-	r, best, most := s.run, -1, 0.0
+func (rs *runs) steadiest() (int, error) {
+	r, best, most := rs.run, -1, 0.0
 	var o *outlook
 	for i, c := range r.candidates {
-		if r.verdict(c, &s.stage.cfg) != "" {
+		if r.verdict(c, &rs.stage.cfg) != "" {
 			continue
 		}
-		if why, err := r.unsafe(s.publisher, c); err != nil {
+		if why, err := r.unsafe(rs.publisher, c); err != nil {
 			return -1, err
 		} else if why != "" {
 			continue
 		}
 		if o == nil {
 			var err error
-			if o, err = s.newOutlook(); err != nil {
+			if o, err = rs.newOutlook(); err != nil {
 				return -1, err
 			}
 		}
@@ -67,18 +67,18 @@ func (s *State) steadiest() (int, error) {
 
 // unsure says that the gain of a candidate may not last although it has all the evidence. It returns "" if the evidence
 // is missing or the outlook is positive.
-func (s *State) unsure(c *candidate) (string, error) {
-	if s.run.verdict(c, &s.stage.cfg) != "" {
+func (rs *runs) unsure(c *candidate) (string, error) {
+	if rs.run.verdict(c, &rs.stage.cfg) != "" {
 		return "", nil
 	}
-	if why, err := s.run.unsafe(s.publisher, c); why != "" || err != nil {
+	if why, err := rs.run.unsafe(rs.publisher, c); why != "" || err != nil {
 		return why, err
 	}
-	o, err := s.newOutlook()
+	o, err := rs.newOutlook()
 	if err != nil {
 		return "", err
 	}
-	low, err := o.ofCandidate(s.run, c)
+	low, err := o.ofCandidate(rs.run, c)
 	if err != nil || low > 0 {
 		return "", err
 	}

@@ -26,7 +26,7 @@ func TestFailedFitIsRecorded(t *testing.T) {
 			panicked := &job{done: make(chan struct{}),
 				results: []fitResult{recovered(method, func() (fitResult, error) { panic("index out of range") })}}
 			close(panicked.done)
-			x.stage.jobs[x.State] = panicked
+			x.stage.jobs[x.run] = panicked
 		}
 		x.must(x.stepRun(&stage.Pane{Index: 11, End: 12 * paneLength, Labelled: 1}))
 		d := x.published(pipeline.StreamDecisions)

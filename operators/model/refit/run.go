@@ -76,60 +76,60 @@ func (r *run) promises() bool {
 func (r *run) fitting() bool { return r != nil && r.phase == phaseFitting }
 
 // stepRun continues a run at a label pane.
-func (s *State) stepRun(in *stage.Pane) error {
-	r := s.run
-	if r.base != s.version.InForceRevision() {
-		return s.end("what is in force changed meanwhile", in.End)
+func (rs *runs) stepRun(in *stage.Pane) error {
+	r := rs.run
+	if r.base != rs.version.InForceRevision() {
+		return rs.end("what is in force changed meanwhile", in.End)
 	}
 	if r.phase == phaseFitting {
-		if room := s.stage.cfg.heldRows() - len(r.held); room > 0 {
+		if room := rs.stage.cfg.heldRows() - len(r.held); room > 0 {
 			r.held = append(r.held, in.Rows[:min(room, len(in.Rows))]...)
 		}
 		if in.Index < r.due {
 			return nil
 		}
-		if err := s.collect(); err != nil {
+		if err := rs.collect(); err != nil {
 			return err
 		}
 		if !r.alive() {
-			return s.end("no method could be fitted", in.End)
+			return rs.end("no method could be fitted", in.End)
 		}
 		held := r.held
 		r.fit, r.held, r.phase = nil, nil, phaseShadow
-		if err := r.validate(s.publisher, held); err != nil {
+		if err := r.validate(rs.publisher, held); err != nil {
 			return err
 		}
-	} else if err := r.validate(s.publisher, in.Rows); err != nil {
+	} else if err := r.validate(rs.publisher, in.Rows); err != nil {
 		return err
 	}
 	if r.phase == phaseCanary {
-		return s.stepCanary(in)
+		return rs.stepCanary(in)
 	}
-	return s.decide(in)
+	return rs.decide(in)
 }
 
 // decide publishes a candidate, ends the validation, or waits for more rows.
-func (s *State) decide(in *stage.Pane) error {
-	r, cfg := s.run, &s.stage.cfg
-	if r.best(cfg) >= 0 && !s.account.resting() && in.End-r.started >= int64(cfg.ShadowFor) {
-		c, err := s.steadiest()
+func (rs *runs) decide(in *stage.Pane) error {
+	r, cfg := rs.run, &rs.stage.cfg
+	if r.best(cfg) >= 0 && !rs.account.resting() && in.End-r.started >= int64(cfg.ShadowFor) {
+		c, err := rs.steadiest()
 		if err != nil {
 			return err
 		}
 		if c >= 0 {
-			if wait, err := s.mustWait(r.candidates[c]); err != nil || wait {
+			if wait, err := rs.mustWait(r.candidates[c]); err != nil || wait {
 				return err
 			}
-			return s.promote(c, in.End)
+			return rs.promote(c, in.End)
 		}
 	}
 	switch {
 	case !r.alive():
-		return s.end("every candidate is refuted", in.End)
+		return rs.end("every candidate is refuted", in.End)
 	case cfg.ValidationRows > 0 && r.rows >= int64(cfg.ValidationRows):
-		return s.end("validation_rows are over", in.End)
+		return rs.end("validation_rows are over", in.End)
 	case cfg.ValidationFor > 0 && in.End-r.started >= int64(cfg.ValidationFor):
-		return s.end("validation_for is over", in.End)
+		return rs.end("validation_for is over", in.End)
 	}
 	return nil
 }
@@ -142,15 +142,15 @@ const newestRows = 2 * leastValidation
 // latest sampled rows, without those it was fitted on, is above that of the calibrator in force. A candidate by period
 // must also wait while an alert fires that began after the oldest row of its fit, because the refit that follows uses
 // only rows from after the change.
-func (s *State) mustWait(c *candidate) (bool, error) {
-	r, k := s.run, s.sampled()
-	if since, firing := k.FiringSince(); firing && s.stage.cfg.OnAlarm && r.reason == reasonPeriod &&
+func (rs *runs) mustWait(c *candidate) (bool, error) {
+	r, k := rs.run, rs.sampled()
+	if since, firing := k.FiringSince(); firing && rs.stage.cfg.OnAlarm && r.reason == reasonPeriod &&
 		since > r.fitFrom {
 		return true, nil
 	}
 	gain := 0.0
 	rows := rowsSince(k.Sample[max(0, len(k.Sample)-newestRows):], r.fitTo+1)
-	err := s.pairOf(c.cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
+	err := rs.pairOf(c.cal).each(rows, func(row *acc.SampleRow, was, now stage.RowScore) {
 		gain += float64(row.W) * (was.NLL - now.NLL)
 	})
 	return gain < 0, err
@@ -168,20 +168,20 @@ func inForce(v *stage.Version) calibrator.Calibrator {
 func (c *Config) heldRows() int { return max(c.MaxRows, c.ValidationRows) }
 
 // collect takes the results of a run's fits. The task calls it when they have ended (Awaits).
-func (s *State) collect() error {
-	j := s.stage.jobOf(s)
+func (rs *runs) collect() error {
+	j := rs.fits()
 	<-j.done
-	delete(s.stage.jobs, s)
-	s.run.digest = j.digest
+	delete(rs.stage.jobs, rs.run)
+	rs.run.digest = j.digest
 	for _, result := range j.results {
 		c := &candidate{fitResult: result}
 		var err error
 		if result.err != nil {
 			c.out = result.err.Error()
-		} else if c.test, err = evalue.NewPaired(s.bound(), 0); err != nil {
+		} else if c.test, err = evalue.NewPaired(rs.bound(), 0); err != nil {
 			return err
 		}
-		s.run.candidates = append(s.run.candidates, c)
+		rs.run.candidates = append(rs.run.candidates, c)
 	}
 	return nil
 }

@@ -38,12 +38,12 @@ func (s *State) StepShift(in *stage.Pane) error {
 
 // propose puts a correction into force, or makes it the candidate of a validation. A validation decides by the paired
 // test on rows whose labels come later.
-func (s *State) propose(in *stage.Pane, c *stage.Correction) error {
+func (rs *runs) propose(in *stage.Pane, c *stage.Correction) error {
 	encoded, err := calibrator.Encode(c.Cal)
 	if err != nil {
 		return err
 	}
-	if CheckSize(encoded, s.stage.deps.MaxBytes) != nil {
+	if CheckSize(encoded, rs.stage.deps.MaxBytes) != nil {
 		return nil // the calibrator in force already fills a record
 	}
 	back, err := calibrator.Decode(encoded)
@@ -51,23 +51,23 @@ func (s *State) propose(in *stage.Pane, c *stage.Correction) error {
 		return err
 	}
 	method := c.Cal.Method()
-	if s.stage.cfg.LabelShift == ShiftAtOnce {
+	if rs.stage.cfg.LabelShift == ShiftAtOnce {
 		at := record.At(in.End)
 		d := record.Calibrator{Reason: reasonShift, Method: method, Outcome: fmt.Sprintf(
 			"published: class weights, before labels: shares of classes have moved by %.3f by %d predictions, "+
 				"if %s (test of that: p = %.2g)",
 			c.Moved, c.Rows, c.Assumption, c.P),
 			Evidence: record.Evidence{FitRows: int(c.Rows), FitFrom: at, FitTo: at, FitBegan: at, FitDigest: c.Digest}}
-		return s.putInForce(&d, back, encoded, in.End)
+		return rs.putInForce(&d, back, encoded, in.End)
 	}
 	one := &candidate{fitResult: fitResult{method: method, encoded: encoded, cal: back}}
-	if one.test, err = evalue.NewPaired(s.bound(), 0); err != nil {
+	if one.test, err = evalue.NewPaired(rs.bound(), 0); err != nil {
 		return err
 	}
-	k := s.sampled()
-	s.run = &run{
+	k := rs.sampled()
+	rs.run = &run{
 		reason:     reasonShift,
-		base:       s.version.InForceRevision(),
+		base:       rs.version.InForceRevision(),
 		started:    in.End,
 		due:        in.Index,
 		phase:      phaseShadow,

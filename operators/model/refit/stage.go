@@ -7,8 +7,8 @@ type Stage struct {
 	env  *stage.Env
 	cfg  Config
 	deps Deps
-	jobs map[*State]*job // fits that have not been collected
-	wake chan struct{}   // signals that a fit has ended
+	jobs map[*run]*job // fits that have not been collected
+	wake chan struct{} // signals that a fit has ended
 }
 
 // Deps are set by the program, not by the configuration.
@@ -23,7 +23,7 @@ func New(env *stage.Env, cfg Config, deps Deps) *Stage {
 	if deps.Pool == nil {
 		deps.Pool = NewPool(cfg.Workers)
 	}
-	return &Stage{env: env, cfg: cfg, deps: deps, jobs: map[*State]*job{}, wake: make(chan struct{}, 1)}
+	return &Stage{env: env, cfg: cfg, deps: deps, jobs: map[*run]*job{}, wake: make(chan struct{}, 1)}
 }
 
 // Wake receives a value when a fit has ended since the last read.
@@ -46,43 +46,10 @@ func (g *Stage) Close() {
 	}
 }
 
-// jobOf returns the fits of a version's run. It starts them if they do not run: at the start of the run, or after a
-// restore.
-func (g *Stage) jobOf(s *State) *job {
-	j := g.jobs[s]
-	if j == nil {
-		j = newJob(s.run.methods, s.run.fit, s.bounded(), s.run.seed, g.deps.MaxBytes)
-		g.jobs[s] = j
-		g.deps.Pool.start(j, g.wake)
-	}
-	return j
-}
-
-// cancel drops a version's fits.
-func (g *Stage) cancel(s *State) {
-	if j := g.jobs[s]; j != nil {
+// cancel drops the fits of a run.
+func (g *Stage) cancel(r *run) {
+	if j := g.jobs[r]; j != nil {
 		j.cancelled.Store(true)
-		delete(g.jobs, s)
-	}
-}
-
-// Fitting reports whether a run waits for its fits.
-func (s *State) Fitting() bool { return s.run.fitting() }
-
-// Due returns the label pane at which the fits of a run that waits for them are collected.
-func Due(s *State) int64 { return s.run.due }
-
-// Awaits reports whether a label pane must wait: a fit is due at it and has not ended.
-func (s *State) Awaits(pane int64) bool {
-	return s.run.fitting() && pane >= s.run.due && !s.stage.jobOf(s).finished()
-}
-
-// Idle reports whether a label pane without rows would change nothing.
-func (s *State) Idle(pane int64) bool { return !s.run.fitting() || pane >= s.run.due }
-
-// Continue starts the fits that were under way when the state was saved.
-func (s *State) Continue() {
-	if s.run.fitting() {
-		s.stage.jobOf(s)
+		delete(g.jobs, r)
 	}
 }

@@ -14,11 +14,7 @@ import (
 
 // State is the refit state of one model version.
 type State struct {
-	*publisher
-	period      int64 // index of the period of the last refit by period
-	started     bool
-	alarmAt     int64       // end of the pane of the last refit on alarm; 0 = none
-	run         *run        // the current run
+	runs                    // with the publisher
 	orders      [][16]byte  // the latest orders that were carried out
 	quick       *quick      // the first answer; nil = no rows yet
 	corrections corrections // between refits
@@ -44,7 +40,7 @@ type publisher struct {
 // NewState returns the state of a version without any refit.
 func (g *Stage) NewState(v *stage.Version) *State {
 	p := &publisher{stage: g, version: v}
-	return &State{publisher: p, corrections: corrections{publisher: p}}
+	return &State{runs: runs{publisher: p}, corrections: corrections{publisher: p}}
 }
 
 // whole returns the key of all rows of the version.
@@ -110,9 +106,6 @@ func (c *changes) note(since int64) {
 // Revision returns the latest published revision; 0 = none.
 func (p *publisher) Revision() int { return p.revision }
 
-// Running reports whether a run is under way.
-func (s *State) Running() bool { return s.run != nil }
-
 // Online returns the online Platt scaling part of a snapshot; nil before the first row.
 func (s *State) Online() *record.Online {
 	return s.online.now().shown(s.corrections.served.at(math.MaxInt64, s.version.Newest()))
@@ -153,7 +146,7 @@ func recalibrate(s *State, in *stage.Pane) error {
 			return err
 		}
 	}
-	return stepRefit(s, in)
+	return s.stepRefit(in)
 }
 
 // stepRollback is stepMonitor, with what a rollback means for the current run and the first answer.
@@ -169,156 +162,6 @@ func stepRollback(s *State, in *stage.Pane) (rolled bool, err error) {
 		err = s.quick.learn(s.sampled(), len(in.Rows)) // the next pane is forecast by what has shown the change
 	}
 	return true, err
-}
-
-// stepRefit continues the current run, and begins one where an alarm or the period asks for it.
-func stepRefit(s *State, in *stage.Pane) error {
-	if s.run != nil {
-		if err := s.stepRun(in); err != nil {
-			return err
-		}
-	}
-	cfg := &s.stage.cfg
-	if cfg.Method == MethodNone || cfg.Method == "" || s.pin != nil {
-		return nil
-	}
-	if since, firing := s.whole().FiringSince(); firing && cfg.OnAlarm {
-		return s.onAlarm(in, since)
-	}
-	return s.byPeriod(in)
-}
-
-// byPeriod begins a run in a new period that has MinRows rows more than the run by period before it: runs on nearly the
-// same rows would test the same evidence again and again, and each would be replaced before it has any of its own. If
-// the current run is likely to publish soon, that one goes on instead.
-func (s *State) byPeriod(in *stage.Pane) error {
-	cfg, k := &s.stage.cfg, s.sampled()
-	if cfg.Period <= 0 {
-		return nil
-	}
-	period := pipeline.PaneIndex(in.End, int64(cfg.Period))
-	if !s.started {
-		s.started, s.period = true, period
-	}
-	s.period = min(s.period, period) // above it where refit.period was shorter before
-	if period == s.period || s.run.busy() || s.run.promises() {
-		return nil
-	}
-	since := s.changes.latest()
-	if f := s.version.Newest(); f != nil && f.Reason == reasonRollback {
-		// The stream changed. On rows from before the change, the calibrator that was rolled back would win again.
-		since = max(since, f.From)
-	}
-	if labelledSince(k.Sample, since, s.period*int64(cfg.Period)) < cfg.MinRows {
-		return nil
-	}
-	s.period = period
-	return s.begin(rowsSince(k.Sample, since), reasonPeriod, in)
-}
-
-// onAlarm begins a run when FreshRows sampled rows have come since the alarm's start, or that of a later fall of
-// accuracy: an alarm of before may still fire. It uses only these, because rows from before the change would bias the
-// fit. While an alarm fires no run begins by period, and a current run is replaced, because its rows are from before
-// the change; one that is of this change goes on until FreshRows more have come, or few rows would end each before it
-// is tested, and while it is likely to publish soon, until the next could fit twice its rows: that would have to show
-// again what it has shown.
-func (s *State) onAlarm(in *stage.Pane, since int64) error {
-	cfg := &s.stage.cfg
-	if s.run.busy() || s.alarmAt != 0 && in.End-s.alarmAt < int64(cfg.Cooldown) {
-		return nil
-	}
-	if f := s.version.Newest(); f != nil && f.Reason == reasonAlarm {
-		since = max(since, f.From)
-	}
-	since = max(since, s.changes.latest(), s.whole().AccuracyFell())
-	sample, labelled := s.sampled().Sample, int64(math.MinInt64)
-	if s.run.ofAlarm(since) {
-		if s.run.promises() && int64(labelledSince(sample, since, math.MinInt64)) < 2*s.run.fitRows {
-			return nil
-		}
-		labelled = s.run.started
-	}
-	if labelledSince(sample, since, labelled) < cfg.FreshRows {
-		return nil
-	}
-	s.alarmAt = in.End
-	// This run also counts as the run of its period, so that no run by period follows at once.
-	s.started, s.period = true, pipeline.PaneIndex(in.End, max(int64(cfg.Period), 1))
-	return s.begin(rowsSince(sample, since), reasonAlarm, in)
-}
-
-// rowsSince returns the sampled rows predicted at or after an event time.
-func rowsSince(rows []acc.SampleRow, since int64) []acc.SampleRow {
-	var out []acc.SampleRow
-	for i := range rows {
-		if rows[i].TS >= since {
-			out = append(out, rows[i])
-		}
-	}
-	return out
-}
-
-// labelledSince is how many of rowsSince have labels of an event time or later.
-func labelledSince(rows []acc.SampleRow, since, labelled int64) (n int) {
-	for i := range rows {
-		if row := &rows[i]; row.LabelTS >= labelled && row.TS >= since {
-			n++
-		}
-	}
-	return n
-}
-
-// begin starts a run on the older part of the rows. Its candidates are first scored on the newer part. The fits run
-// beside the task and are due Delay panes later, so that decisions do not depend on how long they take.
-func (s *State) begin(rows []acc.SampleRow, reason string, in *stage.Pane) error {
-	cfg, v := &s.stage.cfg, s.version
-	if len(rows) > cfg.MaxRows {
-		rows = rows[len(rows)-cfg.MaxRows:]
-	}
-	rows = slices.Clone(rows)
-	slices.SortFunc(rows, stage.CompareRows)
-	nTest := int(math.Ceil(float64(len(rows)) * cfg.TestShare))
-	fit, held := rows[:len(rows)-nTest], rows[len(rows)-nTest:]
-	if len(fit) == 0 {
-		return nil
-	}
-	if s.run != nil {
-		if err := s.end("the next refit began, by "+reason, in.End); err != nil {
-			return err
-		}
-	}
-	f := v.Newest()
-	methods := candidateMethods(cfg.Method, v.K, len(fit), f != nil && !isIdentity(f.Cal))
-	why := unmixed(v.K, fit, held)
-	if why != "" {
-		methods = slices.DeleteFunc(methods, learnsClasses)
-	}
-	s.run = &run{
-		reason:  reason,
-		base:    v.InForceRevision(),
-		started: in.End,
-		due:     in.Index + max(cfg.Delay, 1),
-		seed:    s.whole().Seed("refit", in.Index),
-		methods: methods,
-		fit:     fit,
-		held:    held,
-		fitRows: int64(len(fit)),
-		fitFrom: fit[0].TS,
-		fitTo:   fit[len(fit)-1].TS,
-		weight:  maxWeight(rows),
-	}
-	if len(methods) == 0 {
-		return s.end(cfg.Method+": "+why, in.End)
-	}
-	s.stage.jobOf(s)
-	return nil
-}
-
-func maxWeight(rows []acc.SampleRow) (w float64) {
-	for i := range rows {
-		w = max(w, float64(rows[i].W))
-	}
-	return w
 }
 
 func isIdentity(c calibrator.Calibrator) bool {

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -28,8 +27,9 @@ func AppendRows(dst []byte, rows []acc.SampleRow) []byte {
 	return dst
 }
 
-// RestoreRows reads what AppendRows wrote; errors are those of r.
-func RestoreRows(r *binenc.Reader) []acc.SampleRow {
+// RestoreRows reads what AppendRows wrote; errors are those of r. It refuses rows that are not of k classes, because
+// scoring them would panic.
+func RestoreRows(r *binenc.Reader, k int) []acc.SampleRow {
 	n := r.Count(24, binenc.MaxItems)
 	if n == 0 {
 		return nil
@@ -44,7 +44,9 @@ func RestoreRows(r *binenc.Reader) []acc.SampleRow {
 		row.TS, row.LabelTS = r.Varint(), r.Varint()
 		row.W = math.Float32frombits(r.Fixed32())
 		row.Y = int32(r.Uvarint())
-		k := r.Count(4, binenc.MaxItems)
+		if n := r.Count(4, binenc.MaxItems); n != k || row.Y < 0 || int(row.Y) >= k {
+			r.Failf("sampled row %d has %d scores and label %d, want K = %d", i, n, row.Y, k)
+		}
 		if k > len(free) {
 			free = make([]float32, max(k, min((n-i)*k, blockScores)))
 		}
@@ -58,16 +60,6 @@ func RestoreRows(r *binenc.Reader) []acc.SampleRow {
 		}
 	}
 	return rows
-}
-
-// CheckRows refuses rows that are not of k classes, because scoring them would panic.
-func CheckRows(rows []acc.SampleRow, k int) error {
-	for i := range rows {
-		if row := &rows[i]; len(row.Z) != k || row.Y < 0 || int(row.Y) >= k {
-			return fmt.Errorf("sampled row %d has %d scores and label %d, want K = %d", i, len(row.Z), row.Y, k)
-		}
-	}
-	return nil
 }
 
 // AppendSet appends a set, or a mark that there is none.

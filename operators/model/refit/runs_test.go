@@ -132,3 +132,34 @@ func TestRefitByPeriodWaitsForRows(t *testing.T) {
 		t.Errorf("period %d after one that was shorter, want at most %d", x.period, now)
 	}
 }
+
+// TestRunsAwaitTheirFits: a label pane waits only for fits that are due at it, and a run that another replaces drops
+// its own.
+func TestRunsAwaitTheirFits(t *testing.T) {
+	x := newFixture(t, testConfig(), 4)
+	x.stage.deps.Pool = NewPool(1)
+	x.stage.deps.Pool <- struct{}{} // the only place
+	rs := &runs{publisher: x.publisher}
+	if rs.Fitting() || rs.Awaits(11) || !rs.Idle(11) {
+		t.Error("fits without a run")
+	}
+	rows := sample(batchtest.Rows(77, batchtest.Options{N: 300}))
+	begin := func() *job {
+		t.Helper()
+		x.must(rs.begin(rows, reasonPeriod, &stage.Pane{Index: 10, End: 11 * paneLength}))
+		return rs.fits()
+	}
+	first := begin()
+	second := begin()
+	if !first.cancelled.Load() || second.cancelled.Load() || len(x.stage.jobs) != 1 {
+		t.Errorf("%d fits, want those of the second run alone", len(x.stage.jobs))
+	}
+	if !rs.Fitting() || rs.Due() != 11 || rs.Awaits(10) || !rs.Awaits(11) || rs.Idle(10) || !rs.Idle(11) {
+		t.Errorf("fits are due at %d, and a pane awaits them", rs.Due())
+	}
+	<-x.stage.deps.Pool
+	<-second.done
+	if rs.Awaits(11) {
+		t.Error("a pane awaits fits that have ended")
+	}
+}
