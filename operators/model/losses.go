@@ -2,11 +2,9 @@ package model
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 
 	"github.com/plumbline/plumbline/internal/binenc"
-	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -46,45 +44,6 @@ func (s *losses) undone(m *pipeline.PaneMessage) bool {
 	return slices.ContainsFunc(s.ends, func(e End) bool {
 		return e.Shard == m.Shard && e.Epoch == m.Epoch && m.Seq > e.Seq
 	})
-}
-
-// lives reports whether a message belongs to the shard's current state. The log has one order: a message of an unknown
-// epoch begins this epoch, and messages of earlier epochs come from a process that does not know it yet.
-func (p *progress) lives(t *Task, m *pipeline.PaneMessage) bool {
-	switch {
-	case t.losses.undone(m) && p.epoch != 0 && p.epoch != m.Epoch: // the shard goes on in another epoch
-		stale(t, m)
-		return false
-	case t.losses.undone(m):
-		t.counts.Add(CountUndone, 1)
-		return false
-	case p.seq == 0:
-		p.epoch = m.Epoch
-		if t.losses.midway {
-			p.seq = m.Seq - 1
-		}
-		return true
-	case m.Epoch == p.epoch:
-		return true
-	case slices.Contains(p.past, m.Epoch):
-		stale(t, m)
-		return false
-	}
-	t.counts.Add(CountEpochs, 1)
-	t.log.Warn("a shard goes on with a new state: its messages are counted from 1 again", "shard", m.Shard,
-		"messages_before", p.seq)
-	p.past = append(p.past[max(0, len(p.past)+1-maxLosses):], p.epoch)
-	p.epoch, p.seq, p.models = m.Epoch, 0, nil
-	return true
-}
-
-var errStale = errors.New("a process has the state that was given up, or a copy of it came back: bring back the one " +
-	"that was begun since, or end this process, or let the shard begin anew (plumbline state reset)")
-
-// stale drops a message of a state that another one has taken the place of: a process still has that state.
-func stale(t *Task, m *pipeline.PaneMessage) {
-	t.counts.Add(CountStale, 1)
-	t.log.Warn("rows of a shard count nowhere", "shard", m.Shard, faultlog.Err(errStale))
 }
 
 // take takes note of a shard's loss, which every model may miss rows of.
@@ -200,36 +159,6 @@ func (s *losses) RestoreState(src []byte) error {
 	return json.Unmarshal(b, &s.all)
 }
 
-func (p *progress) append(dst []byte) []byte {
-	dst = binenc.AppendFixed64(dst, p.epoch)
-	dst = binenc.AppendUvarint(dst, uint64(len(p.past)))
-	for _, e := range p.past {
-		dst = binenc.AppendFixed64(dst, e)
-	}
-	dst = append(binenc.AppendVarint(binenc.AppendUvarint(dst, p.seq), p.closed), binenc.Flags(p.idle))
-	dst = binenc.AppendUvarint(dst, uint64(len(p.models)))
-	for name, closed := range sorted(p.models) {
-		dst = binenc.AppendVarint(binenc.AppendString(dst, name), closed)
-	}
-	return dst
-}
-
-func readProgress(r *binenc.Reader) (p progress) {
-	p.epoch = r.Fixed64()
-	for range r.Count(8, maxLosses) {
-		p.past = append(p.past, r.Fixed64())
-	}
-	p.seq, p.closed, p.idle = r.Uvarint(), r.Varint(), r.Byte() == 1
-	for range r.Count(2, binenc.MaxItems) {
-		if p.models == nil {
-			p.models = map[string]int64{}
-		}
-		name := r.String(binenc.MaxName)
-		p.models[name] = r.Varint()
-	}
-	return p
-}
-
 // Heard is the last message of a shard before an offset of the panes topic; messages up to it are repeats.
 type Heard struct {
 	Shard, Of  int
@@ -239,10 +168,11 @@ type Heard struct {
 
 // Begun is the first checkpoint of a task that begins at an offset of the panes topic with an empty state.
 func Begun(next int64, heard []Heard, l *record.Loss) (pipeline.Checkpoint, error) {
-	t := &Task{next: next, reached: minPane, losses: losses{all: []record.Loss{*l}, midway: true}}
+	t := &Task{next: next,
+		shards: shards{reached: minPane, losses: losses{all: []record.Loss{*l}, midway: true}}}
 	for _, h := range heard {
-		t.setShards(h.Of)
-		t.shards[h.Shard] = progress{epoch: h.Epoch, seq: h.Seq, closed: h.Closed}
+		t.shards.grow(h.Of)
+		t.shards.all[h.Shard] = progress{epoch: h.Epoch, seq: h.Seq, closed: h.Closed}
 	}
 	return pipeline.EncodeCheckpoint([]pipeline.Section{modelSection(t), lossesSection(t)})
 }
@@ -275,5 +205,5 @@ func modelSection(t *Task) pipeline.Section {
 }
 
 func lossesSection(t *Task) pipeline.Section {
-	return pipeline.Section{Name: "losses", Version: 1, State: &t.losses}
+	return pipeline.Section{Name: "losses", Version: 1, State: &t.shards.losses}
 }

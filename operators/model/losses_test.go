@@ -43,7 +43,7 @@ func TestEpochs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	task.log = slog.New(slog.NewTextHandler(&log, nil))
+	task.shards.log = slog.New(slog.NewTextHandler(&log, nil))
 	send(1, 4, 14, nil)
 	send(2, 2, 15, nil)
 	send(2, 2, 15, nil)
@@ -55,14 +55,14 @@ func TestEpochs(t *testing.T) {
 	want(CountStale, 2)
 	want(CountRepeats, 1)
 	want(CountLostPanes, 0)
-	if got := task.barrier(); got != 15 {
+	if got := task.shards.barrier(); got != 15 {
 		t.Errorf("barrier %d, want 15", got)
 	}
 	for _, c := range []struct {
 		start, end int64
 		touched    bool
 	}{{0, 100, false}, {0, 101, true}, {150, 160, true}, {200, 300, false}} {
-		if got := task.losses.touching(c.start, c.end); (got != nil) != c.touched {
+		if got := task.shards.losses.touching(c.start, c.end); (got != nil) != c.touched {
 			t.Errorf("interval %d to %d: %+v, want touched %v", c.start, c.end, got, c.touched)
 		}
 	}
@@ -92,7 +92,7 @@ func TestBegunMidway(t *testing.T) {
 	if n[CountRepeats] != 1 || n[CountPanes] != 2 || n[CountLostPanes] != 0 || task.Next()[pipeline.Panes] != 10 {
 		t.Errorf("counts %v, next %v", n, task.Next())
 	}
-	if l := task.losses.own(); l == nil || l.Until != record.At(4*s.model.Pane) {
+	if l := task.shards.losses.own(); l == nil || l.Until != record.At(4*s.model.Pane) {
 		t.Errorf("loss %+v, want it until what the shards had closed", l)
 	}
 }

@@ -228,12 +228,12 @@ func TestShardThatWakesUp(t *testing.T) {
 	idle(sleeper)
 	feed(0, [2]int{10, 10}, [2]int{10, 10})
 	feed(1, [2]int{}, end(1))
-	reached := w.Model.barrier()
+	reached := w.Model.shards.barrier()
 	if want := pipeline.PaneIndex(other.Watermark.Now(), s.model.Pane); reached != want {
 		t.Fatalf("barrier %d with the other shard idle, want %d", reached, want)
 	}
 	feed(0, [2]int{10, 10}, end(0))
-	if got := w.Model.barrier(); got < reached {
+	if got := w.Model.shards.barrier(); got < reached {
 		t.Errorf("barrier fell from %d to %d", reached, got)
 	}
 	w.Drained[0], w.Drained[1] = false, false

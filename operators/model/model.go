@@ -79,8 +79,7 @@ type Task struct {
 	cfg       Config
 	partition int
 	next      int64
-	shards    []progress
-	reached   int64 // the furthest barrier so far
+	shards    shards
 	models    map[string]*model
 	heads     *finetune.Stage
 	counts    *pipeline.Counts
@@ -94,56 +93,9 @@ type Task struct {
 	backlog   int             // bytes of pane messages taken for waiting models
 	still     int             // reports since something was new
 	status    atomic.Pointer[pipeline.TaskStatus]
-	losses    losses
 	awake     awake
 	// Trace is told where the task's records are; nil = nobody.
 	Trace *tracing.Lane
-}
-
-// progress is the state that a shard has reported: the epoch and number of its last message, the first label pane that
-// it has not closed, and whether it is idle. past are earlier epochs, whose messages no longer count.
-type progress struct {
-	epoch  uint64
-	past   []uint64
-	seq    uint64
-	closed int64
-	idle   bool
-	// models are the first open panes of those that the shard has had rows of: sameAsShard, or another.
-	models map[string]int64
-}
-
-// sameAsShard is the place of a model whose clock is that of the shard.
-const sameAsShard = math.MaxInt64
-
-// closedOf is the first label pane of a model that the shard has not closed, and whether its rows have come from there.
-func (p *progress) closedOf(model string) (pane int64, known bool) {
-	pane, known = p.models[model]
-	if pane == sameAsShard || !known {
-		pane = p.closed
-	}
-	return pane, known
-}
-
-// punctuate notes which label panes the shard has closed.
-func (p *progress) punctuate(m *pipeline.PaneMessage) {
-	p.closed = max(p.closed, m.Closed)
-	for name := range p.models {
-		p.models[name] = sameAsShard
-	}
-	for _, c := range m.Models {
-		if c.Closed == pipeline.Forgotten {
-			delete(p.models, c.Model)
-			continue
-		}
-		p.know(c.Model, c.Closed)
-	}
-}
-
-func (p *progress) know(model string, closed int64) {
-	if p.models == nil {
-		p.models = map[string]int64{}
-	}
-	p.models[model] = closed
 }
 
 // minPane comes before every pane.
@@ -170,7 +122,7 @@ func NewTask(cfg Config, partition int, counts *pipeline.Counts, log *slog.Logge
 		cfg:       cfg,
 		partition: partition,
 		next:      -1,
-		reached:   minPane,
+		shards:    shards{reached: minPane, apart: cfg.Apart, counts: counts, log: log},
 		models:    map[string]*model{},
 		counts:    counts,
 		log:       log,
@@ -192,7 +144,7 @@ func NewTask(cfg Config, partition int, counts *pipeline.Counts, log *slog.Logge
 		Log:           log,
 		Emit:          t.emit,
 		Whole:         t.whole,
-		Lost:          t.losses.touching,
+		Lost:          t.shards.losses.touching,
 	}
 	if cfg.Matured > 0 {
 		// No label comes after FinalAfter, and until then it is known which calibrator served its row.
@@ -282,108 +234,25 @@ func (t *Task) take(value []byte) error {
 		return fmt.Errorf("%w: pane length %s, configured %s", pipeline.ErrPane, time.Duration(m.Length),
 			time.Duration(t.cfg.Pane))
 	}
-	t.setShards(m.Of)
-	p := &t.shards[m.Shard]
-	if !p.lives(t, m) {
+	if !t.shards.hear(m) {
 		return nil
 	}
-	if m.Seq <= p.seq {
-		t.counts.Add(CountRepeats, 1)
-		return nil
-	}
-	if lost := m.Seq - p.seq - 1; lost > 0 {
-		// The messages are gone from the log. The task can only report that and go on.
-		t.counts.Add(CountLostPanes, int64(lost))
-		t.log.Error("pane messages were lost: retention of the panes topic, or it was emptied", "shard", m.Shard,
-			"last", p.seq, "next", m.Seq)
-	}
-	p.seq = m.Seq
-	current := m.Of == len(t.shards) // else of before there were more: what it closed may be open again
-	p.idle = current && m.Punctuation && m.Idle
-	t.counts.Add(CountPanes, 1)
 	if m.Loss != nil {
-		if err := t.losses.take(t, m.Loss); err != nil {
+		if err := t.shards.losses.take(t, m.Loss); err != nil {
 			return err
 		}
 	}
-	if m.Punctuation && !current {
+	if !m.Punctuation {
+		if t.waiting[m.Model] {
+			t.backlog += len(value)
+		}
+		return t.increment(m)
+	}
+	if !t.shards.current(m) {
 		return nil
 	}
-	if m.Punctuation {
-		p.punctuate(m)
-		t.losses.bound(t.reached, p.closed, t.cfg.Pane)
-		t.reached = t.barrier()
-		return t.process()
-	}
-	if t.waiting[m.Model] {
-		t.backlog += len(value)
-	}
-	return t.increment(m)
-}
-
-// setShards takes note of how many shards there are; they only become more.
-func (t *Task) setShards(of int) {
-	if len(t.shards) == 0 {
-		t.shards = make([]progress, of)
-		for i := range t.shards {
-			t.shards[i].closed = minPane
-		}
-	}
-	if of <= len(t.shards) {
-		return
-	}
-	// There are more shards from here on. Each reports again which label panes it has closed.
-	for i := range t.shards {
-		t.shards[i].closed, t.shards[i].idle, t.shards[i].models = minPane, false, nil
-	}
-	for len(t.shards) < of {
-		t.shards = append(t.shards, progress{closed: minPane})
-	}
-}
-
-// barrier returns the first label pane that some shard has not closed. An idle shard has sent everything that it has,
-// so it does not count: a partition without rows must not stop a model. If all shards are idle, everything has come.
-// The barrier never moves back. Rows that a shard sends for an earlier pane after it wakes up are late.
-func (t *Task) barrier() int64 {
-	pane, _ := least(t, "")
-	return max(t.reached, pane)
-}
-
-// barrierOf is the barrier of one model, which has a clock of its own where it shares shards with others.
-func barrierOf(t *Task, m *model) int64 {
-	pane, apart := least(t, m.name)
-	if !apart {
-		pane = max(t.reached, pane)
-	}
-	return max(m.reached, pane)
-}
-
-// least is the first label pane of a model that some shard has not closed. If the model has a clock of its own in some
-// shard, a shard without rows of it may soon get rows that are as far behind. So what that shard has closed counts for
-// the model only after the time that models wait for each other.
-func least(t *Task, model string) (pane int64, apart bool) {
-	pane, last, any := int64(math.MaxInt64), int64(minPane), false
-	tolerant := pane
-	for i := range t.shards {
-		p := &t.shards[i]
-		closed, known := p.closedOf(model)
-		last, apart = max(last, closed), apart || closed != p.closed
-		if p.idle {
-			continue
-		}
-		pane, any = min(pane, closed), true
-		if !known && closed != minPane {
-			closed -= t.cfg.Apart
-		}
-		tolerant = min(tolerant, closed)
-	}
-	switch {
-	case !any:
-		pane = last
-	case apart:
-		pane = tolerant
-	}
-	return pane, apart
+	t.shards.close(m)
+	return t.process()
 }
 
 // increment keeps cells until their label pane is processed. Late cells join the next pane.
@@ -393,12 +262,12 @@ func (t *Task) increment(m *pipeline.PaneMessage) error {
 		md = t.newModel(m.Model)
 		md.next = m.LabelPane
 		t.models[m.Model] = md
-		if err := tellLoss(t, t.losses.own(), m.Model); err != nil {
+		if err := tellLoss(t, t.shards.losses.own(), m.Model); err != nil {
 			return err
 		}
 	}
 	pane := m.LabelPane
-	late := m.Late || pane < barrierOf(t, md)
+	late := m.Late || pane < t.shards.barrierOf(md)
 	switch {
 	case late && md.fitting():
 		// This is the pane that they would join if the model did not wait for a fit.
@@ -431,8 +300,8 @@ func (t *Task) increment(m *pipeline.PaneMessage) error {
 	}
 	if len(md.versions) == 0 {
 		remove(t, md)
-	} else if _, known := t.shards[m.Shard].closedOf(m.Model); !known && t.cfg.Apart > 0 {
-		t.shards[m.Shard].know(m.Model, sameAsShard)
+	} else {
+		t.shards.know(m.Shard, m.Model)
 	}
 	return nil
 }
@@ -478,7 +347,7 @@ func shapeOf(shape acc.Config, k int) (acc.Config, error) {
 // process processes every model's label panes up to the barrier.
 func (t *Task) process() error {
 	for name, m := range sorted(t.models) {
-		if m.reached = barrierOf(t, m); t.behind[name] {
+		if m.reached = t.shards.barrierOf(m); t.behind[name] {
 			continue
 		}
 		if err := t.advance(m, m.reached); err != nil {

@@ -133,11 +133,11 @@ func FuzzModelState(f *testing.F) {
 		if _, err := (taskState{task}).AppendState(nil); err != nil {
 			t.Fatalf("taken and not writable: %v", err)
 		}
-		if len(task.shards) > 0 && len(task.shards) < 100 {
+		if len(task.shards.all) > 0 && len(task.shards.all) < 100 {
 			// Errors are fine; a panic is not.
 			err := task.Take(context.Background(), pipeline.Record{Offset: max(task.next, 0),
-				Value: pipeline.AppendPane(nil, &pipeline.PaneMessage{Of: len(task.shards), Seq: task.shards[0].seq + 1,
-					Length: s.model.Pane, Punctuation: true, Closed: task.shards[0].closed})})
+				Value: pipeline.AppendPane(nil, &pipeline.PaneMessage{Of: len(task.shards.all), Length: s.model.Pane,
+					Seq: task.shards.all[0].seq + 1, Punctuation: true, Closed: task.shards.all[0].closed})})
 			if errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}

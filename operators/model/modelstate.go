@@ -19,12 +19,7 @@ type taskState struct{ t *Task }
 func (s taskState) AppendState(dst []byte) ([]byte, error) {
 	t := s.t
 	dst = binenc.AppendVarint(binenc.AppendVarint(dst, t.next), t.cfg.Pane)
-	dst = binenc.AppendUvarint(dst, uint64(len(t.shards)))
-	for _, p := range t.shards {
-		dst = p.append(dst)
-	}
-	dst = binenc.AppendVarint(dst, t.reached)
-	dst = stage.AppendDictionary(dst)
+	dst = stage.AppendDictionary(t.shards.append(dst))
 	dst = binenc.AppendUvarint(dst, uint64(len(t.models)))
 	var err error
 	for name, m := range sorted(t.models) {
@@ -49,10 +44,7 @@ func (s taskState) RestoreState(src []byte) error {
 	if err := pipeline.CheckPaneLength(r.Varint(), t.cfg.Pane); err != nil {
 		return err
 	}
-	for range r.Count(12, 1<<20) {
-		t.shards = append(t.shards, readProgress(&r))
-	}
-	t.reached = r.Varint()
+	t.shards.restore(&r)
 	from := &restoring{stage.ReadDictionary(&r), acc.NewDecoder()}
 	for range r.Count(3, binenc.MaxItems) {
 		m := t.newModel("")

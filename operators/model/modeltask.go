@@ -95,15 +95,14 @@ func (t *Task) Report(caughtUp, active bool) (show func()) {
 	if old != nil && t.still > 0 {
 		st.StateHash = old.StateHash
 	}
-	for i := range t.shards {
-		st.PanesTaken = append(st.PanesTaken, t.shards[i].seq)
-		st.Epochs = append(st.Epochs, t.shards[i].epoch)
+	for _, p := range t.shards.all {
+		st.PanesTaken, st.Epochs = append(st.PanesTaken, p.seq), append(st.Epochs, p.epoch)
 	}
 	st.Versions = versionsStatus(t)
-	for _, l := range t.losses.all { // copies: the task sets bounds later
+	for _, l := range t.shards.losses.all { // copies: the task sets bounds later
 		st.Losses = append(st.Losses, &l)
 	}
-	if b := t.barrier(); len(t.shards) > 0 && b != minPane {
+	if b := t.shards.barrier(); len(t.shards.all) > 0 && b != minPane {
 		st.WM = b * t.cfg.Pane
 		st.Watermark = pipeline.Format(st.WM)
 	}

@@ -11,13 +11,13 @@ import (
 // panes are processed first.
 func (t *Task) command(c *pipeline.Order) error {
 	m := t.models[c.Model]
-	if t.reached == minPane {
+	if t.shards.reached == minPane {
 		return t.refits.Refuse(c, refit.NoTime, noPane)
 	}
 	if m == nil {
-		return t.refits.Refuse(c, t.reached*t.cfg.Pane, noPane)
+		return t.refits.Refuse(c, t.shards.reached*t.cfg.Pane, noPane)
 	}
-	m.reached = barrierOf(t, m)
+	m.reached = t.shards.barrierOf(m)
 	m.orders.Add(m.reached, c)
 	return t.advance(m, m.reached)
 }

@@ -56,7 +56,7 @@ func admits(t *Task, m *model, name string) (bool, error) {
 	if most < t.cfg.MaxVersions { // it has its share, and gives no other model's place away
 		oldest = oldestOwn
 	}
-	if oldest == nil || (t.reached-oldest.last)*t.cfg.Pane < max(silentFor, t.cfg.FinalAfter) ||
+	if oldest == nil || (t.shards.reached-oldest.last)*t.cfg.Pane < max(silentFor, t.cfg.FinalAfter) ||
 		oldest.refit.Fitting() {
 		return false, nil
 	}
@@ -71,7 +71,7 @@ func (v *version) olderThan(o *version) bool {
 // makeRoom forgets a version for one of model to. If nothing was ever published about it, it leaves nothing behind.
 func makeRoom(t *Task, v *version, to *model) error {
 	const why = "another model version has its place (versions.max)"
-	if err := (&stepper{t, v}).forget(why, t.reached*t.cfg.Pane); err != nil {
+	if err := (&stepper{t, v}).forget(why, t.shards.reached*t.cfg.Pane); err != nil {
 		return err
 	}
 	m := t.models[v.Model]

@@ -92,9 +92,9 @@ func TestOnlyTheModelWaits(t *testing.T) {
 	}
 	w.ReadPanes(len(w.Panes))
 	m, other := w.Model.models["m"], w.Model.models["other"]
-	if !w.Model.waiting["m"] || m.next >= w.Model.reached || other.next != w.Model.reached {
+	if !w.Model.waiting["m"] || m.next >= w.Model.shards.reached || other.next != w.Model.shards.reached {
 		t.Fatalf("m at pane %d, other at %d of %d: want m to wait and other to be there", m.next, other.next,
-			w.Model.reached)
+			w.Model.shards.reached)
 	}
 	w.Model.Report(true, true)()
 	if st := w.Model.Status(); st.CaughtUp || st.StateHash != nil {
@@ -182,9 +182,9 @@ func TestRowsOfLongAgoHoldNobodyUp(t *testing.T) {
 	want := pastAndGood(t, settled)
 	got := pastAndGood(t, func(x *loaded) {
 		good, past := x.task.models["good"], x.task.models["a-past"]
-		there := good.next == x.task.reached && past.next < x.task.reached
+		there := good.next == x.task.shards.reached && past.next < x.task.shards.reached
 		if !there || !x.task.behind["a-past"] {
-			t.Errorf("good at pane %d, the other at %d: want good at %d", good.next, past.next, x.task.reached)
+			t.Errorf("good at pane %d, the other at %d: want good at %d", good.next, past.next, x.task.shards.reached)
 		}
 		select {
 		case <-x.task.Wake():
