@@ -46,7 +46,6 @@ var wide = map[string]int{
 	"operators/join.Operator":    35,
 	"operators/join.buffer":      36,
 	"operators/join.memory":      39,
-	"operators/model.Task":       55,
 	"operators/stats.Operator":   36,
 	"trainer/dataset.Source":     31,
 }

@@ -14,10 +14,10 @@ import (
 // once in each generation of its group: those who read the alerts topic from its start may do so because of the same
 // change.
 func FireAgain(t *Task) (n int) {
-	for _, v := range versionsOf(t) {
+	for _, v := range t.versions() {
 		for _, k := range sorted(v.keys) {
 			if k.alerted {
-				k.wake(t)
+				k.wake(&t.fleet)
 			}
 			for _, a := range k.Alerts {
 				if a.State != stage.Firing || a.Last.Record == nil {
@@ -29,19 +29,17 @@ func FireAgain(t *Task) (n int) {
 			}
 		}
 	}
-	t.dirty = t.dirty || n > 0
 	return n
 }
 
 // ServeAgain publishes the calibrators in force that their topic lacks, and returns the number of records. lacks is
 // asked for the key and the revision of each.
 func ServeAgain(t *Task, lacks func(key string, revision int) bool) (n int, err error) {
-	for _, v := range versionsOf(t) {
+	for _, v := range t.versions() {
 		more, err := refit.Again(v.refit, lacks)
 		if n += more; err != nil {
 			return n, err
 		}
 	}
-	t.dirty = t.dirty || n > 0
 	return n, nil
 }

@@ -6,10 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/plumbline/plumbline/operators/model/slice"
-
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/slice"
 	"github.com/plumbline/plumbline/operators/sumconfig"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -50,15 +49,20 @@ type rival struct {
 	inboxes map[string]*inbox
 }
 
-// putCell keeps a cell until its label pane is processed: in the inboxes of its version, which is created if needed, or
+func newRival(shape acc.Config, k int) (*rival, error) {
+	shape, err := shapeOf(shape, k)
+	return &rival{shape: shape, inboxes: map[string]*inbox{}}, err
+}
+
+// put keeps a cell until its label pane is processed: in the inboxes of its version, which is created if needed, or
 // in those of another K.
-func putCell(t *Task, m *model, pane int64, c *pipeline.Cell, late bool) (rows int64, err error) {
-	v, err := t.versionOf(m, c.Version, c.K)
+func (f *fleet) put(m *model, pane int64, c *pipeline.Cell, late bool) (rows int64, err error) {
+	v, err := f.versionOf(m, c.Version, c.K)
 	if err != nil {
 		return 0, err
 	}
 	if c.K == v.K {
-		return v.put(pane, c, late, &t.cfg)
+		return v.put(pane, c, late, &f.cfg)
 	}
 	cell, of, err := receive(c.Set)
 	if err != nil {
@@ -66,50 +70,44 @@ func putCell(t *Task, m *model, pane int64, c *pipeline.Cell, late bool) (rows i
 	}
 	r := v.contest.rivals[c.K]
 	if r == nil && (v.contest.settled || len(v.contest.rivals) >= maxRivals) {
-		countDropped(t, v, c.Slice, c.K, cell.predictions)
+		if c.Slice == "" {
+			v.contest.drop(f.counts, c.K, cell.predictions)
+		}
 		return 0, nil
 	}
 	if r == nil {
-		shape, err := shapeOf(t.cfg.Acc, c.K)
-		if err != nil {
+		if r, err = newRival(f.cfg.Acc, c.K); err != nil {
 			return 0, err
 		}
-		r = &rival{shape: shape, inboxes: map[string]*inbox{}}
 	}
-	if err := sumconfig.Check(of, r.shape); err != nil || !t.cfg.Slices.has(c.Slice) {
+	if err := sumconfig.Check(of, r.shape); err != nil || !f.cfg.Slices.has(c.Slice) {
 		return 0, err
 	}
 	if v.contest.rivals == nil {
 		v.contest.rivals = map[int]*rival{}
-		t.log.Warn("rows of a model version have different numbers of classes", "model", v.Model, "version", v.Name,
+		f.log.Warn("rows of a model version have different numbers of classes", "model", v.Model, "version", v.Name,
 			"classes", v.K, "others", c.K)
 	}
 	v.contest.rivals[c.K] = r
 	return cell.rows(), inboxIn(r.inboxes, c.Slice).put(pane, c.PredictionPane, cell, cell.late(late))
 }
 
-// countDropped counts the predictions of a cell of another K.
-func countDropped(t *Task, v *version, slice string, k int, predictions int64) {
-	if slice == "" {
-		drop(t, v, k, predictions)
-	}
-}
-
-func drop(t *Task, v *version, k int, predictions int64) {
+// drop counts predictions of another K.
+func (c *contest) drop(counts *pipeline.Counts, k int, predictions int64) {
 	if predictions == 0 {
 		return
 	}
-	if v.contest.dropped == nil {
-		v.contest.dropped = map[int]int64{}
+	if c.dropped == nil {
+		c.dropped = map[int]int64{}
 	}
-	if _, known := v.contest.dropped[k]; known || len(v.contest.dropped) < 2*maxRivals {
-		v.contest.dropped[k] += predictions
+	if _, known := c.dropped[k]; known || len(c.dropped) < 2*maxRivals {
+		c.dropped[k] += predictions
 	}
-	t.counts.Add(CountDroppedClasses, predictions)
+	counts.Add(CountDroppedClasses, predictions)
 }
 
 // dropHeld counts the predictions of a K up to a label pane, and those that wait for later ones.
-func dropHeld(t *Task, v *version, k int, r *rival, pane int64) {
+func (c *contest) dropHeld(counts *pipeline.Counts, k int, r *rival, pane int64) {
 	n := r.rows
 	if b := r.inboxes[""]; b != nil {
 		for later := range b.pending {
@@ -118,15 +116,16 @@ func dropHeld(t *Task, v *version, k int, r *rival, pane int64) {
 			}
 		}
 	}
-	drop(t, v, k, n)
+	c.drop(counts, k, n)
 }
 
-// dropRivals counts and drops what is held of other numbers of classes.
-func dropRivals(t *Task, v *version, pane int64) {
-	for k, r := range sorted(v.contest.rivals) {
-		dropHeld(t, v, k, r, pane)
+// settle lets K stand, and drops what is held of other numbers of classes.
+func (c *contest) settle(counts *pipeline.Counts, pane int64) {
+	c.settled = true
+	for k, r := range sorted(c.rivals) {
+		c.dropHeld(counts, k, r, pane)
 	}
-	v.contest.rivals = nil
+	c.rivals = nil
 }
 
 // predictions of a pane that the inboxes of a K have.
@@ -141,11 +140,7 @@ func (r *rival) predictions(pane int64) int64 {
 func (c *contest) nextPane(next, first int64) int64 {
 	for _, r := range c.rivals {
 		for _, b := range r.inboxes {
-			for pane := range b.pending {
-				if pane >= next {
-					first = min(first, pane)
-				}
-			}
+			first = b.firstFrom(next, first)
 		}
 	}
 	return first
@@ -165,12 +160,12 @@ func (c *claim) compare(o *claim) int {
 }
 
 // reconcileAll decides, before a label pane is processed, which K the versions have.
-func reconcileAll(t *Task, m *model, pane int64) error {
+func (f *fleet) reconcileAll(m *model, pane int64) error {
 	for name, v := range sorted(m.versions) {
 		if v.contest.settled && len(v.contest.rivals) == 0 {
 			continue
 		}
-		if err := (&stepper{t, v}).reconcile(pane); err != nil {
+		if err := (&stepper{f, v}).reconcile(pane); err != nil {
 			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
 		}
 	}
@@ -223,7 +218,7 @@ func (t *stepper) overtake(k int, pane int64, processed bool) error {
 	c.own = winner.claim
 	if processed {
 		t.counts.Add(CountClasses, 1)
-		dropHeld(t.Task, t.version, was, loser, pane)
+		c.dropHeld(t.counts, was, loser, pane)
 	} else {
 		c.rivals[was] = loser
 	}
@@ -270,10 +265,11 @@ func (v *version) open() bool {
 
 // firstPending is the first label pane before a pane that has cells, or that pane.
 func (v *version) firstPending(until int64) int64 {
-	for _, b := range v.inboxes() {
-		for pane := range b.pending {
-			until = min(until, pane)
-		}
+	for _, k := range v.keys {
+		until = k.firstFrom(minPane, until)
+	}
+	for _, b := range v.pendingSlices {
+		until = b.firstFrom(minPane, until)
 	}
 	return until
 }
@@ -284,8 +280,8 @@ func (t *stepper) changeClasses(k int, now int64) error {
 	v := t.version
 	why := fmt.Sprintf("K = %d from now on, not %d: statistics begin anew; %s", k, v.K, errorUnknown)
 	for _, key := range sorted(v.keys) {
-		key.wake(t.Task)
-		t.end(&key.Key, key.EndAlerts(why), now)
+		key.wake(t.fleet)
+		t.alert.End(&key.Key, key.EndAlerts(why), now)
 	}
 	shape, err := shapeOf(t.cfg.Acc, k)
 	if err != nil {
@@ -299,9 +295,8 @@ func (t *stepper) changeClasses(k int, now int64) error {
 
 // settle lets K stand, drops the cells of others, and tells all shards.
 func (t *stepper) settle(pane int64, why string) error {
-	v, c := t.version, &t.contest
-	c.settled = true
-	dropRivals(t.Task, v, pane)
+	v := t.version
+	v.contest.settle(t.counts, pane)
 	t.log.Warn("the number of classes of a model version is settled", "model", v.Model, "version", v.Name, "classes",
 		v.K, "why", why)
 	return v.refit.TellClasses(&record.Calibrator{Outcome: "classes: " + why, Classes: v.K}, pane*t.cfg.Pane)
@@ -331,20 +326,19 @@ func (t *stepper) orderClasses(o *pipeline.Order, pane int64) error {
 		t.log.Warn("statistics begin anew with another number of classes", "model", v.Model, "version", v.Name, "was",
 			was, "rows", own.rows)
 	}
-	v.contest.settled = true
-	dropRivals(t.Task, v, pane)
+	v.contest.settle(t.counts, pane)
 	return v.refit.TellClasses(&record.Calibrator{Outcome: fmt.Sprintf("classes: K = %d by %s", v.K, o.By),
 		Classes: v.K, By: o.By, Why: o.Why}, now)
 }
 
 // classesSection is the checkpoint section of the numbers of classes: by model and version whether K stands, panes and
 // rows of it, predictions dropped by K, and of each other K panes, rows and cells that are held.
-func classesSection(t *Task) *versionSection {
+func (f *fleet) classesSection() *versionSection {
 	return &versionSection{
-		t:       t,
+		of:      f,
 		what:    "classes",
 		append:  func(dst []byte, v *version) []byte { return v.contest.append(dst) },
-		restore: func(r *binenc.Reader, v *version) error { return v.contest.restore(r, t.cfg.Acc) },
+		restore: func(r *binenc.Reader, v *version) error { return v.contest.restore(r, f.cfg.Acc) },
 	}
 }
 
@@ -376,15 +370,15 @@ func (c *contest) restore(r *binenc.Reader, shape acc.Config) error {
 		c.dropped[k] = r.Varint()
 	}
 	for range r.Count(4, maxRivals+1) {
-		shape, err := shapeOf(shape, int(r.Int("classes", 2, 1<<30)))
+		x, err := newRival(shape, int(r.Int("classes", 2, 1<<30)))
 		if err != nil {
 			return err
 		}
-		x := &rival{claim: claim{r.Varint(), r.Varint()}, shape: shape, inboxes: map[string]*inbox{}}
+		x.claim = claim{r.Varint(), r.Varint()}
 		if c.rivals == nil {
 			c.rivals = map[int]*rival{}
 		}
-		c.rivals[shape.K] = x
+		c.rivals[x.shape.K] = x
 		for range r.Count(2, binenc.MaxItems) {
 			name, b := r.String(binenc.MaxName), newInbox(nil)
 			if err := b.restorePending(r, x.shape); err != nil {

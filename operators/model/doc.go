@@ -47,6 +47,13 @@
 // Models, versions and keys are always taken in the order of their names. The order of messages, the number of shards,
 // and how many panes one punctuation closes make no difference.
 //
+// # Types
+//
+// Task reads the log: it knows offsets, which message is next, and what was decided and is not yet written. shards says
+// which messages count and where the barrier is. fleet has the models, and processes a label pane of one when Task says
+// so; turns are the models that wait. stepper takes one version through a pane, with contest for its number of classes
+// and keyState for each key.
+//
 // # What it knows, and what it must not know
 //
 // The package knows models, versions, keys, panes, the barrier, the order of the stages, and the checkpoint. The

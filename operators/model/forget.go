@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/operators/model/slice"
-
 	"github.com/plumbline/plumbline/operators/model/stage"
-
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -72,8 +70,8 @@ func (m *model) seen(pane, pause int64) (any bool) {
 
 // forgetIdle forgets the versions that are out of service at the end of a label pane. It must be called only at panes
 // with rows. Which other panes are processed depends on how far the barrier jumps, and must not matter.
-func (m *model) forgetIdle(t *Task, pane int64) error {
-	after := t.cfg.ForgetAfter / t.cfg.Pane
+func (m *model) forgetIdle(f *fleet, pane int64) error {
+	after := f.cfg.ForgetAfter / f.cfg.Pane
 	if after == 0 {
 		return nil
 	}
@@ -81,11 +79,11 @@ func (m *model) forgetIdle(t *Task, pane int64) error {
 		if v.last == minPane || v.idle < after || !v.settled(pane) {
 			continue
 		}
-		if err := (&stepper{t, v}).forget(noRowsFor(t.cfg.ForgetAfter), (pane+1)*t.cfg.Pane); err != nil {
+		if err := (&stepper{f, v}).forget(noRowsFor(f.cfg.ForgetAfter), (pane+1)*f.cfg.Pane); err != nil {
 			return fmt.Errorf("version %q: %w", name, err)
 		}
 	}
-	return m.forgetLarge(t, pane)
+	return m.forgetLarge(f, pane)
 }
 
 // noRowsFor says why a version is forgotten.
@@ -95,16 +93,16 @@ func noRowsFor(d int64) string {
 
 // forgetLarge forgets silent versions while those of the model take too much. Those with windows that are still to be
 // published go last.
-func (m *model) forgetLarge(t *Task, pane int64) error {
-	total, soon := 0, max(silentFor, t.cfg.FinalAfter+t.cfg.Pane)/t.cfg.Pane
+func (m *model) forgetLarge(f *fleet, pane int64) error {
+	total, soon := 0, max(silentFor, f.cfg.FinalAfter+f.cfg.Pane)/f.cfg.Pane
 	var silent []*version
 	for _, v := range m.versions {
-		total += v.bytes(&t.cfg)
+		total += v.bytes(&f.cfg)
 		if len(v.keys) > 0 && v.last != minPane && v.idle >= soon && v.refit.Idle(pane) {
 			silent = append(silent, v)
 		}
 	}
-	most := cmp.Or(t.cfg.KeepBytes, keepBytes)
+	most := cmp.Or(f.cfg.KeepBytes, keepBytes)
 	if total <= most || len(silent) == 0 {
 		return nil
 	}
@@ -121,9 +119,9 @@ func (m *model) forgetLarge(t *Task, pane int64) error {
 		if total <= most {
 			break
 		}
-		total -= v.bytes(&t.cfg)
-		why := fmt.Sprintf("%s, and they take more than %d MiB", noRowsFor(v.idle*t.cfg.Pane), most>>20)
-		if err := (&stepper{t, v}).forget(why, (pane+1)*t.cfg.Pane); err != nil {
+		total -= v.bytes(&f.cfg)
+		why := fmt.Sprintf("%s, and they take more than %d MiB", noRowsFor(v.idle*f.cfg.Pane), most>>20)
+		if err := (&stepper{f, v}).forget(why, (pane+1)*f.cfg.Pane); err != nil {
 			return fmt.Errorf("version %q: %w", v.Name, err)
 		}
 	}
@@ -172,8 +170,8 @@ func (t *stepper) forget(cause string, now int64) error {
 	v := t.version
 	why := fmt.Sprintf("forgotten: %s; %s", cause, errorUnknown)
 	for _, k := range sorted(v.keys) {
-		k.wake(t.Task)
-		t.end(&k.Key, k.EndAlerts(why), now)
+		k.wake(t.fleet)
+		t.alert.End(&k.Key, k.EndAlerts(why), now)
 	}
 	if err := v.refit.Forget(why, now); err != nil {
 		return err
@@ -197,7 +195,7 @@ func (t *stepper) forget(cause string, now int64) error {
 }
 
 // idleSection is the checkpoint section with the label panes of the versions' last rows.
-func idleSection(t *Task) pipeline.Section {
+func (f *fleet) idleSection() pipeline.Section {
 	return pipeline.Section{Name: "idle", Version: 1,
-		State: paneSection(t, "last rows", func(v *version) (pane, passed *int64) { return &v.last, &v.idle })}
+		State: f.paneSection("last rows", func(v *version) (pane, passed *int64) { return &v.last, &v.idle })}
 }

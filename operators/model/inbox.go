@@ -265,6 +265,16 @@ func (b *inbox) predictions(labelPane int64) (n int64) {
 	return n
 }
 
+// firstFrom is the first label pane with cells, from one on and before until, or that.
+func (b *inbox) firstFrom(from, until int64) int64 {
+	for pane := range b.pending {
+		if pane >= from {
+			until = min(until, pane)
+		}
+	}
+	return until
+}
+
 // take removes a label pane and returns it.
 func (b *inbox) take(pane, length int64) (stage.Pane, error) {
 	in := stage.Pane{Index: pane, End: (pane + 1) * length, Late: b.late[pane]}

@@ -7,14 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plumbline/plumbline/operators/model/slice"
-
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/refit"
+	"github.com/plumbline/plumbline/operators/model/slice"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/operators/sumconfig"
-
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/pipeline/tracing"
@@ -106,7 +104,7 @@ func (k *keyState) open() bool {
 
 // stepper processes label panes of one version.
 type stepper struct {
-	*Task
+	*fleet
 	*version
 }
 
@@ -173,7 +171,7 @@ func (t *stepper) stepKeys(pane int64) error {
 }
 
 func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
-	k.wake(t.Task)
+	k.wake(t.fleet)
 	if k.IsNew() && k.Labelled+in.Labelled >= stage.NewRows {
 		for _, grow := range k.Grown {
 			if err := grow(); err != nil {

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/plumbline/plumbline/operators/model/stage"
-
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
 // append appends what the task keeps for a key, then the state of every stage under its name. Snapshots may
@@ -56,26 +55,26 @@ func (k *keyState) appendStages(dst []byte, table []namedStage) (_ []byte, err e
 }
 
 // restoreKey reads what append wrote, except the slice's name, which the caller has read.
-func (s taskState) restoreKey(k *keyState, r *binenc.Reader, from *restoring) error {
+func (f *fleet) restoreKey(k *keyState, r *binenc.Reader, from *restoring) error {
 	k.Labelled, k.LateRows, k.Began = r.Varint(), r.Varint(), r.Varint()
 	copy(k.Ledger[:], r.Raw(len(k.Ledger)))
 	if err := k.restorePending(r, k.Version.Shape); err != nil {
 		return err
 	}
-	if err := k.restoreKept(s.t, r, from); err != nil {
+	if err := k.restoreKept(f, r, from); err != nil {
 		return err
 	}
-	return k.rest(&s.t.cfg)
+	return k.rest(&f.cfg)
 }
 
 // restoreKept reads snapshots, then what appendKept wrote.
-func (k *keyState) restoreKept(t *Task, r *binenc.Reader, from *restoring) error {
+func (k *keyState) restoreKept(f *fleet, r *binenc.Reader, from *restoring) error {
 	k.Snapshots = from.snapshots.Read(r)
 	k.Snapshots.Pack()
 	k.Recent.Restore(r)
 	k.Sample = stage.RestoreRows(r, k.K)
 	k.Since.Revision = int(r.Uvarint())
-	sums, _, err := t.env.Summaries(k.K)
+	sums, _, err := f.env.Summaries(k.K)
 	if err != nil {
 		return err
 	}
@@ -87,7 +86,7 @@ func (k *keyState) restoreKept(t *Task, r *binenc.Reader, from *restoring) error
 	} else if err != nil {
 		return err
 	}
-	return k.restoreStages(r, from.decoder, t.cfg.table)
+	return k.restoreStages(r, from.decoder, f.cfg.table)
 }
 
 // restoreStages gives each stage its state. A stage without a saved state starts empty. A state without a stage is

@@ -168,8 +168,7 @@ type Heard struct {
 
 // Begun is the first checkpoint of a task that begins at an offset of the panes topic with an empty state.
 func Begun(next int64, heard []Heard, l *record.Loss) (pipeline.Checkpoint, error) {
-	t := &Task{next: next,
-		shards: shards{reached: minPane, losses: losses{all: []record.Loss{*l}, midway: true}}}
+	t := &Task{next: next, shards: shards{reached: minPane, losses: losses{all: []record.Loss{*l}, midway: true}}}
 	for _, h := range heard {
 		t.shards.grow(h.Of)
 		t.shards.all[h.Shard] = progress{epoch: h.Epoch, seq: h.Seq, closed: h.Closed}

@@ -2,8 +2,6 @@ package model
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,19 +11,16 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/operators/model/finetune"
-	"github.com/plumbline/plumbline/operators/model/slice"
-	"github.com/plumbline/plumbline/operators/proving"
-
+	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/alert"
 	"github.com/plumbline/plumbline/operators/model/drift"
+	"github.com/plumbline/plumbline/operators/model/finetune"
 	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/model/window"
-
-	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/operators/proving"
 	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -74,60 +69,28 @@ type Config struct {
 
 // Task processes one partition of the panes topic. See the package documentation.
 type Task struct {
-	env       *stage.Env
-	alert     *alert.Stage
-	cfg       Config
+	fleet
 	partition int
 	next      int64
 	shards    shards
-	models    map[string]*model
-	heads     *finetune.Stage
-	counts    *pipeline.Counts
-	log       *slog.Logger
 	out       []pipeline.Message
 	dirty     bool
-	refits    *refit.Stage
-	waiting   map[string]bool // models at a pane for which a fit is due that has not ended, or behind
-	behind    map[string]bool // models with more panes to process than others should wait for
-	turn      string          // the model of these that had the last turn
-	backlog   int             // bytes of pane messages taken for waiting models
-	still     int             // reports since something was new
+	backlog   int // bytes of pane messages taken for waiting models
+	still     int // reports since something was new
 	status    atomic.Pointer[pipeline.TaskStatus]
-	awake     awake
-	// Trace is told where the task's records are; nil = nobody.
-	Trace *tracing.Lane
 }
 
 // minPane comes before every pane.
 const minPane = math.MinInt64
 
-// model is the state of one model. next is its first label pane that is not yet processed, reached its furthest barrier
-// so far.
-type model struct {
-	name     string
-	versions map[string]*version
-	next     int64
-	reached  int64
-	orders   refit.Orders
-	heads    *finetune.Model
-}
-
-func (t *Task) newModel(name string) *model {
-	return &model{name: name, versions: map[string]*version{}, reached: minPane, heads: t.heads.NewModel()}
-}
-
 // NewTask returns the task of one partition of the panes topic.
 func NewTask(cfg Config, partition int, counts *pipeline.Counts, log *slog.Logger) *Task {
 	t := &Task{
-		cfg:       cfg,
+		fleet: fleet{cfg: cfg, models: map[string]*model{}, counts: counts, log: log,
+			turns: turns{waiting: map[string]bool{}, behind: map[string]bool{}}},
 		partition: partition,
 		next:      -1,
 		shards:    shards{reached: minPane, apart: cfg.Apart, counts: counts, log: log},
-		models:    map[string]*model{},
-		counts:    counts,
-		log:       log,
-		waiting:   map[string]bool{},
-		behind:    map[string]bool{},
 	}
 	t.env = &stage.Env{
 		Pane:          cfg.Pane,
@@ -243,7 +206,7 @@ func (t *Task) take(value []byte) error {
 		}
 	}
 	if !m.Punctuation {
-		if t.waiting[m.Model] {
+		if t.turns.waiting[m.Model] {
 			t.backlog += len(value)
 		}
 		return t.increment(m)
@@ -281,25 +244,25 @@ func (t *Task) increment(m *pipeline.PaneMessage) error {
 	t.Trace.Hold(tracing.Pane{Model: m.Model, Index: pane})
 	for i := range m.Cells {
 		c := &m.Cells[i]
-		ok, err := admits(t, md, c.Version)
+		ok, err := t.admits(md, c.Version, t.shards.reached)
 		if err != nil {
 			return err
 		}
 		var rows int64
 		if ok {
-			rows, err = putCell(t, md, pane, c, late)
+			rows, err = t.put(md, pane, c, late)
 		} else {
-			err = refuse(t, c)
+			err = refuse(t.counts, c)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
 		if ok && late && !m.Late && c.Slice == "" {
-			countLate(t, m, c.Version, rows)
+			countLate(t.counts, m, c.Version, rows)
 		}
 	}
 	if len(md.versions) == 0 {
-		remove(t, md)
+		t.remove(md)
 	} else {
 		t.shards.know(m.Shard, m.Model)
 	}
@@ -308,46 +271,18 @@ func (t *Task) increment(m *pipeline.PaneMessage) error {
 
 // countLate counts rows that are late here and were not in their shard: it was idle, and the others went on. Scores of
 // shadow heads are no rows.
-func countLate(t *Task, m *pipeline.PaneMessage, version string, rows int64) {
+func countLate(counts *pipeline.Counts, m *pipeline.PaneMessage, version string, rows int64) {
 	if _, _, shadow := record.BaseVersion(version); shadow {
 		return
 	}
-	t.counts.Add(pipeline.CountLate, rows)
-	t.counts.AddModels(pipeline.CountLateByModel, map[arrowio.ModelKey]int64{{Model: m.Model, Version: version}: rows})
-}
-
-// versionOf returns a version, and creates it if needed. It returns an error if no statistics can have K = k.
-func (t *Task) versionOf(m *model, name string, k int) (*version, error) {
-	if v := m.versions[name]; v != nil {
-		return v, nil
-	}
-	shape, err := shapeOf(t.cfg.Acc, k)
-	if err != nil {
-		return nil, err
-	}
-	v := &version{Version: stage.Version{Model: m.name, Name: name, K: k, Shape: shape},
-		keys: map[string]*keyState{}, heavy: map[string]*slice.Counts{}, pendingSlices: map[string]*inbox{},
-		last: minPane, served: minPane}
-	v.refit = t.refits.NewState(&v.Version)
-	m.heads.Add(&v.Version)
-	m.versions[name] = v
-	return v, nil
-}
-
-// shapeOf is the configuration of statistics with K = k.
-func shapeOf(shape acc.Config, k int) (acc.Config, error) {
-	shape.K = k
-	empty, err := acc.New(shape)
-	if err != nil {
-		return shape, err
-	}
-	return empty.Settings(), nil
+	counts.Add(pipeline.CountLate, rows)
+	counts.AddModels(pipeline.CountLateByModel, map[arrowio.ModelKey]int64{{Model: m.Model, Version: version}: rows})
 }
 
 // process processes every model's label panes up to the barrier.
 func (t *Task) process() error {
 	for name, m := range sorted(t.models) {
-		if m.reached = t.shards.barrierOf(m); t.behind[name] {
+		if m.reached = t.shards.barrierOf(m); t.turns.behind[name] {
 			continue
 		}
 		if err := t.advance(m, m.reached); err != nil {
@@ -360,8 +295,7 @@ func (t *Task) process() error {
 // advance processes one model's label panes up to the barrier, or up to a pane for which a fit is due that has not
 // ended. After some panes it leaves the rest for later turns, so that other models go on.
 func (t *Task) advance(m *model, barrier int64) error {
-	delete(t.waiting, m.name)
-	delete(t.behind, m.name)
+	t.turns.leave(m.name)
 	for steps := 0; m.next < barrier; steps++ {
 		pane := min(m.nextBusy(barrier, &t.cfg), barrier)
 		if err := t.obey(m, pane); err != nil {
@@ -371,79 +305,16 @@ func (t *Task) advance(m *model, barrier int64) error {
 			m.next = barrier
 			break
 		}
-		if t.awaits(m, pane) {
-			t.waiting[m.name] = true
+		if awaits := m.awaits(pane); awaits || steps == panesOfTurn {
+			t.turns.wait(m.name, !awaits)
 			return nil
 		}
-		if steps == panesOfTurn {
-			t.waiting[m.name], t.behind[m.name] = true, true
-			return nil
-		}
-		if err := stepModel(t, m, pane); err != nil {
+		if err := t.stepModel(m, pane); err != nil {
 			return err
 		}
 		m.next = pane + 1
 	}
 	return t.obey(m, m.next)
-}
-
-// stepModel processes a label pane of a model.
-func stepModel(t *Task, m *model, pane int64) error {
-	if err := reconcileAll(t, m, pane); err != nil {
-		return err
-	}
-	busy := m.seen(pane, max(1, pauseOfAll/t.cfg.Pane))
-	m.hush(pane, &t.cfg)
-	if err := stepAll(t, m, pane); err != nil {
-		return err
-	}
-	err := m.heads.Close(pane)
-	if err == nil && busy {
-		err = m.forgetIdle(t, pane)
-	}
-	if err != nil {
-		return fmt.Errorf("model %s label pane %s: %w", m.name, pipeline.Format(pane*t.cfg.Pane), err)
-	}
-	return nil
-}
-
-// stepAll processes a label pane of all versions of a model.
-func stepAll(t *Task, m *model, pane int64) error {
-	defer t.Trace.Enter(tracing.Pane{Model: m.name, Index: pane})()
-	for vn, v := range sorted(m.versions) {
-		if err := (&stepper{t, v}).step(pane); err != nil {
-			at := pipeline.Format(pane * t.cfg.Pane)
-			return fmt.Errorf("model %s version %q label pane %s: %w", m.name, vn, at, err)
-		}
-	}
-	return nil
-}
-
-// nextBusy returns the next pane at which anything can happen. While a window is open this is m.next; otherwise it is
-// the first pane with pending cells, at which a fit is due or the model becomes silent. So a gap of years costs
-// nothing.
-func (m *model) nextBusy(barrier int64, cfg *Config) int64 {
-	first := m.pauseEnds(barrier, cfg)
-	for _, v := range m.versions {
-		for _, k := range v.keys {
-			if k.open() {
-				return m.next
-			}
-			for pane := range k.pending {
-				first = min(first, pane)
-			}
-		}
-		for _, b := range v.pendingSlices {
-			for pane := range b.pending {
-				first = min(first, pane)
-			}
-		}
-		if v.refit.Fitting() {
-			first = min(first, v.refit.Due())
-		}
-		first = v.contest.nextPane(m.next, first)
-	}
-	return max(first, m.next)
 }
 
 // emit publishes one output of a key. It also chains the output into the key's ledger, which is part of the state hash.
@@ -453,14 +324,7 @@ func (t *Task) emit(k *stage.Key, m pipeline.Message) {
 	}
 	m.Partition = -1
 	pipeline.CarryTrace(t.Trace, &m)
-	t.out = append(t.out, m)
-}
-
-// whole returns the key of all rows of a version.
-func (t *Task) whole(v *stage.Version) *stage.Key {
-	k := t.models[v.Model].versions[v.Name].key("", &t.cfg)
-	k.wake(t)
-	return &k.Key
+	t.out, t.dirty = append(t.out, m), true
 }
 
 // Outputs returns the decided outputs and clears them. It is for use without a runner, which would write them.
@@ -468,19 +332,4 @@ func (t *Task) Outputs() []pipeline.Message {
 	out := t.out
 	t.out = nil
 	return out
-}
-
-// Hash returns the state hash of each model: SHA-256 over the ledgers and states of its keys. It does not depend on
-// panes partitions, shards, batch sizes and crashes.
-func (t *Task) Hash() (map[string]string, error) {
-	out := map[string]string{}
-	for name, m := range t.models {
-		b, err := m.append(nil, t.cfg.table, false)
-		if err != nil {
-			return nil, err
-		}
-		sum := sha256.Sum256(sliceSection(t).appendModel(b, m))
-		out[name] = hex.EncodeToString(sum[:])
-	}
-	return out, nil
 }

@@ -3,11 +3,10 @@ package model
 import (
 	"fmt"
 
-	"github.com/plumbline/plumbline/operators/model/stage"
-
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/sumconfig"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -48,7 +47,7 @@ func (s taskState) RestoreState(src []byte) error {
 	from := &restoring{stage.ReadDictionary(&r), acc.NewDecoder()}
 	for range r.Count(3, binenc.MaxItems) {
 		m := t.newModel("")
-		if err := s.restoreModel(m, &r, from); err != nil {
+		if err := t.restoreModel(m, &r, from); err != nil {
 			return err
 		}
 		t.models[m.name] = m
@@ -56,23 +55,19 @@ func (s taskState) RestoreState(src []byte) error {
 	if err := r.Close(); err != nil {
 		return err
 	}
-	s.continueFits()
-	s.endSwitchedOff()
+	t.continueFits()
+	t.endSwitchedOff()
 	return nil
 }
 
 // continueFits starts the fits that were under way when the state was saved.
-func (s taskState) continueFits() {
-	t := s.t
-	for _, m := range t.models {
+func (f *fleet) continueFits() {
+	for _, m := range f.models {
 		for _, v := range m.versions {
 			v.refit.Continue()
 		}
 		if m.next < m.reached {
-			t.waiting[m.name] = true
-			if !m.fitting() {
-				t.behind[m.name] = true
-			}
+			f.turns.wait(m.name, !m.fitting())
 		}
 	}
 }
@@ -104,7 +99,7 @@ func (m *model) append(dst []byte, table []namedStage, snapshots bool) ([]byte, 
 	return m.heads.Append(dst)
 }
 
-func (s taskState) restoreModel(m *model, r *binenc.Reader, from *restoring) error {
+func (f *fleet) restoreModel(m *model, r *binenc.Reader, from *restoring) error {
 	m.name = r.String(binenc.MaxName)
 	m.next, m.reached = r.Varint(), r.Varint()
 	if err := m.orders.Restore(r); err != nil {
@@ -115,12 +110,12 @@ func (s taskState) restoreModel(m *model, r *binenc.Reader, from *restoring) err
 		if r.Err() != nil {
 			break
 		}
-		v, err := s.t.versionOf(m, name, shape.K)
+		v, err := f.versionOf(m, name, shape.K)
 		if err == nil {
 			err = sumconfig.Check(shape, v.Shape)
 		}
 		if err == nil {
-			err = s.restoreVersion(v, r, from)
+			err = f.restoreVersion(v, r, from)
 		}
 		if err != nil {
 			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
@@ -133,26 +128,26 @@ func (s taskState) restoreModel(m *model, r *binenc.Reader, from *restoring) err
 }
 
 // restoreVersion reads refits, calibrators and keys of a version, whose name and shape the caller has read.
-func (s taskState) restoreVersion(v *version, r *binenc.Reader, from *restoring) error {
+func (f *fleet) restoreVersion(v *version, r *binenc.Reader, from *restoring) error {
 	if err := v.refit.Restore(r); err != nil {
 		return err
 	}
 	for range r.Count(4, binenc.MaxItems) {
-		f := &stage.InForce{}
-		if err := f.Restore(r); err != nil {
+		c := &stage.InForce{}
+		if err := c.Restore(r); err != nil {
 			return err
 		}
-		if !calibrator.Fits(f.Cal, v.K) {
-			return fmt.Errorf("calibrator revision %d is not one for K = %d", f.Revision, v.K)
+		if !calibrator.Fits(c.Cal, v.K) {
+			return fmt.Errorf("calibrator revision %d is not one for K = %d", c.Revision, v.K)
 		}
-		v.Calibrators = append(v.Calibrators, f)
+		v.Calibrators = append(v.Calibrators, c)
 	}
 	for range r.Count(4, binenc.MaxItems) {
 		slice := r.String(binenc.MaxName)
 		if r.Err() != nil {
 			break
 		}
-		if err := s.restoreKey(v.key(slice, &s.t.cfg), r, from); err != nil {
+		if err := f.restoreKey(v.key(slice, &f.cfg), r, from); err != nil {
 			return fmt.Errorf("slice %q: %w", slice, err)
 		}
 	}

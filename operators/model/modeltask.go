@@ -16,11 +16,11 @@ func (t *Task) Sections() []pipeline.Section {
 	return []pipeline.Section{
 		t.counts.CheckpointSection(),
 		modelSection(t),
-		{Name: "slices", Version: 1, State: sliceState{sliceSection(t)}},
-		idleSection(t),
-		servedSection(t),
-		servedSlicesSection(t),
-		{Name: "classes", Version: 1, State: classesSection(t)},
+		{Name: "slices", Version: 1, State: t.sliceSection()},
+		t.idleSection(),
+		t.servedSection(),
+		t.servedSlicesSection(),
+		{Name: "classes", Version: 1, State: t.classesSection()},
 		lossesSection(t),
 	}
 }
@@ -55,13 +55,13 @@ func (t *Task) Skip(r pipeline.Record, why string) bool {
 // decoded when the caller asks for it.
 func (t *Task) Remembered() (decided []any, snapshots iter.Seq2[*record.Snapshot, error]) {
 	var encoded []func() [][]byte
-	for _, v := range versionsOf(t) {
+	for _, v := range t.versions() {
 		if c := v.Decision.Record; c != nil {
 			decided = append(decided, c)
 		}
 		for _, k := range v.keys {
 			if k.alerted {
-				k.wake(t)
+				k.wake(&t.fleet)
 			}
 			encoded = append(encoded, k.remembered())
 			for _, a := range k.Alerts {
@@ -86,7 +86,7 @@ func (t *Task) Remembered() (decided []any, snapshots iter.Seq2[*record.Snapshot
 func (t *Task) Report(caughtUp, active bool) (show func()) {
 	old := t.status.Load()
 	// A model that waits for a fit still has panes to process.
-	caughtUp = caughtUp && len(t.waiting) == 0 && !t.refits.Computing()
+	caughtUp = caughtUp && len(t.turns.waiting) == 0 && !t.refits.Computing()
 	st := &pipeline.TaskStatus{Task: "model", Partition: t.partition, Next: map[string]int64{"panes": t.next},
 		CaughtUp: caughtUp, Counts: t.counts.All()}
 	if t.still++; active {
@@ -98,7 +98,7 @@ func (t *Task) Report(caughtUp, active bool) (show func()) {
 	for _, p := range t.shards.all {
 		st.PanesTaken, st.Epochs = append(st.PanesTaken, p.seq), append(st.Epochs, p.epoch)
 	}
-	st.Versions = versionsStatus(t)
+	st.Versions = t.versionsStatus()
 	for _, l := range t.shards.losses.all { // copies: the task sets bounds later
 		st.Losses = append(st.Losses, &l)
 	}

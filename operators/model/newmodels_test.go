@@ -87,7 +87,7 @@ func newModelsAtRest(t *testing.T, rows, panes int) {
 		if len(asleep) != len(x.task.cfg.Windows) {
 			t.Errorf("%s: %d snapshots are remembered at rest", name, len(asleep))
 		}
-		if k.wake(x.task); len(k.Sample) != rows*panes || len(k.Snapshots) != len(x.task.cfg.Windows) {
+		if k.wake(&x.task.fleet); len(k.Sample) != rows*panes || len(k.Snapshots) != len(x.task.cfg.Windows) {
 			t.Errorf("%s: %d sampled rows and %d snapshots", name, len(k.Sample), len(k.Snapshots))
 		}
 		slices.SortFunc(asleep, bytes.Compare)
@@ -111,7 +111,7 @@ func TestAlertingAtRest(t *testing.T) {
 		x := newModels(t, 1, 5, 4)
 		for _, m := range x.task.models {
 			k := m.versions["1"].keys[""]
-			k.wake(x.task)
+			k.wake(&x.task.fleet)
 			if len(k.Alerts) == 0 {
 				t.Fatal("no alerts")
 			}
@@ -264,7 +264,7 @@ func TestDamagedKeys(t *testing.T) {
 			for _, m := range next.models {
 				for _, v := range m.versions {
 					for _, pane := range []int64{1_000_005, 1_000_500} { // the end of a slide, and of the windows
-						_ = (&stepper{next, v}).step(pane)
+						_ = (&stepper{&next.fleet, v}).step(pane)
 					}
 				}
 			}

@@ -37,7 +37,7 @@ func (t *Task) obey(m *model, pane int64) error {
 		case v == nil:
 			err = t.refits.Refuse(c, place*t.cfg.Pane, why)
 		case c.Action == pipeline.ActionClasses:
-			err = (&stepper{t, v}).orderClasses(c, place)
+			err = (&stepper{&t.fleet, v}).orderClasses(c, place)
 		default:
 			err = v.refit.Obey(c, place*t.cfg.Pane)
 		}

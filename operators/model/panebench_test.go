@@ -79,7 +79,7 @@ func BenchmarkAlarmKeys(b *testing.B) {
 						}
 					}
 				}
-				if err := (&stepper{task, v}).close(names, in.Index); err != nil {
+				if err := (&stepper{&task.fleet, v}).close(names, in.Index); err != nil {
 					b.Fatal(err)
 				}
 				task.out = nil

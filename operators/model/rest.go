@@ -123,15 +123,15 @@ func (k *keyState) unpacked() []byte {
 }
 
 // wake brings back what rest has packed.
-func (k *keyState) wake(t *Task) {
+func (k *keyState) wake(f *fleet) {
 	if k.packed == nil {
 		return
 	}
 	r := binenc.NewReader(k.unpacked())
 	k.atRest = atRest{}
-	k.begin(t.models[k.Version.Model].versions[k.Version.Name], &t.cfg)
+	k.begin(f.models[k.Version.Model].versions[k.Version.Name], &f.cfg)
 	from := &restoring{&stage.SnapshotReader{}, acc.NewDecoder()}
-	if err := errors.Join(k.restoreKept(t, &r, from), r.Close()); err != nil {
+	if err := errors.Join(k.restoreKept(f, &r, from), r.Close()); err != nil {
 		panic("model: " + err.Error()) // what this process has packed itself
 	}
 }

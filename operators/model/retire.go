@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/plumbline/plumbline/operators/model/stage"
-
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/slicing"
 )
 
@@ -22,7 +21,7 @@ func (t *stepper) retire(column, value string, end int64) error {
 	other := t.key(column+"="+slicing.Other, &t.cfg)
 	why := fmt.Sprintf("pooled: other values of %s have more rows, and those of %s count in %s from now on; %s", column,
 		name, other.Slice, errorUnknown)
-	t.end(&k.Key, k.EndAlerts(why), end)
+	t.alert.End(&k.Key, k.EndAlerts(why), end)
 	for pane := range sorted(k.pending) {
 		if err := k.move(pane, inboxIn(t.pendingSlices, name)); err != nil {
 			return err

@@ -1,10 +1,9 @@
 package model
 
 import (
-	"github.com/plumbline/plumbline/operators/model/stage"
-
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/detect"
+	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline"
 )
 

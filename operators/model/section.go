@@ -22,10 +22,10 @@ func sorted[K cmp.Ordered, V any](of map[K]V) iter.Seq2[K, V] {
 	}
 }
 
-// versionsOf walks the versions of all models, by model and name.
-func versionsOf(t *Task) iter.Seq2[*model, *version] {
+// versions walks the versions of all models, by model and name.
+func (f *fleet) versions() iter.Seq2[*model, *version] {
 	return func(yield func(*model, *version) bool) {
-		for _, m := range sorted(t.models) {
+		for _, m := range sorted(f.models) {
 			for _, v := range sorted(m.versions) {
 				if !yield(m, v) {
 					return
@@ -38,16 +38,17 @@ func versionsOf(t *Task) iter.Seq2[*model, *version] {
 // versionSection is a checkpoint section that has something of every model version, after the names of the model and
 // the version. The section with the models must be restored before.
 type versionSection struct {
-	t       *Task
-	what    string              // for errors
-	has     func(*version) bool // versions without are left out; nil: all have it
-	append  func(dst []byte, v *version) []byte
-	restore func(r *binenc.Reader, v *version) error
+	of       *fleet
+	what     string              // for errors
+	has      func(*version) bool // versions without are left out; nil: all have it
+	append   func(dst []byte, v *version) []byte
+	restore  func(r *binenc.Reader, v *version) error
+	restored func() // after all versions; nil: nothing
 }
 
 // AppendState implements pipeline.State.
 func (s *versionSection) AppendState(dst []byte) ([]byte, error) {
-	for _, m := range sorted(s.t.models) {
+	for _, m := range sorted(s.of.models) {
 		dst = s.appendModel(dst, m)
 	}
 	return dst, nil
@@ -70,7 +71,7 @@ func (s *versionSection) RestoreState(src []byte) error {
 		if r.Err() != nil {
 			break
 		}
-		m := s.t.models[name]
+		m := s.of.models[name]
 		if m == nil || m.versions[vn] == nil {
 			return fmt.Errorf("%s of %s version %q, which the checkpoint has not", s.what, name, vn)
 		}
@@ -78,13 +79,16 @@ func (s *versionSection) RestoreState(src []byte) error {
 			return fmt.Errorf("%s of %s version %q: %w", s.what, name, vn, err)
 		}
 	}
+	if s.restored != nil {
+		s.restored()
+	}
 	return r.Close()
 }
 
 // paneSection is a section with a label pane of each version, minPane if none, and how many panes have passed since.
-func paneSection(t *Task, what string, of func(*version) (pane, passed *int64)) *versionSection {
+func (f *fleet) paneSection(what string, of func(*version) (pane, passed *int64)) *versionSection {
 	return &versionSection{
-		t:    t,
+		of:   f,
 		what: what,
 		has: func(v *version) bool {
 			pane, _ := of(v)

@@ -71,10 +71,10 @@ func (p *progress) know(model string, closed int64) {
 // hear takes note of a message, and reports whether it counts: it is no repeat, and not of a state that was given up.
 func (s *shards) hear(m *pipeline.PaneMessage) bool {
 	s.grow(m.Of)
-	if !s.lives(m) {
+	p := &s.all[m.Shard]
+	if !s.lives(p, m) {
 		return false
 	}
-	p := &s.all[m.Shard]
 	if m.Seq <= p.seq {
 		s.counts.Add(CountRepeats, 1)
 		return false
@@ -170,8 +170,7 @@ func (s *shards) least(model string) (pane int64, apart bool) {
 
 // lives reports whether a message belongs to the shard's current state. The log has one order: a message of an unknown
 // epoch begins this epoch, and messages of earlier epochs come from a process that does not know it yet.
-func (s *shards) lives(m *pipeline.PaneMessage) bool {
-	p := &s.all[m.Shard]
+func (s *shards) lives(p *progress, m *pipeline.PaneMessage) bool {
 	switch {
 	case s.losses.undone(m) && p.epoch != 0 && p.epoch != m.Epoch: // the shard goes on in another epoch
 		s.stale(m)
@@ -244,11 +243,7 @@ func readProgress(r *binenc.Reader) (p progress) {
 	}
 	p.seq, p.closed, p.idle = r.Uvarint(), r.Varint(), r.Byte() == 1
 	for range r.Count(2, binenc.MaxItems) {
-		if p.models == nil {
-			p.models = map[string]int64{}
-		}
-		name := r.String(binenc.MaxName)
-		p.models[name] = r.Varint()
+		p.know(r.String(binenc.MaxName), r.Varint())
 	}
 	return p
 }

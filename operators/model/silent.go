@@ -116,15 +116,15 @@ func (m *model) pauseEnds(barrier int64, cfg *Config) int64 {
 
 // servedSection is the checkpoint section with the label panes of the versions' last predictions. After a checkpoint
 // of a build that did not tell them apart they are those of the last rows.
-func servedSection(t *Task) pipeline.Section {
+func (f *fleet) servedSection() pipeline.Section {
 	return pipeline.Section{
 		Name:    "served",
 		Version: 1,
-		State: paneSection(t, "last predictions", func(v *version) (pane, passed *int64) {
+		State: f.paneSection("last predictions", func(v *version) (pane, passed *int64) {
 			return &v.served, &v.unserved
 		}),
 		Fresh: func() {
-			for _, v := range versionsOf(t) {
+			for _, v := range f.versions() {
 				v.served = v.last
 			}
 		},
@@ -132,9 +132,9 @@ func servedSection(t *Task) pipeline.Section {
 }
 
 // servedSlicesSection is the checkpoint section with the same of the slices that have alerts.
-func servedSlicesSection(t *Task) pipeline.Section {
+func (f *fleet) servedSlicesSection() pipeline.Section {
 	return pipeline.Section{Name: "served_slices", Version: 1, State: &versionSection{
-		t:    t,
+		of:   f,
 		what: "last predictions of slices",
 		has:  func(v *version) bool { return v.servedSlices() > 0 },
 		append: func(dst []byte, v *version) []byte {

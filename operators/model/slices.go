@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/operators/model/slice"
-
 	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"

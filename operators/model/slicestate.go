@@ -4,23 +4,27 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/plumbline/plumbline/operators/model/slice"
-
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/slice"
 )
 
-// sliceState is the checkpoint section that says which slice values have statistics of their own.
-type sliceState struct{ *versionSection }
-
-// sliceSection has the counts of the versions' slice columns and the cells of values without statistics.
-func sliceSection(t *Task) *versionSection {
+// sliceSection is the checkpoint section that says which slice values have statistics of their own: the counts of the
+// versions' slice columns, and the cells of values without.
+func (f *fleet) sliceSection() *versionSection {
 	return &versionSection{
-		t:      t,
+		of:     f,
 		what:   "slices",
 		has:    func(v *version) bool { return len(v.heavy)+len(v.pendingSlices) > 0 },
 		append: appendHeavy,
 		restore: func(r *binenc.Reader, v *version) error {
-			return v.restoreHeavy(r, &t.cfg)
+			return v.restoreHeavy(r, &f.cfg)
+		},
+		restored: func() {
+			for _, v := range f.versions() {
+				if f.cfg.Slices.MaxKeys > 0 {
+					v.matchHeavy()
+				}
+			}
 		},
 	}
 }
@@ -39,17 +43,6 @@ func (v *version) matchHeavy() {
 	for column, h := range v.heavy {
 		maps.DeleteFunc(h.Kept, func(value string, _ int64) bool { return v.keys[column+"="+value] == nil })
 	}
-}
-
-// RestoreState implements pipeline.State.
-func (s sliceState) RestoreState(src []byte) error {
-	err := s.versionSection.RestoreState(src)
-	if s.t.cfg.Slices.MaxKeys > 0 {
-		for _, v := range versionsOf(s.t) {
-			v.matchHeavy()
-		}
-	}
-	return err
 }
 
 func appendHeavy(dst []byte, v *version) []byte {

@@ -21,8 +21,8 @@ const CountRefusedVersions = "versions_refused"
 const silentFor = int64(time.Hour)
 
 // admits reports whether a version is known or may become so.
-func admits(t *Task, m *model, name string) (bool, error) {
-	if t.cfg.MaxVersions == 0 || m.versions[name] != nil {
+func (f *fleet) admits(m *model, name string, reached int64) (bool, error) {
+	if f.cfg.MaxVersions == 0 || m.versions[name] != nil {
 		return true, nil
 	}
 	if base, _, shadow := record.BaseVersion(name); shadow && m.versions[base] != nil {
@@ -30,7 +30,7 @@ func admits(t *Task, m *model, name string) (bool, error) {
 	}
 	live, own := 0, 0
 	var oldest, oldestOwn *version
-	for _, x := range t.models {
+	for _, x := range f.models {
 		for _, v := range x.versions {
 			if len(v.keys) == 0 {
 				continue
@@ -49,18 +49,18 @@ func admits(t *Task, m *model, name string) (bool, error) {
 			}
 		}
 	}
-	most := pipeline.VersionsFor(t.cfg.MaxVersions, own)
+	most := pipeline.VersionsFor(f.cfg.MaxVersions, own)
 	if live < most {
 		return true, nil
 	}
-	if most < t.cfg.MaxVersions { // it has its share, and gives no other model's place away
+	if most < f.cfg.MaxVersions { // it has its share, and gives no other model's place away
 		oldest = oldestOwn
 	}
-	if oldest == nil || (t.shards.reached-oldest.last)*t.cfg.Pane < max(silentFor, t.cfg.FinalAfter) ||
+	if oldest == nil || (reached-oldest.last)*f.cfg.Pane < max(silentFor, f.cfg.FinalAfter) ||
 		oldest.refit.Fitting() {
 		return false, nil
 	}
-	return true, makeRoom(t, oldest, m)
+	return true, f.makeRoom(oldest, m, reached)
 }
 
 // olderThan orders versions by their last rows, then by name.
@@ -69,24 +69,24 @@ func (v *version) olderThan(o *version) bool {
 }
 
 // makeRoom forgets a version for one of model to. If nothing was ever published about it, it leaves nothing behind.
-func makeRoom(t *Task, v *version, to *model) error {
+func (f *fleet) makeRoom(v *version, to *model, reached int64) error {
 	const why = "another model version has its place (versions.max)"
-	if err := (&stepper{t, v}).forget(why, t.shards.reached*t.cfg.Pane); err != nil {
+	if err := (&stepper{f, v}).forget(why, reached*f.cfg.Pane); err != nil {
 		return err
 	}
-	m := t.models[v.Model]
+	m := f.models[v.Model]
 	if !refit.Untouched(v.refit) || len(v.keys) > 0 || !m.heads.Remove(v.Name) {
 		return nil
 	}
 	delete(m.versions, v.Name)
 	if len(m.versions) == 0 && m != to && m.orders.Empty() {
-		remove(t, m)
+		f.remove(m)
 	}
 	return nil
 }
 
 // refuse counts the predictions of cells that are dropped.
-func refuse(t *Task, c *pipeline.Cell) error {
+func refuse(counts *pipeline.Counts, c *pipeline.Cell) error {
 	if c.Slice != "" {
 		return nil
 	}
@@ -95,22 +95,20 @@ func refuse(t *Task, c *pipeline.Cell) error {
 		return err
 	}
 	n, _ := set.SeenRows()
-	t.counts.Add(CountRefusedVersions, n)
+	counts.Add(CountRefusedVersions, n)
 	return nil
 }
 
 // versionsStatus lists the versions by name.
-func versionsStatus(t *Task) (out []record.VersionStatus) {
-	for m, v := range versionsOf(t) {
+func (f *fleet) versionsStatus() (out []record.VersionStatus) {
+	for m, v := range f.versions() {
 		if m.heads.Shadowing(v.Name) {
 			continue
 		}
 		st := record.VersionStatus{Model: m.name, Version: v.Name, Classes: v.K, Settled: v.contest.settled}
 		if len(v.contest.rivals)+len(v.contest.dropped) > 0 {
-			st.Others = maps.Clone(v.contest.dropped)
-			if st.Others == nil {
-				st.Others = map[int]int64{}
-			}
+			st.Others = map[int]int64{}
+			maps.Copy(st.Others, v.contest.dropped)
 		}
 		for k, r := range v.contest.rivals {
 			st.Others[k] += r.rows

@@ -21,8 +21,37 @@ const panesOfTurn = 64
 // have ended.
 const maxBacklog = 64 << 20
 
+// turns are the models that have label panes to process which wait.
+type turns struct {
+	waiting map[string]bool // at a pane for which a fit is due that has not ended, or behind
+	behind  map[string]bool // with more panes to process than others should wait for
+	last    string          // the model of these that had the last turn
+}
+
+func (q *turns) wait(model string, behind bool) {
+	if q.waiting[model] = true; behind {
+		q.behind[model] = true
+	}
+}
+
+func (q *turns) leave(model string) {
+	delete(q.waiting, model)
+	delete(q.behind, model)
+}
+
+// next returns the model behind whose turn it is, by name after that of the last turn.
+func (q *turns) next() string {
+	names := slices.Sorted(maps.Keys(q.behind))
+	i, had := slices.BinarySearch(names, q.last)
+	if had {
+		i++
+	}
+	q.last = names[i%len(names)]
+	return q.last
+}
+
 // awaits reports whether a model must not process a label pane yet.
-func (t *Task) awaits(m *model, pane int64) bool {
+func (m *model) awaits(pane int64) bool {
 	for _, v := range m.versions {
 		if v.refit.Awaits(pane) {
 			return true
@@ -44,9 +73,9 @@ func (m *model) fitting() bool {
 // Wake implements pipeline.Waiter.
 func (t *Task) Wake() <-chan struct{} {
 	switch {
-	case len(t.behind) > 0:
+	case len(t.turns.behind) > 0:
 		return atOnce
-	case len(t.waiting) == 0:
+	case len(t.turns.waiting) == 0:
 		return nil
 	}
 	return t.refits.Wake()
@@ -61,25 +90,19 @@ var atOnce = func() chan struct{} {
 
 // Resume implements pipeline.Waiter. Models whose fits have ended go on, and one that is behind has its turn.
 func (t *Task) Resume() error {
-	if err := resumeFits(t); err != nil || len(t.behind) == 0 {
+	if err := resumeFits(t); err != nil || len(t.turns.behind) == 0 {
 		return err
 	}
-	names := slices.Sorted(maps.Keys(t.behind))
-	i, had := slices.BinarySearch(names, t.turn)
-	if had {
-		i++
-	}
-	t.turn = names[i%len(names)]
 	t.dirty = true
-	m := t.models[t.turn]
+	m := t.models[t.turns.next()]
 	return t.advance(m, m.reached)
 }
 
 // resumeFits lets models go on whose fits have ended.
 func resumeFits(t *Task) error {
-	for name := range sorted(t.waiting) {
+	for name := range sorted(t.turns.waiting) {
 		m := t.models[name]
-		if t.behind[name] || t.awaits(m, m.nextBusy(m.reached, &t.cfg)) {
+		if t.turns.behind[name] || m.awaits(m.nextBusy(m.reached, &t.cfg)) {
 			continue
 		}
 		t.dirty = true
@@ -87,23 +110,16 @@ func resumeFits(t *Task) error {
 			return err
 		}
 	}
-	if len(t.waiting) == 0 {
+	if len(t.turns.waiting) == 0 {
 		t.backlog = 0
 	}
 	return nil
 }
 
-// remove forgets a model of which nothing is left.
-func remove(t *Task, m *model) {
-	delete(t.models, m.name)
-	delete(t.waiting, m.name)
-	delete(t.behind, m.name)
-}
-
 // Settle implements pipeline.Waiter. It returns when no model waits.
 func (t *Task) Settle(ctx context.Context) error {
 	for {
-		if err := t.Resume(); err != nil || len(t.waiting) == 0 {
+		if err := t.Resume(); err != nil || len(t.turns.waiting) == 0 {
 			return err
 		}
 		select {

@@ -57,7 +57,7 @@ func TestSlowFitsLeaveNoTrace(t *testing.T) {
 				if seed < 3 && w.Rand.IntN(8) == 0 {
 					w.Hold(!w.Held)
 				}
-				if len(w.Model.waiting) > 0 {
+				if len(w.Model.turns.waiting) > 0 {
 					waited++
 				}
 				if w.Rand.IntN(6) == 0 {
@@ -92,7 +92,7 @@ func TestOnlyTheModelWaits(t *testing.T) {
 	}
 	w.ReadPanes(len(w.Panes))
 	m, other := w.Model.models["m"], w.Model.models["other"]
-	if !w.Model.waiting["m"] || m.next >= w.Model.shards.reached || other.next != w.Model.shards.reached {
+	if !w.Model.turns.waiting["m"] || m.next >= w.Model.shards.reached || other.next != w.Model.shards.reached {
 		t.Fatalf("m at pane %d, other at %d of %d: want m to wait and other to be there", m.next, other.next,
 			w.Model.shards.reached)
 	}
@@ -110,7 +110,7 @@ func TestOnlyTheModelWaits(t *testing.T) {
 			t.Errorf("report %d: state hash %t", i, hashed)
 		}
 	}
-	if st := w.Model.Status(); !st.CaughtUp || len(w.Model.waiting) > 0 ||
+	if st := w.Model.Status(); !st.CaughtUp || len(w.Model.turns.waiting) > 0 ||
 		w.Model.Wake() != nil {
 		t.Errorf("status %+v: want caught up", st)
 	}
@@ -125,7 +125,7 @@ func TestBacklogIsBounded(t *testing.T) {
 	for w.Step(worldtest.AnyOrder) {
 	}
 	n := 0
-	for ; !w.Model.waiting["m"]; n++ {
+	for ; !w.Model.turns.waiting["m"]; n++ {
 		w.Must(w.Model.Take(t.Context(), w.Panes[n]))
 	}
 	before := w.Model.backlog
@@ -183,7 +183,7 @@ func TestRowsOfLongAgoHoldNobodyUp(t *testing.T) {
 	got := pastAndGood(t, func(x *loaded) {
 		good, past := x.task.models["good"], x.task.models["a-past"]
 		there := good.next == x.task.shards.reached && past.next < x.task.shards.reached
-		if !there || !x.task.behind["a-past"] {
+		if !there || !x.task.turns.behind["a-past"] {
 			t.Errorf("good at pane %d, the other at %d: want good at %d", good.next, past.next, x.task.shards.reached)
 		}
 		select {
@@ -215,7 +215,28 @@ func TestRowsOfLongAgoHoldNobodyUp(t *testing.T) {
 			t.Errorf("%s: another state of %d bytes, want %d (%v)", name, len(b), len(a), err)
 		}
 	}
-	if len(got.task.waiting)+len(got.task.behind) > 0 || got.task.Wake() != nil {
+	if len(got.task.turns.waiting)+len(got.task.turns.behind) > 0 || got.task.Wake() != nil {
 		t.Error("the task waits for nothing")
+	}
+}
+
+// TestTurns: models that are behind have turns by name, one after the other, whoever comes or leaves between. Those
+// that wait for a fit have none.
+func TestTurns(t *testing.T) {
+	q := turns{waiting: map[string]bool{}, behind: map[string]bool{}}
+	for _, c := range []struct{ behind, waits, leaves, want string }{
+		{"b", "a", "", "b"}, {"", "", "", "b"}, {"d", "", "", "d"}, {"c", "", "", "b"}, {"", "", "b", "c"},
+		{"", "", "c", "d"}, {"a", "", "", "a"},
+	} {
+		if c.behind != "" {
+			q.wait(c.behind, true)
+		}
+		if c.waits != "" {
+			q.wait(c.waits, false)
+		}
+		q.leave(c.leaves)
+		if got := q.next(); got != c.want || !q.waiting[got] {
+			t.Errorf("%+v: the turn of %q, behind %v", c, got, q.behind)
+		}
 	}
 }
