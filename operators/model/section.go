@@ -43,7 +43,7 @@ type versionSection struct {
 	has      func(*version) bool // versions without are left out; nil: all have it
 	append   func(dst []byte, v *version) []byte
 	restore  func(r *binenc.Reader, v *version) error
-	restored func() // after all versions; nil: nothing
+	restored func(*version) // of all versions, when all are; nil: nothing
 }
 
 // AppendState implements pipeline.State.
@@ -80,7 +80,9 @@ func (s *versionSection) RestoreState(src []byte) error {
 		}
 	}
 	if s.restored != nil {
-		s.restored()
+		for _, v := range s.of.versions() {
+			s.restored(v)
+		}
 	}
 	return r.Close()
 }

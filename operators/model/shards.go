@@ -95,9 +95,8 @@ func (s *shards) current(m *pipeline.PaneMessage) bool { return m.Of == len(s.al
 
 // close takes note of what a punctuation says that its shard has closed.
 func (s *shards) close(m *pipeline.PaneMessage) {
-	p := &s.all[m.Shard]
-	p.punctuate(m)
-	s.losses.bound(s.reached, p.closed, m.Length)
+	s.all[m.Shard].punctuate(m)
+	s.losses.bound(s.reached, s.all[m.Shard].closed, m.Length)
 	s.reached = s.barrier()
 }
 

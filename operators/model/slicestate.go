@@ -12,25 +12,20 @@ import (
 // versions' slice columns, and the cells of values without.
 func (f *fleet) sliceSection() *versionSection {
 	return &versionSection{
-		of:     f,
-		what:   "slices",
-		has:    func(v *version) bool { return len(v.heavy)+len(v.pendingSlices) > 0 },
-		append: appendHeavy,
-		restore: func(r *binenc.Reader, v *version) error {
-			return v.restoreHeavy(r, &f.cfg)
-		},
-		restored: func() {
-			for _, v := range f.versions() {
-				if f.cfg.Slices.MaxKeys > 0 {
-					v.matchHeavy()
-				}
-			}
-		},
+		of:       f,
+		what:     "slices",
+		has:      func(v *version) bool { return len(v.heavy)+len(v.pendingSlices) > 0 },
+		append:   appendHeavy,
+		restore:  func(r *binenc.Reader, v *version) error { return v.restoreHeavy(r, &f.cfg) },
+		restored: func(v *version) { v.matchHeavy(&f.cfg) },
 	}
 }
 
 // matchHeavy makes the kept values equal to the values that have statistics.
-func (v *version) matchHeavy() {
+func (v *version) matchHeavy(cfg *Config) {
+	if cfg.Slices.MaxKeys == 0 {
+		return
+	}
 	for name := range v.keys {
 		if column, value, ok := splitSlice(name); ok {
 			h := v.heavyOf(column)
