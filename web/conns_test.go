@@ -4,14 +4,14 @@ import (
 	"bufio"
 	"crypto/tls"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 )
 
-var quiet = log.New(io.Discard, "", 0)
+var quiet = slog.DiscardHandler
 
 // TestConnectionsAreBounded: whoever holds connections open keeps nobody out, with and without TLS. A connection with a
 // request stays, and where all have one, no other comes in.
@@ -29,7 +29,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 					<-release
 				}
 			}))
-			s.Config = &http.Server{Handler: s.Config.Handler, ErrorLog: quiet,
+			s.Config = &http.Server{Handler: s.Config.Handler, ErrorLog: slog.NewLogLogger(quiet, slog.LevelWarn),
 				ReadHeaderTimeout: Server("", nil, quiet).ReadHeaderTimeout}
 			s.Listener = bounded(s.Listener, s.Config, most)
 			start(s)

@@ -4,6 +4,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -55,7 +56,7 @@ func TestFilesForOthers(t *testing.T) {
 		clients = append(clients, client)
 	}
 	for i, c := range clients[:extra] { // the longest quiet ones made room
-		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("connection %d: %v, want it closed", i, err)
 		}
 	}

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -158,9 +157,8 @@ func (a *api) guard(next http.Handler) http.Handler {
 }
 
 // Server returns an http.Server for handler with limits on slow and oversized requests. Its Shutdown also ends the
-// event streams, which otherwise would never become idle. What goes wrong
-// with connections is told to errs.
-func Server(addr string, handler http.Handler, errs *log.Logger) *http.Server {
+// event streams, which otherwise would never become idle. What goes wrong with connections is told to errs.
+func Server(addr string, handler http.Handler, errs slog.Handler) *http.Server {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &http.Server{
 		Addr:              addr,
@@ -172,7 +170,7 @@ func Server(addr string, handler http.Handler, errs *log.Logger) *http.Server {
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       boundSend,
-		ErrorLog:          errs,
+		ErrorLog:          slog.NewLogLogger(errs, slog.LevelWarn),
 	}
 	s.RegisterOnShutdown(cancel)
 	return s

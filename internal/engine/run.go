@@ -585,7 +585,7 @@ func (rt *Engine) ServeHTTP(ctx context.Context, g *errgroup.Group) error {
 		}
 	}
 	pages := web.KnownHosts(rt.pages(web.OnLoopback(l.Addr())), HostNames(&rt.Config.HTTP)...)
-	srv := web.Server(rt.Config.HTTP.Listen, pages, faultlog.Logger(rt.Log, "http server"))
+	srv := web.Server(rt.Config.HTTP.Listen, pages, faultlog.Lines(rt.Log, "http server"))
 	serve, scheme := srv.Serve, "http://"
 	if file := rt.Config.HTTP.WebConfig; file != "" {
 		if err := exporter.Validate(file); err != nil {

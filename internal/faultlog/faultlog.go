@@ -8,11 +8,10 @@
 package faultlog
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -30,21 +29,22 @@ type mark struct{ error }
 // Err is the attribute "err" of a line that may come again and again.
 func Err(err error) slog.Attr { return slog.Any("err", mark{err}) }
 
-// Logger returns a logger of the standard library whose lines are faults of a log, under one message: those of an
-// http.Server, of which strangers cause any number.
-func Logger(to *slog.Logger, message string) *log.Logger {
-	return log.New(lines{to, message}, "", 0)
+// Lines returns a handler whose records are faults of a log, under one message: the lines of an http.Server, of which
+// strangers cause any number.
+func Lines(to *slog.Logger, message string) slog.Handler {
+	return lines{to.Handler(), to, message}
 }
 
 type lines struct {
+	slog.Handler
 	log     *slog.Logger
 	message string
 }
 
-// Write implements io.Writer.
-func (l lines) Write(line []byte) (int, error) {
-	l.log.Warn(l.message, Err(errors.New(string(bytes.TrimSpace(line)))))
-	return len(line), nil
+// Handle implements slog.Handler.
+func (l lines) Handle(_ context.Context, r slog.Record) error {
+	l.log.Warn(l.message, Err(errors.New(r.Message)))
+	return nil
 }
 
 // Handler limits the lines of faults, and passes on all others.
@@ -122,11 +122,16 @@ func (s *seen) makeRoom() {
 	delete(s.faults, oldest)
 }
 
-// withoutNumbers is a text with each number as one #.
+// withoutNumbers is a text with each number as one #, and each address in brackets.
 func withoutNumbers(text string) string {
 	var b strings.Builder
 	number := false
-	for _, c := range text {
+	for i, c := range text {
+		if inside, _, closed := strings.Cut(text[i:], "]"); c == '[' && closed {
+			if _, err := netip.ParseAddr(inside[1:]); err == nil {
+				return b.String() + "[#]" + withoutNumbers(text[i+len(inside)+1:])
+			}
+		}
 		if c >= '0' && c <= '9' {
 			if !number {
 				b.WriteByte('#')

@@ -162,7 +162,7 @@ func (p *process) serve(ctx context.Context, g *errgroup.Group, listen string, c
 		return fmt.Errorf("--listen %q: %w", listen, err)
 	}
 	c.Listen = listen
-	srv := web.Server(listen, p.handler(c), faultlog.Logger(p.log, "http server"))
+	srv := web.Server(listen, p.handler(c), faultlog.Lines(p.log, "http server"))
 	p.log.Info("serving", "url", "http://"+l.Addr().String())
 	web.Serve(ctx, g, srv, l, srv.Serve)
 	return nil

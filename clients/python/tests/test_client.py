@@ -1,5 +1,6 @@
 """Tests of the client without a broker: python -m unittest discover clients/python/tests."""
 import copy
+import gc
 import http.server
 import json
 import os
@@ -1050,6 +1051,41 @@ class TestCalibrator(unittest.TestCase):
         fixed = pickle.loads(pickle.dumps(Calibrator({"version": 1, "method": "temperature", "temperature": 2}, 5)))
         self.assertEqual(fixed.revision, 5)
         self.assertAlmostEqual(fixed([0.0, 2.0])[1], 1 / (1 + np.exp(-1)))
+
+
+class TestCopiesOfACalibrator(unittest.TestCase):
+    """What a copy takes over, and when it ends."""
+
+    def followed(self):
+        server = Server(lambda _path, _body: (200, {}, json.dumps(
+            {"model": "m", "revision": 1, "calibrator": {"version": 1, "method": "identity"}}).encode()))
+        self.addCleanup(server.close)
+        c = Calibrator.follow(server.url, "m", wait=1)
+        self.addCleanup(c.close)
+        return c
+
+    def test_a_copy_that_nobody_has_ends(self):
+        c = self.followed()
+        state = pickle.dumps(c)
+        for _ in range(20):
+            pickle.loads(state)
+        end = time.monotonic() + 8
+
+        def threads():
+            gc.collect()
+            return sum(t.name == "plumbline-calibrator" for t in threading.enumerate())
+
+        while threads() > 1 and time.monotonic() < end:
+            time.sleep(0.1)
+        self.assertEqual(threads(), 1)
+
+    def test_a_copy_has_no_clock_of_another_machine(self):
+        c = self.followed()
+        c._quiet = time.monotonic() + 8_640_000  # of a machine that has been up for longer
+        copied = pickle.loads(pickle.dumps(c))
+        self.addCleanup(copied.close)
+        with self.assertLogs("plumbline", "WARNING"):
+            copied([float("nan"), 0.0])
 
 
 class TestHooks(unittest.TestCase):

@@ -59,7 +59,8 @@ type Watch struct {
 type joins struct {
 	at                          time.Time
 	predictions, labels, joined int64
-	unmet                       int64 // labels that wait, or waited in vain
+	waiting, waitingLabels      int64 // now
+	orphans                     int64 // labels that waited in vain
 	paired, alone               int64 // requests that met a response; requests or responses that met none
 }
 
@@ -160,7 +161,9 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 		now.labels += t.Counts[pipeline.CountLabels] - t.Counts[pipeline.CountDuplicates] -
 			t.Counts[pipeline.CountCorrections]
 		now.joined += t.Counts[pipeline.CountJoined]
-		now.unmet += t.Counts[pipeline.CountWaitingLabels] + t.Counts[pipeline.CountOrphans]
+		now.waiting += t.Counts[pipeline.CountWaiting]
+		now.waitingLabels += t.Counts[pipeline.CountWaitingLabels]
+		now.orphans += t.Counts[pipeline.CountOrphans]
 		now.paired += t.Counts[pipeline.CountPaired]
 		for name, n := range t.Counts {
 			if head, _, _ := strings.Cut(name, ":"); head == pipeline.CountResponsesAlone ||
@@ -183,10 +186,12 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	}
 	first := w.joins[0]
 	w.pairs(now.paired-first.paired, now.alone-first.alone, now.at)
-	labels, met, unmet := now.labels-first.labels, now.joined-first.joined, now.unmet-first.unmet
-	// Labels whose predictions are yet to be read wait while every prediction that was read has its label.
-	ahead := (now.predictions-now.joined)*2 < unmet
-	if labels < leastSeen || now.predictions < leastSeen || met*5 >= labels*4 || unmet*2 < labels-met || ahead {
+	labels, met, unmet := now.labels-first.labels, now.joined-first.joined, now.orphans-first.orphans
+	// Where few predictions wait, and most that were read have met their label, other labels were read before theirs.
+	if now.waiting*2 >= now.waitingLabels || (now.waiting-first.waiting)*2 >= met {
+		unmet += now.waitingLabels - first.waitingLabels
+	}
+	if labels < leastSeen || now.predictions < leastSeen || met*5 >= labels*4 || unmet*2 < labels-met {
 		if labels >= leastSeen {
 			delete(w.by, "apart")
 		}

@@ -59,7 +59,8 @@ func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
 		w.Keyed.Store(true)
 		look := func(labels, joined, waiting int64) {
 			w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: 1000,
-				pipeline.CountLabels: labels, pipeline.CountJoined: joined, pipeline.CountWaitingLabels: waiting}}})
+				pipeline.CountLabels: labels, pipeline.CountJoined: joined,
+				pipeline.CountWaiting: max(0, 1000-joined), pipeline.CountWaitingLabels: waiting}}})
 			time.Sleep(looked)
 		}
 		look(0, 0, 0)
@@ -80,25 +81,68 @@ func TestLabelsThatMeetNothingAreSaid(t *testing.T) {
 	})
 }
 
-// TestLabelsReadFirst: in a backlog labels may be read long before their predictions, which says nothing about ids.
+// TestLabelsReadFirst: in a backlog labels may be read long before their predictions, which says nothing about ids;
+// whatever came before, and in other shards.
 func TestLabelsReadFirst(t *testing.T) {
+	for name, before := range map[string]map[string]int64{
+		"new": {},
+		"old": {pipeline.CountPredictions: 10_000_000, pipeline.CountExpired: 200_000,
+			pipeline.CountLabels: 9_800_000, pipeline.CountJoined: 9_800_000, pipeline.CountWaiting: 100},
+		"moved": {pipeline.CountMoved: 500_000, pipeline.CountLabels: 500_000, pipeline.CountJoined: 500_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &Watch{Log: slog.New(slog.DiscardHandler)}
+				look := looker(w, before)
+				look(0, 0, 0)
+				for _, predictions := range []int64{1000, 5000, 40000, 100000} {
+					if look(predictions, 100000, predictions-10) != 0 {
+						t.Errorf("after %d of 100000 predictions, all of which met their label: %+v", predictions, w.Now())
+					}
+				}
+				if look(300000, 300000, 100000) != 1 {
+					t.Error("200000 predictions and their labels do not meet, and nothing is said")
+				}
+			})
+			synctest.Test(t, func(t *testing.T) {
+				w := &Watch{Log: slog.New(slog.DiscardHandler)}
+				look := looker(w, before)
+				look(0, 0, 0)
+				if look(1000, 100000, 0) != 1 {
+					t.Error("labels of other ids are read first, and nothing is said")
+				}
+			})
+		})
+	}
+}
+
+// looker has w look at a shard with these counts beside those from before, and returns how many troubles there are.
+func looker(w *Watch, before map[string]int64) func(predictions, labels, joined int64) int {
+	return func(predictions, labels, joined int64) int {
+		counts := map[string]int64{pipeline.CountPredictions: predictions, pipeline.CountLabels: labels,
+			pipeline.CountJoined: joined, pipeline.CountWaiting: predictions - joined,
+			pipeline.CountWaitingLabels: labels - joined}
+		for key, n := range before {
+			counts[key] += n
+		}
+		w.Look([]*pipeline.TaskStatus{{Counts: counts}})
+		time.Sleep(looked)
+		return len(w.Now())
+	}
+}
+
+// TestLabelsWhoseTimeIsOver: labels that waited in vain were not read before their predictions, however many of the
+// predictions have met one: here three of four labels are of rows that never come.
+func TestLabelsWhoseTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &Watch{Log: slog.New(slog.DiscardHandler)}
-		look := func(predictions, labels, joined int64) int {
-			w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: predictions,
-				pipeline.CountLabels: labels, pipeline.CountJoined: joined,
-				pipeline.CountWaitingLabels: labels - joined}}})
+		for i := range int64(20) {
+			w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: 1000 * i,
+				pipeline.CountLabels: 4000 * i, pipeline.CountJoined: 1000 * i, pipeline.CountOrphans: 3000 * i}}})
 			time.Sleep(looked)
-			return len(w.Now())
 		}
-		look(0, 0, 0)
-		for _, predictions := range []int64{1000, 5000, 40000, 100000} {
-			if look(predictions, 100000, predictions-10) != 0 {
-				t.Errorf("after %d of 100000 predictions, all of which met their label: %+v", predictions, w.Now())
-			}
-		}
-		if look(300000, 300000, 100000) != 1 {
-			t.Error("200000 predictions and their labels do not meet, and nothing is said")
+		if len(w.Now()) != 1 {
+			t.Error("of 4000 labels each look 3000 waited in vain, and nothing is said")
 		}
 	})
 }
@@ -113,7 +157,7 @@ func TestUnreadInputsAreNoFaultOfLabels(t *testing.T) {
 		look := func(predictions, labels, joined int64) {
 			w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: predictions,
 				pipeline.CountLabels: labels, pipeline.CountJoined: joined,
-				pipeline.CountWaitingLabels: labels - joined}}})
+				pipeline.CountWaiting: predictions - joined, pipeline.CountWaitingLabels: labels - joined}}})
 			time.Sleep(looked)
 		}
 		look(0, 0, 0)

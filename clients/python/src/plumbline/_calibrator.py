@@ -83,7 +83,7 @@ class Calibrator:
             os.register_at_fork(after_in_child=forked)  # threads stay with the parent
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {k: v for k, v in vars(self).items() if k not in ("_stop", "_thread")}
+        state = {k: v for k, v in vars(self).items() if k not in ("_stop", "_thread", "_etag", "_quiet")}
         return {**state, "_address": "" if self._stop.is_set() else self._address}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -99,20 +99,25 @@ class Calibrator:
     _wanted: dict[str, str] = {}
 
     def _start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="plumbline-calibrator", daemon=True)
-        self._thread.start()
+        me, stop = weakref.ref(self), self._stop  # the thread ends with one that nobody has any more
 
-    def _run(self) -> None:
-        pause = 0.5
-        while not self._stop.is_set():
-            began, etag = time.monotonic(), self._etag
-            if self._fetch(self._address, self._etag, self._wait + 10):
+        def run() -> None:
+            pause = 0.5
+            while not stop.is_set() and (c := me()) is not None:
+                began, etag = time.monotonic(), c._etag
+                ok = c._fetch(c._address, etag, c._wait + 10)
+                same = c._etag == etag
+                del c
+                if not ok:
+                    stop.wait(pause)
+                    pause = min(2 * pause, 30.0)
+                    continue
                 pause = 0.5
-                if self._etag == etag and time.monotonic() - began < 0.2:  # nothing new, at once: too many wait there
-                    self._stop.wait(5)
-            else:
-                self._stop.wait(pause)
-                pause = min(2 * pause, 30.0)
+                if same and time.monotonic() - began < 0.2:  # nothing new, at once: too many wait there
+                    stop.wait(5)
+
+        self._thread = threading.Thread(target=run, name="plumbline-calibrator", daemon=True)
+        self._thread.start()
 
     def _fetch(self, address: str, etag: str, timeout: float) -> bool:
         """Asks once; False where nothing was learnt. What is in force stays, whatever the answer is made of."""
