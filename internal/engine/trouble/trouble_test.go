@@ -97,7 +97,7 @@ func TestLabelsReadFirst(t *testing.T) {
 				look(0, 0, 0)
 				for _, predictions := range []int64{1000, 5000, 40000, 100000} {
 					if look(predictions, 100000, predictions-10) != 0 {
-						t.Errorf("after %d of 100000 predictions, all of which met their label: %+v", predictions, w.Now())
+						t.Errorf("after %d of 100000 predictions, all with their label: %+v", predictions, w.Now())
 					}
 				}
 				if look(300000, 300000, 100000) != 1 {
