@@ -248,6 +248,42 @@ func TestDoctorOfProbabilitiesAsLogits(t *testing.T) {
 	}
 }
 
+// TestDoctorOfLocalTimes: the times of a place, sent without its zone, are read as UTC; rows of one batch hours later,
+// or of several days, are not taken for that.
+func TestDoctorOfLocalTimes(t *testing.T) {
+	for name, of := range map[string]struct {
+		after []time.Duration // of rows behind their record
+		want  string
+	}{
+		"New York": {[]time.Duration{5 * time.Hour, 5*time.Hour + time.Second}, "ts is 5h0m0s before"},
+		"India":    {[]time.Duration{-5*time.Hour - 30*time.Minute, -5*time.Hour - 29*time.Minute}, "5h30m0s after"},
+		"now":      {[]time.Duration{0, time.Minute}, ""},
+		"late":     {[]time.Duration{5 * time.Hour, 5*time.Hour + 10*time.Minute}, ""},
+		"a replay": {[]time.Duration{48 * time.Hour, 48 * time.Hour}, ""},
+		"one":      {[]time.Duration{5 * time.Hour}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			brokers := kafkatest.Start(t)
+			file := brokerConfig(t, brokers,
+				"  partitions: 2\ntopics: {keyed: true}\ncheckpoints: {dir: "+t.TempDir()+"}\n")
+			run(t, "topics", "create", "-c", file)
+			now := time.Now()
+			for _, after := range of.after {
+				value, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", Version: "1", IDs: []string{"a"},
+					TS: []int64{now.Add(-after).UnixNano()}, K: 2, Logits: []float32{1, 2}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				kafkatest.Write(t, brokers, kafka.Message{Topic: "plumbline.logits", Value: value, Time: now})
+			}
+			got, said := examine(t, file)["zone"]
+			if said != (of.want != "") || !strings.Contains(got.Found, of.want) {
+				t.Errorf("got %+v, want %q", got, of.want)
+			}
+		})
+	}
+}
+
 // TestDoctorOfKeyedGroup: a group whose shards have read the producers' topics goes on so where topics.keyed is set to
 // false: nobody needs topics by id, and doctor says that each row still has a partition of its own.
 func TestDoctorOfKeyedGroup(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,6 +66,7 @@ type look struct {
 	example          string
 	scored, sumToOne int // rows of logits; those that could be probabilities
 	newest           arrowio.Time
+	soonest, latest  time.Duration // from a row's ts to its record
 	ids              map[arrowio.ID]place
 	err              error
 }
@@ -76,12 +78,14 @@ func (d *doctor) inputs(ctx context.Context) {
 		if d.topics[s.topic].Partitions == 0 {
 			continue // said already
 		}
-		l := &look{source: s, refused: map[string]int{}, ids: map[arrowio.ID]place{}}
+		l := &look{source: s, refused: map[string]int{}, ids: map[arrowio.ID]place{}, soonest: math.MaxInt64,
+			latest: math.MinInt64}
 		l.err = d.read(ctx, l)
 		looks = append(looks, l)
 		d.format(l)
 		d.scores(l)
 		d.clock(l)
+		d.zone(l)
 	}
 	d.meeting(looks)
 }
@@ -151,6 +155,8 @@ func (l *look) take(ctx context.Context, r *pipeline.Record, as *inputs.Decoder,
 // ofBatch counts the rows that are rejected, and notes the ids of the others.
 func (l *look) ofBatch(b *arrowio.Batch, r *pipeline.Record) {
 	for row := range b.N {
+		after := time.Duration(r.Time - b.TS[row])
+		l.soonest, l.latest = min(l.soonest, after), max(l.latest, after)
 		if !b.Probs && b.K > 1 && len(b.Scores) == b.N*b.K {
 			l.scored++
 			if arrowio.IsDistribution(b.Scores[row*b.K : (row+1)*b.K]) {
@@ -287,6 +293,21 @@ func (d *doctor) clock(l *look) {
 	default:
 		d.say("clock", OK, "", "%s: the newest record is %s old", l.topic, max(age, 0))
 	}
+}
+
+// zone says where all rows are off by what a time loses with its zone.
+func (d *doctor) zone(l *look) {
+	const step, most, near = 15 * time.Minute, 14 * time.Hour, 2 * time.Minute
+	off := l.soonest.Round(step)
+	if l.records < 2 || off == 0 || off.Abs() > most || (l.soonest-off).Abs() > near || (l.latest-off).Abs() > near {
+		return
+	}
+	side := "before"
+	if off < 0 {
+		side = "after"
+	}
+	d.say("zone", Warn, "send ts in UTC or with its zone: a time without one is read as UTC",
+		"%s: in each of the last %d records ts is %s %s the record's time", l.topic, l.records, off.Abs(), side)
 }
 
 // meeting says whether predictions and labels of one id lie where they can meet.
