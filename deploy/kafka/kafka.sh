@@ -9,6 +9,8 @@
 #   KAFKA_DIR=target/data (beside this script)   configuration, logs, pid files and data; `stop` keeps them
 #   KAFKA_MIN_INSYNC=1   min.insync.replicas of topics that do not say otherwise
 #   KAFKA_HEAP=512m      heap of each broker
+#   KAFKA_SESSION_MS=9000   broker.session.timeout.ms: a broker that stands still for longer leads nothing for a moment;
+#                        after `kill` it must pass before the broker is let in again
 #   KAFKA_WAIT=90        seconds to wait for the brokers to answer, once their jars are there
 #   KAFKA_USER=          with NAME:PASSWORD broker i also listens with TLS and SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512)
 #                        on KAFKA_PORT+300+i; KAFKA_DIR/ca.pem is the authority to trust. Access lists are in force then:
@@ -23,6 +25,7 @@ brokers=${KAFKA_BROKERS:-1}
 dir=${KAFKA_DIR:-$here/target/data}
 min_insync=${KAFKA_MIN_INSYNC:-1}
 heap=${KAFKA_HEAP:-512m}
+session_ms=${KAFKA_SESSION_MS:-9000}
 wait_s=${KAFKA_WAIT:-90}
 user=${KAFKA_USER:-}
 reauth_ms=${KAFKA_REAUTH_MS:-0}
@@ -126,9 +129,8 @@ configure() { # N
 		replica.fetch.max.bytes=16777216
 		log.retention.ms=-1
 		min.insync.replicas=$min_insync
+		broker.session.timeout.ms=$session_ms
 	EOF
-	# One broker has none to hand over to: that its machine stood still for a while need not fence it.
-	((brokers > 1)) || echo broker.session.timeout.ms=60000 >>"$dir/broker-$i/server.properties"
 	[[ -z $user ]] || secure >>"$dir/broker-$i/server.properties"
 }
 

@@ -59,7 +59,8 @@ func testMain(m *testing.M) int {
 		return fail("start kafka: %v", err)
 	}
 	env := append(os.Environ(), fmt.Sprintf("KAFKA_PORT=%d", port), "KAFKA_BROKERS=1", "KAFKA_DIR="+kafkaDir,
-		"KAFKA_USER="+secureUser+":"+securePassword, "KAFKA_REAUTH_MS=10000")
+		"KAFKA_USER="+secureUser+":"+securePassword, "KAFKA_REAUTH_MS=10000",
+		"KAFKA_SESSION_MS=60000") // a machine that stands still for a while must not fence its only broker
 	start := exec.Command(script, "start")
 	start.Env, start.Stderr = env, os.Stderr
 	out, err := start.Output()
