@@ -1009,17 +1009,7 @@ class TestCalibrator(unittest.TestCase):
         self.assertNotIn("Bearer secret", str(seen))
 
     def test_it_follows_in_a_forked_process(self):
-        now = {"revision": 1}
-
-        def answer(_path, _body):
-            time.sleep(0.05)
-            return 200, {}, json.dumps({"model": "m", "revision": now["revision"],
-                                        "calibrator": {"version": 1, "method": "identity"}}).encode()
-
-        server = Server(answer)
-        self.addCleanup(server.close)
-        c = Calibrator.follow(server.url, "m", wait=1)
-        self.addCleanup(c.close)
+        c, now = followed(self)
         if (child := os.fork()) == 0:
             end = time.monotonic() + 20
             while c.revision != 2 and time.monotonic() < end:
@@ -1028,17 +1018,28 @@ class TestCalibrator(unittest.TestCase):
         now["revision"] = 2
         self.assertEqual(os.waitpid(child, 0)[1], 0)
 
+
+def followed(test):
+    """A calibrator that follows a server, and the revision that the server has: "revision" may be set."""
+    now = {"revision": 1}
+
+    def answer(_path, _body):
+        time.sleep(0.05)
+        return 200, {}, json.dumps({"model": "m", "revision": now["revision"],
+                                    "calibrator": {"version": 1, "method": "identity"}}).encode()
+
+    server = Server(answer)
+    test.addCleanup(server.close)
+    c = Calibrator.follow(server.url, "m", wait=1)
+    test.addCleanup(c.close)
+    return c, now
+
+
+class TestCopiesOfACalibrator(unittest.TestCase):
+    """What a copy takes over, and when it ends."""
+
     def test_a_copy_for_a_worker_follows_by_itself(self):
-        now = {"revision": 1}
-
-        def answer(_path, _body):
-            time.sleep(0.05)
-            return 200, {}, json.dumps({"model": "m", "revision": now["revision"],
-                                        "calibrator": {"version": 1, "method": "identity"}}).encode()
-
-        server = Server(answer)
-        self.addCleanup(server.close)
-        c = Calibrator.follow(server.url, "m", wait=1)
+        c, now = followed(self)
         copies = [pickle.loads(pickle.dumps(c)), copy.deepcopy(c)]
         c.close()
         now["revision"] = 2
@@ -1052,20 +1053,8 @@ class TestCalibrator(unittest.TestCase):
         self.assertEqual(fixed.revision, 5)
         self.assertAlmostEqual(fixed([0.0, 2.0])[1], 1 / (1 + np.exp(-1)))
 
-
-class TestCopiesOfACalibrator(unittest.TestCase):
-    """What a copy takes over, and when it ends."""
-
-    def followed(self):
-        server = Server(lambda _path, _body: (200, {}, json.dumps(
-            {"model": "m", "revision": 1, "calibrator": {"version": 1, "method": "identity"}}).encode()))
-        self.addCleanup(server.close)
-        c = Calibrator.follow(server.url, "m", wait=1)
-        self.addCleanup(c.close)
-        return c
-
     def test_a_copy_that_nobody_has_ends(self):
-        c = self.followed()
+        c, _ = followed(self)
         state = pickle.dumps(c)
         for _ in range(20):
             pickle.loads(state)
@@ -1080,7 +1069,7 @@ class TestCopiesOfACalibrator(unittest.TestCase):
         self.assertEqual(threads(), 1)
 
     def test_a_copy_has_no_clock_of_another_machine(self):
-        c = self.followed()
+        c, _ = followed(self)
         c._quiet = time.monotonic() + 8_640_000  # of a machine that has been up for longer
         copied = pickle.loads(pickle.dumps(c))
         self.addCleanup(copied.close)
