@@ -127,9 +127,10 @@ func withoutNumbers(text string) string {
 	var b strings.Builder
 	number := false
 	for i, c := range text {
-		if inside, _, closed := strings.Cut(text[i:], "]"); c == '[' && closed {
-			if _, err := netip.ParseAddr(inside[1:]); err == nil {
-				return b.String() + "[#]" + withoutNumbers(text[i+len(inside)+1:])
+		if c == '[' {
+			inside, rest, _ := strings.Cut(text[i+1:], "]")
+			if _, err := netip.ParseAddr(inside); err == nil {
+				return b.String() + "[#]" + withoutNumbers(rest)
 			}
 		}
 		if c >= '0' && c <= '9' {
