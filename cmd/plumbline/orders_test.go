@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -212,8 +213,9 @@ func TestKnownWithoutCalibrator(t *testing.T) {
 // deciding is a model task that decides about every order at once.
 type deciding struct {
 	*orderLog
-	rt      *engine.Engine
-	outcome string
+	rt             *engine.Engine
+	state, outcome string
+	another        bool // it decides about an order of somebody else, with the same words
 }
 
 func (d deciding) Write(ctx context.Context, ms []pipeline.Message) error {
@@ -221,8 +223,11 @@ func (d deciding) Write(ctx context.Context, ms []pipeline.Message) error {
 		return err
 	}
 	o := d.orders[len(d.orders)-1]
+	if d.another {
+		o.ID = pipeline.NewOrderID()
+	}
 	d.rt.History.AddCalibrator(record.Calibrator{Model: o.Model, Version: o.Version, Revision: 4, Reason: "manual",
-		Outcome: d.outcome, By: o.By, Why: o.Why,
+		State: d.state, Outcome: d.outcome, By: o.By, Why: o.Why, Order: hex.EncodeToString(o.ID[:]),
 		DecidedAt: moment("2026-01-05T00:00:00Z"), EffectiveFrom: moment("2026-01-05T00:00:00Z")})
 	return nil
 }
@@ -231,15 +236,17 @@ func (d deciding) Write(ctx context.Context, ms []pipeline.Message) error {
 func TestOrderWaits(t *testing.T) {
 	rt := engine.New(config.Default(), slog.New(slog.DiscardHandler))
 	for _, c := range []struct {
-		outcome, wait string
-		code          int
-		want          string
+		state, outcome, wait string
+		code                 int
+		want                 string
 	}{
-		{"pin by ann", "20s", exitDone, "m/1: pin by ann, revision 4 from 2026-01-05T00:00:00Z on\n"},
-		{"refused: pin by ann: the model has no such version", "20s", exitFailed,
-			"refused: pin by ann: the model has no such version"},
-		{"unpin by ann", "1ms", exitFailed, "is on its way, and no decision about it has come within 1ms"},
-		{"pin by nobody", "0s", exitDone, "is on its way"},
+		{record.DecidedPinned, "pin by ann", "20s", exitDone,
+			"m/1: pin by ann, revision 4 from 2026-01-05T00:00:00Z on\n"},
+		{record.DecidedRefused, "refused: pin by ann: the model has no such version", "20s",
+			exitFailed, "refused: pin by ann: the model has no such version"},
+		{record.DecidedPinned, "pin by ann", "1ms", exitFailed,
+			"is on its way, and no decision about it has come within 1ms"},
+		{record.DecidedPinned, "pin by nobody", "0s", exitDone, "is on its way"},
 	} {
 		rt.History = history.New(history.Config{})
 		for _, by := range []string{"ann", "bob"} {
@@ -247,7 +254,8 @@ func TestOrderWaits(t *testing.T) {
 				Outcome: "pin by " + by, By: by, Why: "x", DecidedAt: moment("2026-01-04T00:00:00Z")})
 		}
 		srv := httptest.NewServer(web.New(web.Deps{History: rt.History, Control: &rt.Pauser,
-			Orders: engine.OrderTaker{Engine: rt, Sink: deciding{&orderLog{}, rt, c.outcome}, Scan: nil}}))
+			Orders: engine.OrderTaker{Engine: rt,
+				Sink: deciding{&orderLog{}, rt, c.state, c.outcome, c.wait == "1ms"}, Scan: nil}}))
 		code, out, errOut := runCommand(t, "calibrators", "pin", "m", "--why", "x", "--by", "ann", "--model-version",
 			"1", "--wait", c.wait, "--url", srv.URL)
 		srv.Close()

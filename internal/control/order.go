@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -66,30 +65,22 @@ func (p Process) Send(ctx context.Context, o Order) (a OrderAnswer, err error) {
 	return a, err
 }
 
-// Await sends an order and waits until the model task has decided about it: a decision of the same person for the same
-// reason that was not there before. A refusal is an error.
+// Await sends an order and waits until the model task has decided about it. A refusal is an error.
 func (p Process) Await(ctx context.Context, o Order, most time.Duration) (Decision, error) {
 	const pause = 200 * time.Millisecond
-	before := map[string]bool{}
-	records, err := p.decisions(ctx, o.Model)
-	if err != nil {
-		return Decision{}, err
-	}
-	for _, r := range records {
-		before[string(r)] = true
-	}
 	a, err := p.Send(ctx, o)
 	if err != nil {
 		return Decision{}, err
 	}
 	order := fmt.Sprintf("%s of %s/%s (order %s)", a.Action, a.Model, a.Version, a.ID)
 	for deadline := time.Now().Add(most); ; {
-		if records, err = p.decisions(ctx, a.Model); err != nil {
+		records, err := p.decisions(ctx, a.Model)
+		if err != nil {
 			return Decision{}, fmt.Errorf("%s is on its way, and nobody says what came of it: %w", order, err)
 		}
 		for _, r := range records {
 			d := Decision{JSON: r}
-			if before[string(r)] || json.Unmarshal(r, &d.Calibrator) != nil || !a.decidedBy(&d.Calibrator) {
+			if json.Unmarshal(r, &d.Calibrator) != nil || d.Order != a.ID {
 				continue
 			}
 			if d.Refused() {
@@ -112,10 +103,4 @@ func (p Process) decisions(ctx context.Context, model string) ([]json.RawMessage
 	q := url.Values{"model": {model}, "limit": {"200"}}
 	err := p.Ask(ctx, Request{Method: http.MethodGet, Path: "calibrators", Query: q}, &a)
 	return a.Calibrators, err
-}
-
-// decidedBy reports whether a decision is about the order.
-func (a *OrderAnswer) decidedBy(c *record.Calibrator) bool {
-	return c.Version == a.Version && c.By == a.By && c.Why == a.Why &&
-		strings.Contains(" "+c.Outcome, " "+a.Action+" by ")
 }

@@ -11,18 +11,19 @@ import (
 	"github.com/plumbline/plumbline/internal/control"
 )
 
-// TestAwait: what came of an order is the newest decision of the same person for the same reason, not an older one with
-// the same words, nor that of another.
+// TestAwait: what came of an order is the decision that bears its id, not an older one with the same words, nor that of
+// another.
 func TestAwait(t *testing.T) {
-	decision := func(revision int, by, outcome string) string {
-		return fmt.Sprintf(`{"version":"7","revision":%d,"by":%q,"why":"w","outcome":%q}`, revision, by, outcome)
+	decision := func(order, state string, revision int) string {
+		return fmt.Sprintf(`{"version":"7","revision":%d,"by":"ann","why":"w","order":%q,"state":%q,"outcome":"…"}`,
+			revision, order, state)
 	}
-	old := decision(1, "ann", "pin by ann")
+	old := decision("o0", "pinned", 1) + "," + decision("", "published", 1)
 	for _, c := range []struct{ after, want string }{
-		{decision(3, "ann", "pin by ann"), "3"},
-		{decision(2, "bob", "pin by bob") + "," + decision(4, "ann", "pin by ann"), "4"},
-		{decision(0, "ann", "refused: pin by ann: no such version"), "pin of m/7 (order o1): refused: pin by ann: no"},
-		{decision(2, "bob", "pin by bob"), "no decision about it has come within 1ns"},
+		{decision("o1", "pinned", 3), "3"},
+		{decision("o2", "pinned", 2) + "," + decision("o1", "pinned", 4), "4"},
+		{decision("o1", "refused", 0), "pin of m/7 (order o1): …"},
+		{decision("o2", "pinned", 2), "no decision about it has come within 1ns"},
 	} {
 		list, posted := old, ""
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

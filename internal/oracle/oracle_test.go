@@ -209,7 +209,7 @@ func (w *world) count(seen map[string]int) {
 			if v.Rule != "" {
 				what = append(what, v.Rule)
 			}
-			for _, s := range []string{v.Kind, v.State, v.Reason, v.Stage, v.Outcome} {
+			for _, s := range []string{v.Kind, v.Reason, v.Stage, v.State, v.Outcome} {
 				if s != "" {
 					what = append(what, numbers.ReplaceAllString(names.ReplaceAllString(s, ""), "#"))
 				}

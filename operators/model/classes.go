@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -328,7 +329,7 @@ func (t *stepper) orderClasses(o *pipeline.Order, pane int64) error {
 	}
 	v.contest.settle(t.counts, pane)
 	return v.refit.TellClasses(&record.Calibrator{Outcome: fmt.Sprintf("classes: K = %d by %s", v.K, o.By),
-		Classes: v.K, By: o.By, Why: o.Why}, now)
+		Classes: v.K, By: o.By, Why: o.Why, Order: hex.EncodeToString(o.ID[:])}, now)
 }
 
 // classesSection is the checkpoint section of the numbers of classes: by model and version whether K stands, panes and

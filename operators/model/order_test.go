@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/hex"
 	"strings"
 	"testing"
 	"time"
@@ -77,19 +78,27 @@ func TestOrders(t *testing.T) {
 		}
 	}
 	want := []struct {
-		outcome   string
-		pinned    bool
-		revision  int
-		published bool
-	}{{"pin by ann", true, 0, false}, {"published: publish by ann", true, 1, true}, {"published: rollback by ann", true,
-		2, true}, {"refused: publish by ann: the model has no such version", false, 0, false},
-		{"unpin by ann", false, 2, true}, {"pin by ann", true, 3, true}}
+		state, outcome string
+		order          byte
+		pinned         bool
+		revision       int
+		published      bool
+	}{
+		{record.DecidedPinned, "pin by ann", 1, true, 0, false},
+		{record.DecidedPublished, "published: publish by ann", 2, true, 1, true},
+		{record.DecidedRolledBack, "published: rollback by ann", 3, true, 2, true},
+		{record.DecidedRefused, "refused: publish by ann: the model has no such version", 4, false, 0, false},
+		{record.DecidedUnpinned, "unpin by ann", 5, false, 2, true},
+		{record.DecidedPinned, "pin by ann", 6, true, 3, true},
+	}
 	if len(manual) != len(want) {
 		t.Fatalf("%d manual decisions, want %d: %+v", len(manual), len(want), all)
 	}
 	for i, d := range manual {
-		if g := want[i]; d.Outcome != g.outcome || d.Pinned != g.pinned || d.Revision != g.revision ||
-			d.Published != g.published || d.By != "ann" || !strings.HasPrefix(d.Why, "test ") {
+		id := [16]byte{want[i].order}
+		if g := want[i]; d.State != g.state || d.Order != hex.EncodeToString(id[:]) || d.Outcome != g.outcome ||
+			d.Pinned != g.pinned || d.Revision != g.revision || d.Published != g.published || d.By != "ann" ||
+			!strings.HasPrefix(d.Why, "test ") {
 			t.Errorf("decision %d is %+v, want %+v by ann", i, d, g)
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Calibrator is a decision about a model version's calibrator: published (it takes force at EffectiveFrom), canary (a
-// share of the ids gets it), pinned, unpinned, or "no change", each with its evidence. Published ones are written to
-// the calibrators topic under the key model/version, canaries under model/version/canary, the others to no topic.
+// Calibrator is a decision about a model version's calibrator, with its evidence. Published ones (they take force at
+// EffectiveFrom) are written to the calibrators topic under the key model/version, canaries (a share of the ids gets
+// them) under model/version/canary, the others to no topic but that of decisions.
 type Calibrator struct {
 	Schema    int    `json:"schema"` // 1
 	Model     string `json:"model"`
@@ -20,8 +20,11 @@ type Calibrator struct {
 	// Share is the share of the ids that get a canary; 0 ends it.
 	Share float64 `json:"share,omitempty"`
 	// Reason is period, alarm, quick, rollback, manual, canary, label_shift, classes or labels.
-	Reason  string `json:"reason"`
-	Outcome string `json:"outcome"` // why published or why not, in words; see Refused
+	Reason string `json:"reason"`
+	// State is what was decided: one of the Decided… constants. Records of builds that did not know it have none: see
+	// Result.
+	State   string `json:"state,omitempty"`
+	Outcome string `json:"outcome"` // State and why, in words
 	// DecidedAt is the end of the deciding label pane; EffectiveFrom equals it.
 	DecidedAt     Time `json:"decided_at"`
 	EffectiveFrom Time `json:"effective_from"`
@@ -37,16 +40,54 @@ type Calibrator struct {
 	Pinned bool   `json:"pinned,omitempty"`
 	By     string `json:"by,omitempty"`
 	Why    string `json:"why,omitempty"`
+	// Order is the id of the order that the record answers, in hexadecimal digits.
+	Order string `json:"order,omitempty"`
 	// Build is the version and commit of the plumbline that decided.
 	Build    string   `json:"build,omitempty"`
 	Evidence Evidence `json:"evidence"`
 }
 
-// Refusal begins the Outcome of an order that the model task could not obey. Readers know such a record by it.
-const Refusal = "refused: "
+// What was decided of a calibrator.
+const (
+	DecidedPublished   = "published"
+	DecidedRolledBack  = "rolled_back" // an earlier one, or the identity, is in force again
+	DecidedPinned      = "pinned"
+	DecidedUnpinned    = "unpinned"
+	DecidedCanary      = "canary"
+	DecidedCanaryEnded = "canary_ended"
+	DecidedNoChange    = "no_change"
+	DecidedClasses     = "classes" // the number of classes of the version, not its calibrator
+	DecidedRefused     = "refused" // an order changed nothing: the record is no decision
+)
+
+// Result is State, taken from the other fields where the record is of a build that did not say it.
+func (c *Calibrator) Result() string {
+	begins := func(s string) bool { return strings.HasPrefix(c.Outcome, s) }
+	switch {
+	case c.State != "":
+		return c.State
+	case begins("refused: "):
+		return DecidedRefused
+	case c.Stage == StageCanary && c.Share > 0:
+		return DecidedCanary
+	case c.Stage == StageCanary:
+		return DecidedCanaryEnded
+	case begins("published: ") && c.Restores != nil:
+		return DecidedRolledBack
+	case begins("pin "):
+		return DecidedPinned
+	case begins("unpin "):
+		return DecidedUnpinned
+	case c.Classes > 0:
+		return DecidedClasses
+	case c.Published:
+		return DecidedPublished
+	}
+	return DecidedNoChange
+}
 
 // Refused reports whether the record is of an order that changed nothing, and no decision.
-func (c *Calibrator) Refused() bool { return strings.HasPrefix(c.Outcome, Refusal) }
+func (c *Calibrator) Refused() bool { return c.Result() == DecidedRefused }
 
 // ReasonLabels is why something was withheld from a version: the labels that came are no fair sample of its rows.
 const ReasonLabels = "labels"

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/pipeline"
@@ -42,26 +43,18 @@ func (e *Entry) rank() position { return position{e.At.UnixNano(), e.seq, e.ID} 
 func (e *Entry) decisive() bool {
 	switch e.Kind {
 	case record.DecisionCalibrator:
-		return e.revision > 0 || e.State == statePinned || e.State == stateUnpinned || e.State == stateCanary ||
-			e.State == stateCanaryEnded
+		return e.revision > 0 || slices.Contains([]string{record.DecidedPinned, record.DecidedUnpinned,
+			record.DecidedCanary, record.DecidedCanaryEnded}, e.State)
 	case record.DecisionHead, record.DecisionVerdict, record.DecisionOrder:
-		return e.State != stateRefused
+		return e.State != record.DecidedRefused
 	}
 	return false
 }
 
-// States of entries about calibrators. An order may be refused as well.
+// States of entries whose records have none.
 const (
-	stateRefused     = "refused"
-	stateCanary      = "canary"
-	stateCanaryEnded = "canary_ended"
-	stateRolledBack  = "rolled_back"
-	statePinned      = "pinned"
-	stateUnpinned    = "unpinned"
-	statePublished   = "published"
-	stateNoChange    = "no_change"
-	stateLost        = "lost"
-	stateSkipped     = "skipped"
+	stateLost    = "lost"
+	stateSkipped = "skipped"
 )
 
 // Decode returns the entry of a record; ok is false where there is none in it.
@@ -213,7 +206,7 @@ func fillCalibrator(e *Entry) error {
 		return err
 	}
 	e.Model, e.Version, e.At, e.Summary, e.By, e.Why, e.State = c.Model, c.Version, c.DecidedAt, c.Outcome, c.By, c.Why,
-		calibratorState(&c)
+		c.Result()
 	if f := &c.Evidence; f.FitDigest != "" {
 		e.Summary += fmt.Sprintf("; fitted on %d rows, %s to %s, %s", f.FitRows, f.FitFrom, f.FitTo,
 			shortDigest(f.FitDigest))
@@ -229,28 +222,6 @@ func fillCalibrator(e *Entry) error {
 
 // shortDigest is the beginning of a digest; the record has the whole.
 func shortDigest(s string) string { return s[:min(len(s), len("sha256:")+12)] }
-
-// calibratorState is what was decided of a calibrator. The words of an outcome are those of operators/model/refit.
-func calibratorState(c *record.Calibrator) string {
-	begins := func(s string) bool { return strings.HasPrefix(c.Outcome, s) }
-	switch {
-	case c.Refused():
-		return stateRefused
-	case c.Stage == record.StageCanary && c.Share > 0:
-		return stateCanary
-	case c.Stage == record.StageCanary:
-		return stateCanaryEnded
-	case begins("published: ") && c.Restores != nil:
-		return stateRolledBack
-	case begins("pin "):
-		return statePinned
-	case begins("unpin "):
-		return stateUnpinned
-	case c.Published:
-		return statePublished
-	}
-	return stateNoChange
-}
 
 func fillAlert(e *Entry) error {
 	var a record.Alert
@@ -311,7 +282,7 @@ func fillOrder(e *Entry) error {
 	e.head = o.ID
 	e.At, e.State, e.Summary, e.By, e.Why = o.At, o.Action, o.Action+" of "+o.About(), o.By, o.Why
 	if o.Refused != "" {
-		e.State = stateRefused
+		e.State = record.DecidedRefused
 		e.Summary += ": refused: " + o.Refused
 	}
 	return nil

@@ -11,32 +11,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-func TestStates(t *testing.T) {
-	two := 2
-	for _, c := range []struct {
-		record record.Calibrator
-		want   string
-	}{
-		{record.Calibrator{Outcome: "no change: nothing better", Stage: record.StageShadow}, "no_change"},
-		{record.Calibrator{Outcome: "published: vector, NLL 1 → 2", Published: true, Stage: record.StageFull},
-			"published"},
-		{record.Calibrator{Outcome: "published: rollback to revision 2", Published: true, Restores: &two},
-			"rolled_back"},
-		{record.Calibrator{Outcome: "canary: vector for 0.1 of the ids", Stage: record.StageCanary, Share: .1},
-			"canary"},
-		{record.Calibrator{Outcome: "canary ended: worse", Stage: record.StageCanary}, "canary_ended"},
-		{record.Calibrator{Outcome: "pin by ann", Published: true, Pinned: true}, "pinned"},
-		{record.Calibrator{Outcome: "pin by ann", Pinned: true}, "pinned"},
-		{record.Calibrator{Outcome: "unpin by ann"}, "unpinned"},
-		{record.Calibrator{Outcome: "refused: pin by ann: no such version"}, "refused"},
-		{record.Calibrator{Outcome: "published: publish by ann", Published: true}, "published"},
-	} {
-		if got := calibratorState(&c.record); got != c.want {
-			t.Errorf("%s: %s, want %s", c.record.Outcome, got, c.want)
-		}
-	}
-}
-
 // TestKinds: each kind of record gives its columns, by the decisions topic and by the topic of its own the same.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {

@@ -121,11 +121,11 @@ func (v *versionInForce) needs(e *Entry) (needed bool) {
 		needed = others <= 1
 	}
 	switch e.State {
-	case statePinned, stateUnpinned:
-		needed = needed || !v.pin && e.State == statePinned
+	case record.DecidedPinned, record.DecidedUnpinned:
+		needed = needed || !v.pin && e.State == record.DecidedPinned
 		v.pin = true
-	case stateCanary, stateCanaryEnded:
-		needed = needed || !v.canary && e.State == stateCanary
+	case record.DecidedCanary, record.DecidedCanaryEnded:
+		needed = needed || !v.canary && e.State == record.DecidedCanary
 		v.canary = true
 	}
 	return needed

@@ -152,7 +152,7 @@ func (s *Store) Revisions(ctx context.Context, model, version string) ([]int, er
 // Versions are the versions of a model that have entries about calibrators, sorted.
 func (s *Store) Versions(ctx context.Context, model string) ([]string, error) {
 	f := filter{Search: Search{Model: short(clean(model)), Kinds: []string{record.DecisionCalibrator}}}
-	return distinct(ctx, s, &f, func(e *Entry) (string, bool) { return e.Version, e.State != stateRefused })
+	return distinct(ctx, s, &f, func(e *Entry) (string, bool) { return e.Version, e.State != record.DecidedRefused })
 }
 
 // distinct collects a value of the selected entries, each once, sorted.

@@ -131,7 +131,8 @@ func giveBack(s *State, in *stage.Pane, x *losses) (returned bool, err error) {
 		return false, err
 	}
 	identity := 0
-	d := record.Calibrator{Reason: reasonRollback, Restores: &identity, Method: "identity",
+	d := record.Calibrator{Reason: reasonRollback, State: record.DecidedRolledBack, Restores: &identity,
+		Method: "identity",
 		Outcome: fmt.Sprintf("published: rollback to the identity: %s; nothing else takes force for %d sampled rows",
 			why, a.rest),
 		Evidence: record.Evidence{TestRows: x.rows, TestTo: record.At(in.End),

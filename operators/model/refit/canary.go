@@ -21,7 +21,8 @@ func (rs *runs) beginCanary(i int, now int64) error {
 	c := r.candidates[i]
 	v.Calibrators = append(v.Calibrators, &stage.InForce{Revision: rs.revision, From: now, Share: cfg.CanaryShare,
 		Cal: c.cal, Encoded: c.encoded, Reason: r.reason})
-	d := record.Calibrator{Reason: r.reason, Stage: record.StageCanary, Share: cfg.CanaryShare, Method: c.method,
+	d := record.Calibrator{Reason: r.reason, State: record.DecidedCanary,
+		Stage: record.StageCanary, Share: cfg.CanaryShare, Method: c.method,
 		Calibrator: c.encoded, Evidence: r.evidence(rs.bound(), cfg, i),
 		Outcome: fmt.Sprintf("canary: %s for %g of the ids", c.method, cfg.CanaryShare)}
 	return rs.emit(&d, pipeline.StreamCalibrators, now)
@@ -61,6 +62,7 @@ func (p *publisher) endCanary(why string, now int64) error {
 		}
 	}
 	v.ForgetBefore(now - p.stage.env.FinalAfter)
-	d := record.Calibrator{Reason: reasonCanary, Stage: record.StageCanary, Outcome: "canary ended: " + why}
+	d := record.Calibrator{Reason: reasonCanary, State: record.DecidedCanaryEnded, Stage: record.StageCanary,
+		Outcome: "canary ended: " + why}
 	return p.emit(&d, pipeline.StreamCalibrators, now)
 }

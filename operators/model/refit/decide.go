@@ -1,6 +1,7 @@
 package refit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -19,6 +20,7 @@ func (p *publisher) putInForce(d *record.Calibrator, cal calibrator.Calibrator, 
 	p.revision++
 	f := &stage.InForce{Revision: p.revision, From: now, Cal: cal, Encoded: encoded, Reason: d.Reason}
 	d.Published, d.Stage, d.Calibrator, d.Replaces = true, record.StageFull, encoded, 0
+	d.State = cmp.Or(d.State, record.DecidedPublished)
 	if old != nil {
 		d.Replaces = old.Revision
 	}
@@ -34,7 +36,7 @@ func (p *publisher) putInForce(d *record.Calibrator, cal calibrator.Calibrator, 
 // emit publishes a decision and keeps it as the latest.
 func (p *publisher) emit(d *record.Calibrator, stream pipeline.Stream, now int64) error {
 	v := p.version
-	d.Schema, d.Model, d.Version = 1, v.Model, v.Name
+	d.Schema, d.Model, d.Version, d.State = 1, v.Model, v.Name, cmp.Or(d.State, record.DecidedNoChange)
 	d.DecidedAt = record.At(now)
 	if d.EffectiveFrom.IsZero() {
 		d.EffectiveFrom = d.DecidedAt
@@ -127,8 +129,12 @@ func (p *publisher) recordOf(f *stage.InForce, stage string) record.Calibrator {
 		return *d
 	}
 	d := record.Calibrator{Schema: 1, Model: v.Model, Version: v.Name, Revision: f.Revision, Stage: stage,
-		Published: stage == record.StageFull, Share: f.Share, Reason: f.Reason, DecidedAt: from, EffectiveFrom: from,
-		Calibrator: f.Encoded, Outcome: "published again: the calibrators topic had lost it"}
+		State: record.DecidedPublished, Published: stage == record.StageFull, Share: f.Share, Reason: f.Reason,
+		DecidedAt: from, EffectiveFrom: from, Calibrator: f.Encoded,
+		Outcome: "published again: the calibrators topic had lost it"}
+	if !d.Published {
+		d.State = record.DecidedCanary
+	}
 	if p.pin != nil {
 		d.Pinned, d.By, d.Why = true, p.pin.by, p.pin.why
 	}

@@ -353,7 +353,8 @@ func (b *baseline) add(ts int64, w float64, now, was stage.RowScore) {
 
 // rollBack puts a baseline back into force, as a new revision. logE is the evidence for it.
 func (p *publisher) rollBack(b *baseline, logE, need float64, now int64) error {
-	d := record.Calibrator{Reason: reasonRollback, Restores: &b.revision, Method: b.cal.Method(),
+	d := record.Calibrator{Reason: reasonRollback, State: record.DecidedRolledBack, Restores: &b.revision,
+		Method: b.cal.Method(),
 		Evidence: record.Evidence{TestRows: int(b.rows), NLLInForce: stage.FiniteOrZero(b.inForce / b.w),
 			NLLNew: stage.FiniteOrZero(b.itself / b.w), NLLDiff: stage.FiniteOrZero((b.itself - b.inForce) / b.w),
 			LogE: logE, LogENeeded: need, Alpha: p.stage.cfg.rollbackAlpha(), NLLBound: p.bound(),

@@ -1,6 +1,7 @@
 package refit
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -95,11 +96,13 @@ func (g *Stage) Refuse(c *pipeline.Order, now int64, why string) error {
 		Model:         c.Model,
 		Version:       c.Version,
 		Reason:        reasonManual,
-		Outcome:       record.Refusal + c.Action + " by " + c.By + ": " + why,
+		State:         record.DecidedRefused,
+		Outcome:       "refused: " + c.Action + " by " + c.By + ": " + why,
 		DecidedAt:     at,
 		EffectiveFrom: at,
 		By:            c.By,
 		Why:           c.Why,
+		Order:         hex.EncodeToString(c.ID[:]),
 		Build:         g.deps.Build,
 	})
 	if err != nil {
@@ -146,7 +149,8 @@ func (s *State) Obey(c *pipeline.Order, now int64) error {
 			return err
 		}
 	}
-	d := record.Calibrator{Reason: reasonManual, By: c.By, Why: c.Why}
+	d := record.Calibrator{Reason: reasonManual, State: decided[c.Action], By: c.By, Why: c.Why,
+		Order: hex.EncodeToString(c.ID[:])}
 	if b == nil {
 		d.Outcome = c.Action + " by " + c.By
 		return s.restate(&d, now)
@@ -156,6 +160,14 @@ func (s *State) Obey(c *pipeline.Order, now int64) error {
 		d.Restores = &b.revision
 	}
 	return s.putInForce(&d, b.cal, b.encoded, now)
+}
+
+// decided is the state of the record by which an order is obeyed.
+var decided = map[string]string{
+	pipeline.ActionPin:      record.DecidedPinned,
+	pipeline.ActionUnpin:    record.DecidedUnpinned,
+	pipeline.ActionPublish:  record.DecidedPublished,
+	pipeline.ActionRollback: record.DecidedRolledBack,
 }
 
 // wanted returns the calibrator that an order puts into force; nil if the one in force stays.

@@ -209,6 +209,7 @@ func (s *State) ChangeClasses(why string, now int64) error {
 func (p *publisher) TellClasses(d *record.Calibrator, now int64) error {
 	v := p.version
 	d.Schema, d.Model, d.Version, d.Build, d.Reason = 1, v.Model, v.Name, p.stage.deps.Build, reasonClasses
+	d.State = record.DecidedClasses
 	d.Revision, d.DecidedAt, d.EffectiveFrom = p.revision, record.At(now), record.At(now)
 	m, err := pipeline.NewMessage(pipeline.StreamCalibrators, v.Model+"/"+v.Name+"/"+reasonClasses, now, d)
 	if err != nil {

@@ -7,6 +7,10 @@ import { refitEvidence } from "./refit.js";
 
 export const GLYPHS = { firing: "▲", pending: "△", resolved: "●", published: "◆", kept: "◇", inhibited: "▹", asked: "□", ready: "■", unfit: "⊠" };
 const TITLES = { firing: "Alarm", pending: "Pending", resolved: "Resolved", published: "Calibrator published", kept: "No change" };
+const DECIDED = {
+  rolled_back: "Calibrator rolled back", pinned: "Calibrator pinned", unpinned: "Calibrator unpinned", canary: "Canary begun",
+  canary_ended: "Canary ended", classes: "Number of classes", refused: "Order refused",
+};
 
 // Why a calibrator was decided on.
 const REASONS = {
@@ -42,7 +46,6 @@ function fromAlert(a) {
 
 function fromCalibrator(c) {
   const e = c.evidence || {};
-  const refused = (c.outcome || "").startsWith("refused: ");
   const kind = c.published ? "published" : "kept";
   const by = c.by ? `by ${c.by}${c.why ? `: ${c.why}` : ""}` : REASONS[c.reason] || c.reason;
   const error = e.nll_diff_se ? ` ± ${fixed(1.96 * e.nll_diff_se, 4)}` : ""; // builds before had none for a first answer
@@ -52,7 +55,7 @@ function fromCalibrator(c) {
   const t = e.temperature ? `T = ${fixed(e.temperature)}${e.on_bound ? " (on its bound)" : ""}. ` : "";
   return {
     kind, at: c.decided_at, slice: null, key: `calibrator ${c.revision}`,
-    title: refused ? "Order refused" : kind === "published" ? `${TITLES[kind]}: revision ${c.revision}` : `${TITLES[kind]}: revision ${c.revision} stays`,
+    title: c.published ? `${DECIDED[c.state] || TITLES[kind]}: revision ${c.revision}` : DECIDED[c.state] || `${TITLES[kind]}: revision ${c.revision} stays`,
     text: `${t}${sentence(clocks(plain(proof ? bare(c.outcome || "") : c.outcome || ""), c.decided_at))}${proof}`, note: by, calibrator: c,
   };
 }
