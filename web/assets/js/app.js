@@ -255,7 +255,7 @@ function paint() {
   const gone = moved() && !state.pinned;
   const current = state.pinned ? alertsAt(state.alerts, state.pinned.time, state.alerts.length < ALERTS) : gone ? null : state.current;
   const to = (slice) => address({ ...state.sel, slice }, state.pinned ? state.at : "");
-  drawVerdict($("verdict"), $("verdictnews"), gone ? movedAway(snap) : verdict(snap, current, state.pinned ? [] : state.heads), to);
+  drawVerdict($("verdict"), $("verdictnews"), gone ? movedAway(snap) : verdict(snap, current, state.pinned ? [] : state.heads), to, Boolean(state.pinned));
   drawTiles($("tiles"), snap, current, gone ? "in another process" : "not kept that far back", timedWindow());
   markFiring($("selectors"), own(state.current).filter((a) => a.state === "firing").map((a) => a.slice));
   const signals = [

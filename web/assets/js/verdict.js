@@ -134,8 +134,9 @@ function error(signal, m) {
 
 let drawn = ""; // what the headline says, as text
 
-/** drawVerdict writes it; to(slice) is the address of a slice. What a screen reader says changes with the state only, not with every number. */
-export function drawVerdict(root, news, v, to) {
+/** drawVerdict writes it; to(slice) is the address of a slice; past: a moment is pinned. What a screen reader says changes with the state only, not with every number. */
+export function drawVerdict(root, news, v, to, past) {
+  root.style.minHeight = past ? `${root.offsetHeight}px` : ""; // the chart below must not move while a moment of it is chosen
   const links = v.places.map((s) => el("a", { href: to(s) }, sliceName(s)));
   const said = JSON.stringify([v, links.map((a) => a.href)]);
   const head = !v.worst ? [v.head] : links.length > 1 ? [v.head, ", worst: ", links.shift()] : ["▲ Alarm in ", links.shift()];
