@@ -77,12 +77,25 @@ func decodeObject(b []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
+		if key, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			return fmt.Errorf("%s: unknown, allowed are %s", key, strings.Join(keysOf(v), ", "))
+		}
 		return plain(err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("data after the object at offset %d, allowed is one object", dec.InputOffset())
 	}
 	return nil
+}
+
+// keysOf are the JSON keys of the struct that v points to.
+func keysOf(v any) (out []string) {
+	kind := reflect.TypeOf(v).Elem()
+	for i := range kind.NumField() {
+		key, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
+		out = append(out, key)
+	}
+	return out
 }
 
 // plain says what is wrong with the text, and in words of JSON what a value of the wrong type is.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
-	"reflect"
+	"slices"
+	"strings"
 )
 
 // maxParam bounds every parameter, so that no finite row overflows a product of two of them.
@@ -45,9 +47,8 @@ func decodeParams(c parametric, raw json.RawMessage) (Calibrator, error) {
 	if err := json.Unmarshal(raw, &keys); raw == nil || err != nil || keys == nil {
 		return nil, fmt.Errorf("params: not an object, required for method %s", c.Method())
 	}
-	kind := reflect.TypeOf(c.params()).Elem()
-	for i := range kind.NumField() {
-		key := kind.Field(i).Tag.Get("json")
+	want := keysOf(c.params())
+	for _, key := range want {
 		if v, ok := keys[key]; !ok || bytes.Equal(v, []byte("null")) {
 			return nil, fmt.Errorf("params: %s: absent, required for method %s", key, c.Method())
 		} else if v[0] == '[' && bytes.Contains(v, []byte("null")) { // which would be read as 0
@@ -55,10 +56,11 @@ func decodeParams(c parametric, raw json.RawMessage) (Calibrator, error) {
 		}
 		delete(keys, key)
 	}
-	for key := range keys {
-		return nil, fmt.Errorf("params: %q: not allowed for method %s", key, c.Method())
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		return nil, fmt.Errorf("params: %q: unknown, allowed for method %s are %s", key, c.Method(),
+			strings.Join(want, ", "))
 	}
-	if err := noRepeats(raw, kind.NumField()); err != nil {
+	if err := noRepeats(raw, len(want)); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(raw, c.params()); err != nil {

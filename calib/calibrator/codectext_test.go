@@ -34,6 +34,10 @@ func TestDecodeInWords(t *testing.T) {
 			"allowed are values that do not fall",
 		`{"version":1,"method":"histogram","params":{"edges":[0,0,1],"values":[0,1]}}`: "histogram: edges 1: 0 after " +
 			"0, allowed are rising values",
+		`{"version":1,"method":"identity","kind":"x"}`: "\"kind\": unknown, allowed are version, method, " +
+			"temperature, params",
+		`{"version":1,"method":"platt","params":{"slope":1,"intercept":0,"b":1,"a":1}}`: "params: \"a\": unknown, " +
+			"allowed for method platt are slope, intercept",
 		"":              "no text, allowed is one object",
 		`{"version":1,`: "the object has no end: the text is cut off",
 		"PAR1":          "no JSON at byte 1",
