@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/internal/engine/reset"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/dirstore"
@@ -52,7 +53,7 @@ func newRestoreCommand() *cobra.Command {
 			}
 			e := engine.New(cfg, log)
 			m, err := backup.Restore(args[0], place, func(stage string, data []byte) error {
-				err := engine.Readable(e, stage, data)
+				err := e.Readable(stage, data)
 				format := (*pipeline.FormatError)(nil)
 				if errors.Is(err, pipeline.ErrCheckpoint) && !errors.As(err, &format) {
 					return nil // damaged before it was copied: the task uses another
@@ -96,7 +97,7 @@ func runBackup(cmd *cobra.Command, output string, force bool) error {
 	if err != nil {
 		return err
 	}
-	if err := engine.HasStateDir(&cfg); err != nil {
+	if err := deployment.HasStateDir(&cfg); err != nil {
 		return err
 	}
 	if _, err := os.Stat(output); err == nil && !force {

@@ -20,8 +20,8 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/internal/eventually"
-	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
@@ -105,13 +105,11 @@ func TestTopicsChangedBetweenRuns(t *testing.T) {
 					kafkatest.CreateTopics(t, brokers, 2, cfg.Topics.Checkpoints)
 				}
 				check := func() error {
-					r := &engine.KafkaRun{Engine: engine.New(cfg, slog.New(slog.DiscardHandler))}
-					var err error
-					if r.Client, r.Dialer, err = kafkaclient.New(cfg.Kafka); err != nil {
+					d := deployment.New(&cfg, slog.New(slog.DiscardHandler))
+					if err := d.Connect(); err != nil {
 						t.Fatal(err)
 					}
-					_, err = r.Prepare(context.Background())
-					return err
+					return d.Open(context.Background())
 				}
 				if err := check(); err != nil {
 					t.Fatalf("at the first start: %v", err)

@@ -140,18 +140,14 @@ func (f *historyFlags) source(cmd *cobra.Command) (
 
 // openHistoryStore opens the configured database.
 func openHistoryStore(cmd *cobra.Command) (*registry.Store, error) {
-	cfg, err := loadConfig(cmd)
+	cfg, _, err := setup(cmd)
 	if err != nil {
 		return nil, err
 	}
 	if cfg.History.Store == registry.Off {
 		return nil, errors.New("history.store is off: there is no database")
 	}
-	log, err := newLogger(cmd)
-	if err != nil {
-		return nil, err
-	}
-	file := engine.New(cfg, log).HistoryFile()
+	file := engine.HistoryFile(&cfg)
 	if _, err := os.Stat(file); err != nil && cfg.History.Store == registry.File {
 		return nil, fmt.Errorf("history.path: no process has filled a database here: %w", err)
 	}

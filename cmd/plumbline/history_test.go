@@ -112,7 +112,7 @@ func TestHistoryOfARun(t *testing.T) {
 	if kept == 0 {
 		t.Errorf("no decision against a change among %d records", len(got))
 	}
-	file := rt.HistoryFile()
+	file := engine.HistoryFile(&rt.Config)
 	stop()
 	if direct, problem := inHistory(t, path, "--database"); !slices.Equal(direct, got) {
 		t.Errorf("without a process %d records (%s), want %d", len(direct), problem, len(got))

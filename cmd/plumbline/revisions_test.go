@@ -13,7 +13,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
-	"github.com/plumbline/plumbline/internal/kafkaclient"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/murmur"
@@ -182,20 +182,19 @@ func TestScanTopics(t *testing.T) {
 	kafkatest.Write(t, brokers, ms...)
 	cfg := config.Default()
 	cfg.Kafka.Brokers = brokers
-	client, _, err := kafkaclient.New(cfg.Kafka)
-	if err != nil {
+	d := deployment.New(&cfg, slog.New(slog.DiscardHandler))
+	if err := d.Connect(); err != nil {
 		t.Fatal(err)
 	}
-	r := &engine.KafkaRun{Engine: engine.New(cfg, slog.New(slog.DiscardHandler)), Client: client}
 	var got []string
-	if err := r.ScanTopics(t.Context(), "decided", "m2",
+	if err := d.ScanTopics(t.Context(), "decided", "m2",
 		func(value []byte) { got = append(got, string(value)) }); err != nil {
 		t.Fatal(err)
 	}
 	if want := "m2 2,m2 7,m2 12,m2 17,m2 22,m2 27,m2 32,m2 37"; strings.Join(got, ",") != want {
 		t.Errorf("records %q, want %s", got, want)
 	}
-	if err := r.ScanTopics(t.Context(), "nothing", "m2", func([]byte) {}); err == nil {
+	if err := d.ScanTopics(t.Context(), "nothing", "m2", func([]byte) {}); err == nil {
 		t.Error("a topic that is not there gave no error")
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/engine"
-	"github.com/plumbline/plumbline/internal/kafkaclient"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline/murmur"
@@ -95,13 +95,13 @@ func runScaled(t *testing.T, keyed bool, rows []batchtest.Row, numbers []string)
 	if numbers != nil {
 		lost := cfg // with all that is known of it
 		lost.Checkpoints.Dir = t.TempDir()
-		r := &engine.KafkaRun{Engine: engine.New(lost, slog.New(slog.DiscardHandler))}
-		var err error
-		if r.Client, r.Dialer, err = kafkaclient.New(lost.Kafka); err == nil {
-			_, err = r.Prepare(context.Background())
+		d := deployment.New(&lost, slog.New(slog.DiscardHandler))
+		err := d.Connect()
+		if err == nil {
+			err = d.Open(context.Background())
 		}
-		if err != nil || r.Shards() != 5 {
-			t.Errorf("without its state the deployment has %d shards, %v; want 5", r.Shards(), err)
+		if err != nil || d.Plan().Of != 5 {
+			t.Errorf("without its state the deployment has %d shards, %v; want 5", d.Plan().Of, err)
 		}
 		refused("they cannot become 2", "2")
 		refused("5000 shards, at most 4096", "5000")

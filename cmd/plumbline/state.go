@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/internal/engine/reset"
 )
 
@@ -60,7 +61,7 @@ func runStateReset(cmd *cobra.Command, o reset.Order, accept bool) error {
 			return cli.UsageError{Err: err}
 		}
 	}
-	plan, err := engine.ResetState(cmd.Context(), cfg, log, o, accept)
+	plan, err := deployment.New(&cfg, log).Reset(cmd.Context(), o, accept, engine.New(cfg, log).Readable)
 	if errors.Is(err, reset.ErrTask) { // how many there are is known now
 		return cli.UsageError{Err: err}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/cli"
-	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 )
 
@@ -68,7 +68,7 @@ func runTopicsCreate(cmd *cobra.Command) error {
 }
 
 func newScaleCommand() *cobra.Command {
-	var o engine.ScaleOrder
+	var o deployment.ScaleOrder
 	cmd := &cobra.Command{
 		Use:     "scale",
 		Short:   "Have more shards, and more partitions, while the stream goes on",
@@ -84,7 +84,7 @@ func newScaleCommand() *cobra.Command {
 	return cmd
 }
 
-func runScale(cmd *cobra.Command, o engine.ScaleOrder) error {
+func runScale(cmd *cobra.Command, o deployment.ScaleOrder) error {
 	cfg, log, err := setup(cmd)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func runScale(cmd *cobra.Command, o engine.ScaleOrder) error {
 	if jsonOutput(cmd) {
 		tell = func(string) {}
 	}
-	if err := engine.Scale(cmd.Context(), cfg, log, o, tell); err != nil {
+	if err := deployment.New(&cfg, log).Scale(cmd.Context(), o, tell); err != nil {
 		return err
 	}
 	if jsonOutput(cmd) {

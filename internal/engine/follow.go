@@ -2,57 +2,132 @@ package engine
 
 import (
 	"context"
-	"log/slog"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 
+	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
-	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
+
+	"github.com/plumbline/plumbline/sinks/registry"
 )
 
+// follower reads the topics of which a process needs all records, from their start and for ever.
+type follower struct {
+	*deployment.Deployment
+	view *view
+	past *past
+}
+
 // tail reads topics from their start and for ever: every process needs all of their records.
-func (r *KafkaRun) tail(ctx context.Context, g *errgroup.Group, topics []kafkaio.Tailed, caughtUp func()) error {
-	if err := kafkaio.Tail(ctx, g, r.tailSpec(), topics, caughtUp); err != nil {
-		return kafkaclient.Explain(ctx, r.Config.Kafka, err)
+func (f follower) tail(ctx context.Context, g *errgroup.Group, topics []kafkaio.Tailed, caughtUp func()) error {
+	if err := kafkaio.Tail(ctx, g, f.TailSpec(), topics, caughtUp); err != nil {
+		return kafkaclient.Explain(ctx, f.Config.Kafka, err)
 	}
 	return nil
 }
 
-func (r *KafkaRun) tailSpec() kafkaio.TailSpec {
-	return kafkaio.TailSpec{Client: r.Client, MaxBytes: r.Config.Kafka.FetchMax, Log: r.Log}
-}
-
 // follow reads what every process needs: calibrators, heads, decisions. tuned is closed when it has all heads.
-func (r *KafkaRun) follow(ctx context.Context, g *errgroup.Group) (tuned <-chan struct{}, err error) {
-	if err := r.followCalibrators(ctx, g); err != nil {
+func (f follower) follow(ctx context.Context, g *errgroup.Group) (tuned <-chan struct{}, err error) {
+	if err := f.followCalibrators(ctx, g); err != nil {
 		return nil, err
 	}
-	if tuned, err = r.followTuning(ctx, g); err != nil {
+	if tuned, err = f.followTuning(ctx, g); err != nil {
 		return nil, err
 	}
-	return tuned, r.followPast(ctx, g)
+	return tuned, f.followPast(ctx, g)
 }
 
 // followCalibrators reads the compacted calibrators topic into the table that shards apply and the history behind the
 // page.
-func (r *KafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) error {
-	return r.tail(ctx, g, []kafkaio.Tailed{{Topic: r.Config.Topics.Calibrators, Take: r.takeCalibrator,
-		Anew: r.onTopic.anew}}, func() { r.following.Store(false) })
+func (f follower) followCalibrators(ctx context.Context, g *errgroup.Group) error {
+	return f.tail(ctx, g, []kafkaio.Tailed{{Topic: f.Config.Topics.Calibrators, Take: f.takeCalibrator,
+		Anew: f.view.onTopic.anew}}, func() { f.view.following.Store(false) })
 }
 
-func (r *KafkaRun) takeCalibrator(rec *pipeline.Record) error {
+func (f follower) takeCalibrator(rec *pipeline.Record) error {
 	c, err := record.DecodeCalibrators(rec.Value)
 	if err != nil {
 		return err
 	}
-	r.onTopic.has(string(rec.Key), c)
-	return r.showRecord(c)
+	f.view.onTopic.has(string(rec.Key), c)
+	return f.view.showRecord(c)
+}
+
+// followTuning reads the finetune and heads topics from their start and for ever. ready is closed when they have been
+// read to their end: shards that started earlier would run heads late that were there in time.
+func (f follower) followTuning(ctx context.Context, g *errgroup.Group) (ready <-chan struct{}, err error) {
+	done := make(chan struct{})
+	if !tuned(f.Config) {
+		close(done)
+		return done, nil
+	}
+	return done, f.tail(ctx, g, []kafkaio.Tailed{
+		{Topic: f.Config.Topics.Finetune, Take: f.view.Tuning.ReadRequest},
+		{Topic: f.Config.Topics.Heads, Take: f.view.Tuning.ReadRecord}}, func() { close(done) })
+}
+
+// pastTopic is a topic that the history is filled from.
+type pastTopic struct {
+	name   string
+	decode registry.Decode
+}
+
+// pastTopics returns the topics that fill the history: the decisions topic, which has a copy of every decision, or
+// else each decision's own topic; and the heads topic, which trainers write.
+func (f follower) pastTopics() []pastTopic {
+	t := f.Config.Topics
+	all := []pastTopic{{t.Decisions, registry.FromDecisions}}
+	if t.Decisions == "" {
+		all = []pastTopic{{t.Calibrators, registry.FromTopic(record.DecisionCalibrator)},
+			{t.Alerts, registry.FromTopic(record.DecisionAlert)}}
+	}
+	if tuned(f.Config) {
+		if t.Decisions == "" {
+			all = append(all, pastTopic{t.Finetune, registry.FromTopic(record.DecisionRequest)})
+		}
+		all = append(all, pastTopic{t.Heads, registry.FromHeads})
+	}
+	return slices.DeleteFunc(all, func(p pastTopic) bool { return p.name == "" })
+}
+
+// followPast fills the history.
+func (f follower) followPast(ctx context.Context, g *errgroup.Group) error {
+	past := f.past.Past
+	if past == nil {
+		return nil
+	}
+	meta, err := f.Client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{f.Config.Topics.Panes}})
+	if err != nil {
+		return fmt.Errorf("id of the cluster: %w", err)
+	}
+	fill, ctx := errgroup.WithContext(ctx)
+	for _, t := range f.pastTopics() {
+		if _, err := kafkaio.Partitions(ctx, f.Client, t.name); err != nil {
+			return kafkaclient.Explain(ctx, f.Config.Kafka, err)
+		}
+		fill.Go(func() error {
+			return kafkaio.EachPartition(ctx, f.TailSpec(), t.name, func(ctx context.Context, p int) error {
+				open := func(next int64) registry.Source {
+					return kafkaio.NewLog(f.TailSpec(), t.name, p, kafkaio.Range{Next: next})
+				}
+				past.Fill.Follow(ctx, registry.Place{Cluster: meta.ClusterID, Topic: t.name, Partition: p}, open,
+					t.decode)
+				return nil
+			})
+		})
+	}
+	fill.Go(func() error { past.Fill.Prune(ctx); return nil })
+	g.Go(func() error { return errors.Join(fill.Wait(), past.Store.Close()) })
+	return nil
 }
 
 // onTopic is what the calibrators topic says: by key the latest revision. made is how often it was deleted and made
@@ -107,70 +182,5 @@ func (f *onTopic) misses(key string) bool {
 	return !ok
 }
 
-// reminder has a model task publish again what is in force, as far as the topics may have lost it: alerts when it has
-// read all, since an older state may have one that was resolved; calibrators once their topic was made again under the
-// task. At its begin, of those that its state has, the ones of which the topic has no revision: it may show the latest
-// only later, and a process that was frozen and wakes up would publish it twice.
-type reminder struct {
-	topic    *onTopic
-	log      *slog.Logger
-	unread   *atomic.Bool // Engine.following
-	caughtUp bool         // the task has been at its log's end
-	fired    bool         // this attempt has published the alerts
-	alerts   *atomic.Bool // an attempt of this generation of the group has, and they are written
-	made     int          // onTopic.made, for which the calibrators are there
-	since    time.Time    // when another was first seen; 0 = none was
-
-	restored map[string]bool // keys of what was in force when the task began; nil once the topic was asked for them
-	began    time.Time
-}
-
-// lostAfter is how long after the topic was made again, or the task began, it must lack a calibrator: what has just
-// been published is read back a moment later.
-const lostAfter = 5 * time.Second
-
-// of looks whether there is something to do. The task calls it between two records.
-func (m *reminder) of(t *model.Task) error {
-	if m.caughtUp && !m.fired && !m.alerts.Load() {
-		m.fired = true
-		model.FireAgain(t)
-	}
-	if err := m.atBegin(t); err != nil {
-		return err
-	}
-	made := m.topic.again()
-	switch {
-	case made == m.made:
-		return nil
-	case m.since.IsZero():
-		m.since = time.Now()
-		return nil
-	case time.Since(m.since) < lostAfter:
-		return nil
-	}
-	m.made, m.since = made, time.Time{}
-	return m.serveAgain(t, m.topic.lacks)
-}
-
-func (m *reminder) atBegin(t *model.Task) error {
-	if m.began.IsZero() {
-		m.began, m.restored = time.Now(), map[string]bool{}
-		_, err := model.ServeAgain(t, func(key string, _ int) bool { m.restored[key] = true; return false })
-		return err
-	}
-	if m.restored == nil || m.unread.Load() || time.Since(m.began) < lostAfter {
-		return nil
-	}
-	had := m.restored
-	m.restored = nil
-	return m.serveAgain(t, func(key string, _ int) bool { return had[key] && m.topic.misses(key) })
-}
-
-func (m *reminder) serveAgain(t *model.Task, lacks func(key string, revision int) bool) error {
-	n, err := model.ServeAgain(t, lacks)
-	if n > 0 {
-		m.log.Warn("the topic of calibrators had lost what is in force: it is published again", "task", t.Name(),
-			"records", n)
-	}
-	return err
-}
+// tuned reports whether a configuration trains or shadows heads.
+func tuned(c *config.Config) bool { return c.Trigger.Enabled || c.Heads.Shadow }

@@ -9,12 +9,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/disk"
+	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
 )
 
 // runMetrics collects what is true at the moment of the scrape: lag, whether the process is paused, and bounds with
 // what is left of them.
-type runMetrics struct{ rt *Engine }
+type runMetrics struct{ *process }
 
 var (
 	descPaused     = prometheus.NewDesc("plumbline_paused", "1 while this process is paused.", nil, nil)
@@ -63,24 +66,24 @@ func (c runMetrics) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 	paused := 0.0
-	if c.rt.paused() != nil {
+	if c.paused() != nil {
 		paused = 1
 	}
 	ch <- prometheus.MustNewConstMetric(descPaused, prometheus.GaugeValue, paused)
-	ch <- prometheus.MustNewConstMetric(descJoinRows, prometheus.GaugeValue, float64(c.rt.Config.Join.MaxRows))
-	for what, dir := range c.rt.diskDirs() {
-		if s, ok := spaceUnder(dir); ok {
-			ch <- prometheus.MustNewConstMetric(descDiskFree, prometheus.GaugeValue, float64(s.free), what)
-			ch <- prometheus.MustNewConstMetric(descDiskSize, prometheus.GaugeValue, float64(s.size), what)
+	ch <- prometheus.MustNewConstMetric(descJoinRows, prometheus.GaugeValue, float64(c.config.Join.MaxRows))
+	for what, dir := range diskDirs(c.config) {
+		if s, ok := disk.Under(dir); ok {
+			ch <- prometheus.MustNewConstMetric(descDiskFree, prometheus.GaugeValue, float64(s.Free), what)
+			ch <- prometheus.MustNewConstMetric(descDiskSize, prometheus.GaugeValue, float64(s.Size), what)
 		}
 	}
-	if since, open := scaledSince(c.rt); open {
+	if since, open := c.scaledSince(); open {
 		ch <- prometheus.MustNewConstMetric(descScaleSince, prometheus.GaugeValue, float64(since.Unix()))
 	}
-	if s := c.rt.kafkaSilence(); s != nil {
+	if s := c.kafkaSilence(); s != nil {
 		ch <- prometheus.MustNewConstMetric(descSilent, prometheus.GaugeValue, float64(s.Since.UnixMilli())/1e3)
 	}
-	for _, o := range c.rt.due.outside(time.Now()) {
+	for _, o := range c.due.outside(time.Now()) {
 		ch <- prometheus.MustNewConstMetric(descOutside, prometheus.GaugeValue, float64(o.Since.UnixMilli())/1e3,
 			o.Stage)
 	}
@@ -90,7 +93,7 @@ func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 		partition int
 	}
 	waits := map[place]time.Time{} // for the longest silent of several topics
-	for _, w := range waitingFor(c.rt, c.rt.taskStatuses(), time.Now()) {
+	for _, w := range c.waitingFor(c.taskStatuses(), time.Now()) {
 		p := place{w.Input, w.Partition}
 		if since, ok := waits[p]; !ok || w.Since.Before(since) {
 			waits[p] = w.Since
@@ -100,7 +103,7 @@ func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(descWaitingFor, prometheus.GaugeValue, float64(since.UnixMilli())/1e3,
 			p.input, strconv.Itoa(p.partition))
 	}
-	lag := c.rt.lag(time.Now())
+	lag := c.lag(time.Now())
 	for _, name := range slices.Sorted(maps.Keys(lag)) {
 		i := strings.LastIndexByte(name, '-')
 		for in, l := range lag[name] {
@@ -115,12 +118,24 @@ func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 // collectAttempts shows which tasks fail, and how often.
 func (c runMetrics) collectAttempts(ch chan<- prometheus.Metric) {
 	failing := map[attempts.ID]float64{}
-	for _, f := range c.rt.attempts.Failing() {
+	for _, f := range c.attempts.Failing() {
 		failing[f.ID] = 1
 	}
-	for id, n := range c.rt.attempts.Totals() {
+	for id, n := range c.attempts.Totals() {
 		labels := []string{id.Task, strconv.Itoa(id.Partition)}
 		ch <- prometheus.MustNewConstMetric(descFailing, prometheus.GaugeValue, failing[id], labels...)
 		ch <- prometheus.MustNewConstMetric(descFailures, prometheus.CounterValue, float64(n), labels...)
 	}
+}
+
+// diskDirs returns the directories that this process writes to, by what they hold.
+func diskDirs(c *config.Config) map[string]string {
+	out := map[string]string{}
+	if c.Join.MemoryBytes > 0 {
+		out["join"] = workDir(c)
+	}
+	if c.Checkpoints.Store == pipeline.StoreDirectory {
+		out["checkpoints"] = c.Checkpoints.Dir
+	}
+	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/disk"
 	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -26,14 +27,14 @@ func TestBoundsAreMetrics(t *testing.T) {
 	if got["join_max_rows"] != 1234 {
 		t.Errorf("join_max_rows %v, want 1234", got["join_max_rows"])
 	}
-	space, ok := spaceUnder(cfg.Checkpoints.Dir)
+	space, ok := disk.Under(cfg.Checkpoints.Dir)
 	if !ok {
 		t.Skip("this system does not tell what a file system has")
 	}
 	for _, dir := range []string{"checkpoints", "join"} {
-		if size := got["disk_size_bytes "+dir]; size != float64(space.size) || got["disk_free_bytes "+dir] > size ||
+		if size := got["disk_size_bytes "+dir]; size != float64(space.Size) || got["disk_free_bytes "+dir] > size ||
 			size == 0 {
-			t.Errorf("%s: %v free of %v, the file system has %d", dir, got["disk_free_bytes "+dir], size, space.size)
+			t.Errorf("%s: %v free of %v, the file system has %d", dir, got["disk_free_bytes "+dir], size, space.Size)
 		}
 	}
 	cfg.Checkpoints.Store, cfg.Join.MemoryBytes = pipeline.StoreTopic, 0
@@ -79,7 +80,7 @@ func TestSilenceIsAMetric(t *testing.T) {
 func gauges(t *testing.T, rt *Engine) map[string]float64 {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(runMetrics{rt})
+	reg.MustRegister(runMetrics{rt.process})
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -21,35 +20,39 @@ func notifyOptions(cfg config.Config, log *slog.Logger) (out notify.Options, ok 
 	return out, len(c.Alertmanagers)+len(hooks) > 0, err
 }
 
-// runNotify shares the partitions of the alerts topic with other processes and sends notifications for its own. The
+// notifier notifies of alerts.
+type notifier struct {
+	*host
+	counts *notify.Counts
+}
+
+// run shares the partitions of the alerts topic with other processes and sends notifications for its own. The
 // group's offsets say what the webhooks have been told; the state comes from the topic's start.
-func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Options) error {
-	topic, id := r.Config.Topics.Alerts, r.Config.Group+"-notify"
-	g := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{topic}, Log: r.Log,
-		Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
+func (n notifier) run(ctx context.Context, cfg notify.Options) error {
+	topic, id := n.Config.Topics.Alerts, n.Config.Group+"-notify"
+	g := n.newGroup(id, topic)
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.CommitFunc) error {
-		done, err := r.notifiedUpTo(ctx, id, topic, p, commit)
+		done, err := n.upTo(ctx, id, topic, p, commit)
 		if err != nil {
 			return err
 		}
-		alerts := kafkaio.NewLog(r.tailSpec(), topic, p, kafkaio.Range{})
+		alerts := kafkaio.NewLog(n.TailSpec(), topic, p, kafkaio.Range{})
 		defer alerts.Close()
-		return notify.New(cfg, &r.notified).Run(ctx, alerts, done, func(ctx context.Context, next int64) error {
+		return notify.New(cfg, n.counts).Run(ctx, alerts, done, func(ctx context.Context, next int64) error {
 			return commit(ctx, map[string]int64{topic: next})
 		})
 	})
 }
 
-// notifiedUpTo returns the offset up to which webhooks have been notified. If they never were, it commits and returns
+// upTo returns the offset up to which webhooks have been notified. If they never were, it commits and returns
 // the topic's end: alerts from before notifications were configured are not sent, those that come while no process
 // runs are sent later.
-func (r *KafkaRun) notifiedUpTo(ctx context.Context, group, topic string, p int, commit kafkaio.CommitFunc) (int64,
-	error) {
-	done, err := kafkaio.Committed(ctx, r.Client, group, topic, p)
+func (n notifier) upTo(ctx context.Context, group, topic string, p int, commit kafkaio.CommitFunc) (int64, error) {
+	done, err := kafkaio.Committed(ctx, n.Client, group, topic, p)
 	if err != nil || done >= 0 {
 		return done, err
 	}
-	if _, done, err = kafkaio.Bounds(ctx, r.Client, topic, p); err != nil {
+	if _, done, err = kafkaio.Bounds(ctx, n.Client, topic, p); err != nil {
 		return 0, err
 	}
 	return done, commit(ctx, map[string]int64{topic: done})

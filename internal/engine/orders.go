@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/control"
+	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -39,7 +40,7 @@ func (t OrderTaker) Order(ctx context.Context, w web.Order) (any, error) {
 		if errors.Is(err, ErrUnasked) {
 			return nil, err
 		}
-		t.refused(ctx, t.Sink, record.Order{Kind: record.CalibratorOrder, ID: id, Action: o.Action, Model: o.Model,
+		t.refused(ctx, record.Order{Kind: record.CalibratorOrder, ID: id, Action: o.Action, Model: o.Model,
 			Version: o.Version, Revision: o.Revision, By: o.By, Why: o.Why}, err)
 		return nil, fmt.Errorf("%w: %w", web.ErrOrder, err)
 	}
@@ -101,4 +102,20 @@ func (t OrderTaker) versions(ctx context.Context, model string) ([]string, error
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil
+}
+
+// refused writes a refused order about a calibrator to the decisions topic: who gave it, why, and why it was refused.
+// If writing fails, the log has it; the order is refused anyway.
+func (t OrderTaker) refused(ctx context.Context, o record.Order, reason error) {
+	o.Schema, o.At, o.Refused = 1, record.Now(), reason.Error()
+	t.Log.Warn("order refused", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision,
+		"by", o.By, "why", o.Why, "reason", o.Refused)
+	if t.Config.Topics.Decisions == "" || o.Model == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, decisionlog.RecordTime)
+	defer cancel()
+	if err := decisionlog.WriteOrder(ctx, t.Sink, o); err != nil {
+		t.Log.Warn("the history does not have a refused order", "id", o.ID, "err", err)
+	}
 }

@@ -30,7 +30,7 @@ func (p *Pauser) Pause(by, why string) any {
 	if p.gate.Close() {
 		p.now = &PauseStatus{Since: time.Now().UTC().Truncate(time.Millisecond), By: by, Why: why}
 	}
-	return p.view()
+	return p.answer()
 }
 
 // Resume implements web.Control.
@@ -39,7 +39,7 @@ func (p *Pauser) Resume() any {
 	defer p.mu.Unlock()
 	p.now = nil
 	p.gate.Open()
-	return p.view()
+	return p.answer()
 }
 
 // paused returns the state, nil where the process is not paused.
@@ -54,7 +54,7 @@ func (p *Pauser) paused() *PauseStatus {
 	return &s
 }
 
-func (p *Pauser) view() map[string]any {
+func (p *Pauser) answer() map[string]any {
 	if p.now == nil {
 		return map[string]any{"paused": nil}
 	}

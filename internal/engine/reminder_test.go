@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -13,10 +14,12 @@ import (
 // checkpoint was does not, until the group changes.
 func TestAlertsAreRemindedOfOnce(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	r := &KafkaRun{Engine: New(config.Default(), log), turns: make(chan struct{}, 1)}
+	rt := New(config.Default(), log)
+	h := &host{Deployment: deployment.New(&rt.Config, log), process: rt.process}
+	stage := newModelStage(h, &rt.builder, rt.view)
 	var generation atomic.Bool
 	attempt := func(written bool) (fired bool) {
-		task := modelTask(r, r.NewModelTask(0, pipeline.NewCounts()), 0, &generation).Task.(inTurn)
+		task := stage.register(rt.NewModelTask(0, pipeline.NewCounts()), 0, &generation).Task.(inTurn)
 		task.report(true, true)() // what there is to read has been read
 		if err := task.Resume(); err != nil {
 			t.Fatal(err)

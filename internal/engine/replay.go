@@ -47,7 +47,7 @@ func NewReplay(cfg config.Config, log *slog.Logger) *Replay {
 	r := &Replay{Engine: New(cfg, log)}
 	r.History = history.New(history.Config{AlertsPerModel: mostDecisions, CalibratorsPerModel: mostDecisions})
 	r.replaying = true
-	for _, dir := range []string{r.workDir(), cfg.Checkpoints.Dir} {
+	for _, dir := range []string{workDir(&r.Config), cfg.Checkpoints.Dir} {
 		if _, err := os.Stat(dir); os.IsNotExist(err) {
 			r.made = append(r.made, dir)
 		}
@@ -61,6 +61,16 @@ func (r *Replay) Finish(ctx context.Context) error {
 		return err
 	}
 	return r.endArchives(ctx)
+}
+
+// endArchives completes the files of all shards: the input has ended.
+func (r *Replay) endArchives(ctx context.Context) error {
+	for i, s := range r.Shards {
+		if err := s.End(ctx); err != nil {
+			return fmt.Errorf("%s: %w", taskName("shard", i), err)
+		}
+	}
+	return nil
 }
 
 // Open makes so many shards, and one model task for all models.
@@ -225,7 +235,7 @@ func (r *Replay) Topics(ctx context.Context, of TopicRange) error {
 	if err != nil {
 		return kafkaclient.Explain(ctx, r.Config.Kafka, err)
 	}
-	r.book = scale.Fixed(plan)
+	r.plans = scale.Fixed(plan)
 	if err := r.Open(plan.Of); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
@@ -85,7 +86,7 @@ func (s *splitReplay) open(ctx context.Context, of TopicRange) (total int64, err
 		if err != nil {
 			return 0, err
 		}
-		name, err := sourceName(ctx, s.client, source.Topic)
+		name, err := deployment.SourceName(ctx, s.client, source.Topic)
 		if err != nil {
 			return 0, err
 		}
@@ -119,7 +120,7 @@ func (s *splitReplay) source(of scale.Source, name string, spec kafkaio.Spec, pa
 	cfg := repartition.Config{Input: of.Input, Topic: name, Partition: int32(spec.Partition), Of: partitions,
 		Targets: s.plan.Of,
 		Decode:  arrowio.Options{Slices: s.Config.Slices.Columns, MaxMessageBytes: s.Config.Kafka.MessageMax}}
-	if err := translate(s.Engine, of.As, &cfg); err != nil {
+	if err := s.translate(of.As, &cfg); err != nil {
 		return nil, err
 	}
 	if len(s.skips.parts) > 0 { // each of several records that went together is found by itself

@@ -12,31 +12,14 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
-	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/kafkaio"
-	"github.com/plumbline/plumbline/pipeline/murmur"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // searchTime bounds the search for a revision: HTTP answers must be written within a minute.
 const searchTime = 45 * time.Second
 
-// scanTopic passes take the present records of a key in a topic, oldest first.
+// scanTopic passes take the present records of a key in a topic, oldest first (deployment.ScanTopics).
 type scanTopic func(ctx context.Context, topic, key string, take func(value []byte)) error
-
-// ScanTopics implements scanTopic by reading the key's partition.
-func (r *KafkaRun) ScanTopics(ctx context.Context, topic, key string, take func(value []byte)) error {
-	n, err := kafkaio.Partitions(ctx, r.Client, topic)
-	if err != nil {
-		return err
-	}
-	return kafkaio.ReadPartition(ctx, r.tailSpec(), topic, murmur.PartitionOf([]byte(key), n),
-		func(rec *pipeline.Record) {
-			if string(rec.Key) == key {
-				take(rec.Value)
-			}
-		})
-}
 
 // foundRevisions collects the calibrators of a model version by revision, the newest record of each.
 type foundRevisions struct {

@@ -27,7 +27,7 @@ func TestModelOfAnotherProcess(t *testing.T) {
 	rt := New(config.Default(), slog.New(slog.DiscardHandler))
 	g := kafkaio.Group{}
 	rt.due.follow(&g, stageModels, panes)
-	shareModels(rt, &g, panes)
+	rt.shareModels(&g, panes)
 	remembered := func(p int) { // as recall does
 		at := record.At(time.Date(2024, 3, 5, 12, 0, 0, 0, time.UTC).UnixNano())
 		rt.Show(&record.Snapshot{Schema: 1, Model: models[p], Version: "1", At: at, Labelled: 9,

@@ -7,10 +7,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -18,6 +22,8 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
+	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/engine/trouble"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
@@ -26,6 +32,36 @@ import (
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
+
+// process is what this process does at present: which tasks run and what they read, what their groups say of it,
+// whether it is paused, what fails and what is lost.
+type process struct {
+	config *config.Config
+	log    *slog.Logger
+	past   *past
+	running
+	silence
+	Pauser
+	attempts *attempts.Tasks
+	troubles *trouble.Watch
+
+	// What the start of a run sets, and then begun. book is of how many shards the deployment is one; nil = no Kafka.
+	// ends asks the brokers whether logs end at marks; nil = no Kafka.
+	begun       atomic.Bool
+	book        *scale.Book
+	ends        func(context.Context, []kafkaio.Mark) (bool, error)
+	smallTopics []kafkaclient.SmallTopic
+}
+
+func newProcess(cfg *config.Config, past *past, log *slog.Logger) *process {
+	p := &process{config: cfg, log: log, past: past,
+		running: running{tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}},
+		attempts: attempts.New(attempts.Config{SkipAfter: cfg.Checkpoints.SkipAfter,
+			Dir: filepath.Join(workDir(cfg), "attempts", url.PathEscape(cfg.Group)), Log: log})}
+	p.troubles = &trouble.Watch{Log: log, Wait: cfg.Join.Wait, Blind: p.refused}
+	p.troubles.Keyed.Store(!cfg.Splits())
+	return p
+}
 
 // settled is how long nothing may have happened before a process that has read everything reports that it is drained.
 const settled = 1500 * time.Millisecond
@@ -46,7 +82,7 @@ type ProcessStatus struct {
 	// Kafka is there while no broker answers.
 	Kafka *silenceStatus `json:"kafka,omitempty"`
 	// Scale is there while the number of shards changes.
-	Scale *GrowthStatus `json:"scale,omitempty"`
+	Scale *deployment.GrowthStatus `json:"scale,omitempty"`
 	// Failing lists tasks that fail and are retried.
 	Failing []attempts.Failure `json:"failing,omitempty"`
 	// Outside are the stages that do not run, for this process is not in their group.
@@ -123,6 +159,47 @@ func (s *silence) kafkaSilence() *silenceStatus {
 	return out
 }
 
+// running has the tasks of this process and their sources, by task name.
+type running struct {
+	mu      sync.Mutex
+	tasks   map[string]reporter
+	sources map[string]*kafkaio.Source // what the tasks read, by the same names
+	due     assignments
+}
+
+type reporter interface {
+	Status() *pipeline.TaskStatus
+}
+
+func (rt *running) add(name string, t reporter) {
+	rt.mu.Lock()
+	rt.tasks[name] = t
+	rt.mu.Unlock()
+}
+
+// reads notes the source that a task reads from now on.
+func (rt *running) reads(name string, s *kafkaio.Source) {
+	rt.mu.Lock()
+	rt.sources[name] = s
+	rt.mu.Unlock()
+}
+
+func (rt *running) remove(name string) {
+	rt.mu.Lock()
+	delete(rt.tasks, name)
+	delete(rt.sources, name)
+	rt.mu.Unlock()
+}
+
+// scaledSince returns when the open scale order was given.
+func (p *process) scaledSince() (since time.Time, open bool) {
+	if p.book == nil {
+		return since, false
+	}
+	plan, _ := p.book.Now()
+	return plan.Since, plan.Open()
+}
+
 // lagStatus is how far reading of an input is behind the log.
 type lagStatus struct {
 	Offsets int64   `json:"offsets"`
@@ -159,11 +236,11 @@ func (rt *running) unread() (out []kafkaio.Unusable) {
 }
 
 // refused reports whether brokers refuse to read an input of a task of this process, or topics cannot be used.
-func refused(rt *Engine) bool {
-	topics := slices.ContainsFunc(rt.attempts.Failing(), func(f attempts.Failure) bool { return f.Task == taskTopics })
-	rt.running.mu.Lock()
-	defer rt.running.mu.Unlock()
-	for _, src := range rt.sources {
+func (p *process) refused() bool {
+	topics := slices.ContainsFunc(p.attempts.Failing(), func(f attempts.Failure) bool { return f.Task == taskTopics })
+	p.running.mu.Lock()
+	defer p.running.mu.Unlock()
+	for _, src := range p.sources {
 		topics = topics || src.Refused()
 	}
 	return topics
@@ -336,7 +413,7 @@ func (a *assignments) all(there func(task string) bool) bool {
 }
 
 // reached returns the places up to which the tasks have been handed their inputs.
-func reached(rt *running) (marks []kafkaio.Mark) {
+func (rt *running) reached() (marks []kafkaio.Mark) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	for _, src := range rt.sources {
@@ -345,16 +422,19 @@ func reached(rt *running) (marks []kafkaio.Mark) {
 	return marks
 }
 
+// brokerWait bounds how long a status waits for the brokers.
+const brokerWait = 500 * time.Millisecond
+
 // atEnd asks whether the logs end at marks.
-func atEnd(rt *Engine, marks []kafkaio.Mark) bool {
-	if len(marks) == 0 || rt.ends == nil {
+func (p *process) atEnd(marks []kafkaio.Mark) bool {
+	if len(marks) == 0 || p.ends == nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), statusWait)
+	ctx, cancel := context.WithTimeout(context.Background(), brokerWait)
 	defer cancel()
-	ok, err := rt.ends(ctx, marks)
+	ok, err := p.ends(ctx, marks)
 	if err != nil {
-		rt.Log.Debug("where the logs end", "err", err)
+		p.log.Debug("where the logs end", "err", err)
 	}
 	return ok && err == nil
 }
@@ -412,24 +492,24 @@ func tookAll(m, s *pipeline.TaskStatus, wrote uint64) bool {
 // Status describes the process. The process is drained when all its tasks run and have read to the present end of
 // their logs, everything is written, the model tasks have taken what the shards wrote, and nothing has happened for a
 // moment: then what other processes wrote has arrived, too.
-func (rt *Engine) Status() *ProcessStatus {
+func (p *process) Status() *ProcessStatus {
 	// Each before the next, and the ends of the logs last: what one task wrote is then in what the next was asked for.
-	marks := reached(&rt.running)
-	shown := rt.shown() // before the statuses: later ones are as good, earlier ones are not
-	tasks, complete := rt.Statuses()
+	marks := p.reached()
+	shown := p.shown() // before the statuses: later ones are as good, earlier ones are not
+	tasks, complete := p.Statuses()
 	st := &ProcessStatus{Version: buildinfo.Read().Version, Host: Hostname(), Counts: countTree(tasks), Tasks: tasks,
 		Models: map[string]string{},
-		Paused: rt.paused(), Kafka: rt.kafkaSilence(), Lag: rt.lag(time.Now())}
-	st.Waiting = waitingFor(rt, tasks, time.Now())
-	if past := rt.pastNow(); past != nil {
+		Paused: p.paused(), Kafka: p.kafkaSilence(), Lag: p.lag(time.Now())}
+	st.Waiting = p.waitingFor(tasks, time.Now())
+	if past := p.past.now(); past != nil {
 		h := past.Fill.Progress()
 		st.History = &h
 	}
-	st.Troubles = rt.troubles.Now()
-	st.Outside = rt.due.outside(time.Now())
-	st.Failing, st.Skipped = rt.attempts.Failing(), rt.attempts.Skipped()
-	if rt.begun.Load() {
-		st.SmallTopics, st.Scale = rt.smallTopics, growth(context.Background(), rt.book)
+	st.Troubles = p.troubles.Now()
+	st.Outside = p.due.outside(time.Now())
+	st.Failing, st.Skipped = p.attempts.Failing(), p.attempts.Skipped()
+	if p.begun.Load() {
+		st.SmallTopics, st.Scale = p.smallTopics, deployment.Growth(context.Background(), p.book)
 	}
 	st.Drained = complete && shown && heard(tasks) && len(st.Failing) == 0 && st.Scale == nil
 	wm, shards := pipeline.EndTime, 0
@@ -444,7 +524,7 @@ func (rt *Engine) Status() *ProcessStatus {
 			st.Unaccounted += rows
 		}
 	}
-	st.Drained = st.Drained && atEnd(rt, marks)
+	st.Drained = st.Drained && p.atEnd(marks)
 	if shards > 0 && wm != pipeline.NoTime && wm != pipeline.EndTime {
 		st.Watermark = pipeline.Format(wm)
 	}
@@ -498,29 +578,29 @@ var errNotAssigned = errors.New("no partition is assigned to this process yet")
 // Ready is nil once this process is in the group of each of its stages and has tasks that have restored their state,
 // while none of them fails and the process is not paused. Of a stage it need have no task: there may be more processes
 // than partitions.
-func (rt *Engine) Ready() error {
-	if p := rt.paused(); p != nil {
-		return fmt.Errorf("paused since %s by %q: %s", p.Since.Format(time.RFC3339), p.By, p.Why)
+func (p *process) Ready() error {
+	if st := p.paused(); st != nil {
+		return fmt.Errorf("paused since %s by %q: %s", st.Since.Format(time.RFC3339), st.By, st.Why)
 	}
-	if failing := rt.attempts.Failing(); len(failing) > 0 {
+	if failing := p.attempts.Failing(); len(failing) > 0 {
 		var all []string
 		for i := range failing {
 			all = append(all, failing[i].String())
 		}
 		return errors.New(strings.Join(all, "; "))
 	}
-	if outside := rt.due.outside(time.Now()); len(outside) > 0 {
+	if outside := p.due.outside(time.Now()); len(outside) > 0 {
 		var all []string
 		for _, s := range outside {
 			all = append(all, s.String())
 		}
 		return errors.New(strings.Join(all, "; "))
 	}
-	if err := rt.shutOut(); err != nil {
+	if err := p.shutOut(); err != nil {
 		return err
 	}
-	tasks, complete := rt.Statuses()
-	if all := rt.assigned(); !complete && all > 0 {
+	tasks, complete := p.Statuses()
+	if all := p.assigned(); !complete && all > 0 {
 		return fmt.Errorf("%d of %d tasks have not restored their state and taken a first checkpoint yet",
 			all-len(tasks), all)
 	} else if !complete {
@@ -551,7 +631,7 @@ type waitingStatus struct {
 // waitingFor lists the inputs that hold panes back: read to their end, silent, not released by
 // event_time.idle_timeout, and behind the others or without any message yet. Where topics are split by id these are the
 // producers' topics, if this process reads them; what it makes of them is silent because they are.
-func waitingFor(rt *Engine, tasks []*pipeline.TaskStatus, now time.Time) (out []waitingStatus) {
+func (p *process) waitingFor(tasks []*pipeline.TaskStatus, now time.Time) (out []waitingStatus) {
 	newest := pipeline.NoTime
 	for _, t := range tasks {
 		for _, wm := range t.Inputs {
@@ -559,10 +639,10 @@ func waitingFor(rt *Engine, tasks []*pipeline.TaskStatus, now time.Time) (out []
 		}
 	}
 	split := map[string]bool{} // inputs whose producers are named
-	rt.running.mu.Lock()
-	defer rt.running.mu.Unlock()
+	p.running.mu.Lock()
+	defer p.running.mu.Unlock()
 	for _, t := range tasks {
-		src := rt.sources[taskName(t.Task, t.Partition)]
+		src := p.sources[taskName(t.Task, t.Partition)]
 		if src == nil || t.Task == stageModels {
 			continue
 		}
@@ -576,7 +656,7 @@ func waitingFor(rt *Engine, tasks []*pipeline.TaskStatus, now time.Time) (out []
 			}
 			out = append(out, waitingStatus{Topic: silence.Topic, Partition: t.Partition, Input: in.String(),
 				Since: silence.Since, Text: fmt.Sprintf("waiting for %s/%d %s", silence.Topic, t.Partition,
-					waitText(silence)), Mend: unused(&rt.Config, in, silence), task: t.Task})
+					waitText(silence)), Mend: unused(p.config, in, silence), task: t.Task})
 		}
 	}
 	out = slices.DeleteFunc(out, func(w waitingStatus) bool { return w.task == stageShards && split[w.Input] })

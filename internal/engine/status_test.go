@@ -13,6 +13,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
@@ -112,9 +113,9 @@ func TestDrainedHasEveryStage(t *testing.T) {
 	rt.remove(taskName(stageModels, 0))
 	models([]int{}, true)
 	drained(true, "another process has the model task")
-	rt.due.await(splitterOf(scale.Source{Input: pipeline.Logits}))
+	rt.due.await(deployment.SplitterOf(scale.Source{Input: pipeline.Logits}))
 	drained(false, "a topic is split by id, and nobody does so yet")
-	rt.due.leave(splitterOf(scale.Source{Input: pipeline.Logits}))
+	rt.due.leave(deployment.SplitterOf(scale.Source{Input: pipeline.Logits}))
 	drained(true, "no topic is split any more")
 }
 

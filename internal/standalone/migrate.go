@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/durable"
 	"github.com/plumbline/plumbline/internal/embedded"
-	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
@@ -81,7 +81,7 @@ func Migrate(ctx context.Context, m Move) error {
 	if err := to.groups(ctx, &cfg, topics); err != nil {
 		return err
 	}
-	if err := engine.TopicsMoved(ctx, target, m.Log); err != nil {
+	if err := deployment.New(&target, m.Log).TopicsMoved(ctx); err != nil {
 		return err
 	}
 	return to.end(dir, &cfg)

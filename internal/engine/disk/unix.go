@@ -1,15 +1,15 @@
 //go:build linux || darwin || freebsd
 
-package engine
+package disk
 
 import "golang.org/x/sys/unix"
 
-func fileSystem(dir string) (s diskSpace, ok bool) {
+func fileSystem(dir string) (s Space, ok bool) {
 	var fs unix.Statfs_t
 	if unix.Statfs(dir, &fs) != nil {
 		return s, false
 	}
 	block := uint64(fs.Bsize)
 	//nolint:unconvert // signed on some systems
-	return diskSpace{free: uint64(max(fs.Bavail, 0)) * block, size: fs.Blocks * block}, true
+	return Space{Free: uint64(max(fs.Bavail, 0)) * block, Size: fs.Blocks * block}, true
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
@@ -10,66 +9,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/config"
-	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/setting"
-	"github.com/plumbline/plumbline/operators/archive"
-	sinkarchive "github.com/plumbline/plumbline/sinks/archive"
+
 	"github.com/plumbline/plumbline/sinks/registry"
 )
-
-// openArchive opens the archive of this process; nil if none is configured.
-func (rt *Engine) openArchive() *sinkarchive.Archive {
-	c := &rt.Config.Archive
-	if c.Directory == "" {
-		return nil
-	}
-	return sinkarchive.New(sinkarchive.Config{Dir: c.Directory, MaxBytes: c.MaxBytes, MaxAge: int64(c.MaxAge),
-		Log: rt.Log})
-}
-
-// archiveOptions returns the options of a shard's archive operator; nil if no archive is configured. Files of a replay
-// have names of their own, because they are cut at other rows than the live run's.
-func (rt *Engine) archiveOptions(shard int) *archive.Options {
-	if rt.Archive == nil {
-		return nil
-	}
-	c := &rt.Config.Archive
-	group := rt.Config.Group
-	if rt.replaying {
-		group += "-replay"
-	}
-	return &archive.Options{Config: *c, Group: group, Shard: shard, Slices: rt.Config.Slices.Columns, Dir: rt.workDir(),
-		Name: fmt.Sprintf("%s-archive-%05d", group, shard), Publish: rt.Archive.Publish, AtOnce: rt.replaying}
-}
-
-// endArchives completes the files of all shards: the input has ended.
-func (r *Replay) endArchives(ctx context.Context) error {
-	for i, s := range r.Shards {
-		if err := s.End(ctx); err != nil {
-			return fmt.Errorf("%s: %w", taskName("shard", i), err)
-		}
-	}
-	return nil
-}
-
-// collectors are the metrics beside those of the tasks.
-func (rt *Engine) collectors() []prometheus.Collector {
-	out := []prometheus.Collector{runMetrics{rt}, notifyMetrics{&rt.notified}, rt.latencies}
-	if rt.Archive != nil {
-		out = append(out, rt.Archive)
-	}
-	if rt.tracer != nil {
-		out = append(out, rt.spans, tracingOver(rt.tracer))
-	}
-	if rt.Past != nil {
-		out = append(out, decisionlog.Metrics{Store: rt.Past})
-	}
-	return out
-}
 
 // minIDKey is how long the secret of privacy.id_key_file must be, in bytes: a short one can be guessed.
 const minIDKey = 16

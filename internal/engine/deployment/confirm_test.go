@@ -1,4 +1,4 @@
-package engine
+package deployment
 
 import (
 	"context"
@@ -17,7 +17,7 @@ func TestTasksShareTheQuestion(t *testing.T) {
 		asked := 0
 		var remade error
 		var mu sync.Mutex
-		c := &confirmer{ask: func(context.Context) error {
+		c := &Confirmer{ask: func(context.Context) error {
 			mu.Lock()
 			asked++
 			err := remade
@@ -39,20 +39,20 @@ func TestTasksShareTheQuestion(t *testing.T) {
 			}
 			all.Wait()
 		}
-		every(c.now)
+		every(c.Now)
 		if asked < turns || asked > tasks*turns/4 {
 			t.Errorf("%d questions for %d checkpoints, want one for those of a moment", asked, tasks*turns)
 		}
 		asked = 0
-		every(c.lately) // for a second
+		every(c.Lately) // for a second
 		if asked > 3 {
 			t.Errorf("%d questions in little more than a second", asked)
 		}
 		before := asked
-		c.doubt()
+		c.Doubt()
 		time.Sleep(time.Millisecond)
 		for range 2 {
-			_ = c.lately(t.Context())
+			_ = c.Lately(t.Context())
 		}
 		if asked != before+1 {
 			t.Errorf("%d questions after a doubt, want one", asked-before)
@@ -60,16 +60,16 @@ func TestTasksShareTheQuestion(t *testing.T) {
 		mu.Lock()
 		remade = errors.New("made again")
 		mu.Unlock()
-		if err := c.now(t.Context()); err == nil {
+		if err := c.Now(t.Context()); err == nil {
 			t.Error("a topic that was made again is not known at once")
 		}
 		time.Sleep(confirmEvery)
-		if err := c.lately(t.Context()); err == nil {
+		if err := c.Lately(t.Context()); err == nil {
 			t.Error("a topic that was made again is not known after a second")
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := c.now(gone); err != nil {
+		if err := c.Now(gone); err != nil {
 			t.Errorf("who cannot wait: %v", err)
 		}
 		time.Sleep(confirmEvery) // the last question
