@@ -40,31 +40,26 @@ type buffer struct {
 	disk
 }
 
-// memory holds the latest entries. Score rows of one length share slabs, so that a row costs no allocation once the
-// buffer has its working size.
+// memory holds the latest entries.
 type memory struct {
 	cfg     *Options
-	columns int
 	entries []entry
-	slices  []int32 // by entry and configured column, index of values; -1 = null
 	free    []int32
 	index   *store.Index // the newest entry of each id, by refOf; and what has joined
 	arrivals
 	live  int // entries in memory
-	bytes int // of them
-	pools pools
+	bytes int // of them, and of their scores
+	scoreRows
+	sliceTable
+	versions
 	ahead
-	names
 }
 
-// names has the model versions and slice values that entries refer to by number.
-type names struct {
+// versions has the model versions that entries refer to by number.
+type versions struct {
 	models  []arrowio.ModelKey
 	modelIx map[arrowio.ModelKey]int32
 	model1  int32 // of models, the one used last
-	values  []string
-	valueIx map[string]int32
-	texts   []map[int32]string // by column: value number → name in rows on disk
 }
 
 // noShared is no buffer.sharedAt.
@@ -96,11 +91,12 @@ const entryBytes = 120
 func (w *buffer) reset(cfg *Options) {
 	index := store.NewIndex()
 	*w = buffer{cfg: cfg, log: w.log, sharedAt: noShared,
-		remembered: remembered{cfg: cfg, shared: index}, disk: disk{recalled: -1},
+		remembered: remembered{cfg: cfg, shared: index}, disk: disk{cfg: cfg, recalled: -1},
 		memory: memory{
-			cfg: cfg, columns: len(cfg.Slices), index: index,
-			pools: pools{by: map[int]*pool{}},
-			names: names{modelIx: map[arrowio.ModelKey]int32{}, valueIx: map[string]int32{}},
+			cfg: cfg, index: index,
+			scoreRows:  scoreRows{featureBytes: cfg.FeatureBytes, pools: pools{by: map[int]*pool{}}},
+			sliceTable: sliceTable{names: cfg.Slices, columns: len(cfg.Slices), valueIx: map[string]int32{}},
+			versions:   versions{modelIx: map[arrowio.ModelKey]int32{}},
 		}}
 }
 
@@ -177,11 +173,6 @@ func (w *memory) place(id arrowio.ID) int32 {
 	}
 	w.entries[e] = entry{id: id, label: -1, model: -1, slot: -1, chain: -1}
 	return e
-}
-
-// slicesOf returns the slice values of a prediction.
-func (w *memory) slicesOf(e int32) []int32 {
-	return w.slices[int(e)*w.columns : (int(e)+1)*w.columns]
 }
 
 // add adds an empty entry for id, first in its chain and newest in arrival; setPrediction or setLabel follows. alone
@@ -288,7 +279,7 @@ func (w *buffer) serve(e int32) {
 	}
 }
 
-func (w *names) model(key arrowio.ModelKey) int32 {
+func (w *versions) model(key arrowio.ModelKey) int32 {
 	if i := w.model1; int(i) < len(w.models) && w.models[i] == key {
 		return i
 	}
@@ -302,17 +293,7 @@ func (w *names) model(key arrowio.ModelKey) int32 {
 	return i
 }
 
-func (w *names) value(v string) int32 {
-	i, ok := w.valueIx[v]
-	if !ok {
-		i = int32(len(w.values))
-		w.values = append(w.values, v)
-		w.valueIx[v] = i
-	}
-	return i
-}
-
-func (w *buffer) setPrediction(e int32, b *arrowio.Batch, i int, key *arrowio.ModelKey, columns []string) {
+func (w *buffer) setPrediction(e int32, b *arrowio.Batch, i int, key *arrowio.ModelKey) {
 	p := &w.entries[e]
 	p.ts, p.model, p.probs = b.TS[i], w.model(*key), b.Probs
 	p.served, p.weight = float32(math.NaN()), 1
@@ -324,20 +305,8 @@ func (w *buffer) setPrediction(e int32, b *arrowio.Batch, i int, key *arrowio.Mo
 	}
 	copy(w.scores(e, b.K, w.featuresOf(b, i)), b.Scores[i*b.K:(i+1)*b.K])
 	w.setFeatures(p, b, i)
-	values := w.slicesOf(e)
-	for c := range values {
-		values[c] = w.sliceValue(b, columns[c], i)
-	}
+	w.takeSlices(e, b, i)
 	w.n.predictions++
-}
-
-func (w *memory) sliceValue(b *arrowio.Batch, column string, i int) int32 {
-	for s := range b.Slices {
-		if b.Slices[s].Name == column && b.Slices[s].Index[i] >= 0 {
-			return w.value(b.Slices[s].Values[b.Slices[s].Index[i]])
-		}
-	}
-	return -1
 }
 
 func (w *buffer) setLabel(e int32, ts int64, label int32, key arrowio.ModelKey, named bool) {
@@ -347,6 +316,11 @@ func (w *buffer) setLabel(e int32, ts int64, label int32, key arrowio.ModelKey, 
 		p.model = w.model(key)
 	}
 	w.n.labels++
+}
+
+// exact reports whether a label names one model version.
+func (w *versions) exact(label *entry) bool {
+	return label.named && w.models[label.model].Version != ""
 }
 
 // scores gives an entry a row of k scores, and room for d features.
@@ -361,14 +335,6 @@ func (w *memory) scores(e int32, k, d int) []float32 {
 	return w.row(p)
 }
 
-func (w *memory) row(p *entry) []float32 { return w.kept(p)[:p.k] }
-
-// kept returns the scores of an entry, followed by its features.
-func (w *memory) kept(p *entry) []float32 {
-	n := w.words(p)
-	return w.pools.of(n).row(p.slot)
-}
-
 // compact forgets unused names once there are many: slice values may be unlimited over time (tenants, sessions).
 // Indices change. It reports whether it did anything.
 func (w *memory) compact() bool {
@@ -376,10 +342,9 @@ func (w *memory) compact() bool {
 	if len(w.models) <= few+2*w.live && len(w.models)+len(w.values) <= few+4*w.live*(1+w.columns) {
 		return false
 	}
-	models, values := w.models, w.values
+	models := w.models
 	w.models, w.modelIx = nil, map[arrowio.ModelKey]int32{}
-	w.values, w.valueIx = nil, map[string]int32{}
-	w.texts = nil // by the indices of before
+	values := w.forgetValues()
 	for e := range w.inOrder {
 		p := &w.entries[e]
 		if p.model >= 0 {
@@ -388,12 +353,7 @@ func (w *memory) compact() bool {
 		if p.label >= 0 {
 			continue
 		}
-		of := w.slicesOf(e)
-		for i, v := range of {
-			if v >= 0 {
-				of[i] = w.value(values[v])
-			}
-		}
+		w.renumber(e, values)
 	}
 	return true
 }

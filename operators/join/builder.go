@@ -13,11 +13,63 @@ type groupKey struct {
 	d     int
 }
 
+// labelled has the batches of the rows that have joined, one for each groupKey. Between messages they are empty.
+type labelled struct {
+	columns  []string // configured slices
+	build    map[groupKey]*builder
+	recent   *builder // the batch used last
+	order    []*builder
+	built    int // bytes that the batches have grown to
+	features int // bytes of features in the batches
+}
+
+// maxBuilt is the total memory of the joined batches, in bytes, up to which it is reused.
+const maxBuilt = 8 << 20
+
+// groupOf returns the batch of a model version, to which the next rows are added.
+func (l *labelled) groupOf(gk groupKey, models []arrowio.ModelKey) *builder {
+	g := l.recent
+	if g == nil || g.key != gk {
+		if g = l.build[gk]; g == nil {
+			g = newBuilder(models[gk.model], gk, l.columns)
+			l.build[gk] = g
+		}
+		l.recent = g
+	}
+	if g.b.N == 0 {
+		l.order = append(l.order, g)
+	}
+	return g
+}
+
+// emit hands the batches on and empties them.
+func (l *labelled) emit(origin arrowio.Origin, emit pipeline.Emit) error {
+	for _, g := range l.order {
+		g.b.Origin = origin
+		if _, err := emit(&g.b); err != nil {
+			return err
+		}
+		g.reset()
+		l.built += g.bytes() - g.counted
+		g.counted = g.bytes()
+	}
+	if l.order, l.features = l.order[:0], 0; l.built > maxBuilt {
+		l.dropBuilders()
+	}
+	return nil
+}
+
+// dropBuilders frees the batches.
+func (l *labelled) dropBuilders() {
+	clear(l.build)
+	l.built, l.recent = 0, nil
+}
+
 // builder collects joined rows into one reused Labelled batch.
 type builder struct {
 	key     groupKey
 	b       arrowio.Batch
-	counted int // bytes of it in Join.built
+	counted int // bytes of it in labelled.built
 }
 
 func newBuilder(key arrowio.ModelKey, gk groupKey, columns []string) *builder {

@@ -16,6 +16,7 @@ import (
 // A row on disk takes part in the join as a copy in memory: recall makes the copies of one id, which follow its entries
 // in memory, and release drops them when the row at hand is done. Changes go to the store at once.
 type disk struct {
+	cfg      *Options
 	store    *store.Store // nil until the first row comes
 	recalled int32        // first copy; -1 = none
 	rows     []uint64
@@ -38,7 +39,7 @@ const (
 	stateServed              // a label that has met a prediction
 )
 
-func (w *buffer) openStore() {
+func (w *disk) openStore() {
 	if w.store == nil {
 		w.store = store.New(store.Options{Dir: w.cfg.Dir, Prefix: w.cfg.Name, SegmentBytes: w.cfg.SegmentBytes})
 	}
@@ -197,7 +198,7 @@ const (
 // encodeRow writes an entry as a row: names are those of model and version, then of the slice columns; the body is u8
 // flags, fixed64 time, then of a label uvarint class, of a prediction f32 served, f32 weight, uvarint K, K times f32,
 // and the features where the flag says so.
-func (w *buffer) encodeRow(e int32, r *store.Row) {
+func (w *memory) encodeRow(e int32, r *store.Row) {
 	p := &w.entries[e]
 	r.ID, r.Names = p.id, r.Names[:0]
 	if p.model >= 0 {
@@ -214,16 +215,8 @@ func (w *buffer) encodeRow(e int32, r *store.Row) {
 	r.Body = w.appendFeatures(w.appendScores(b, p), p)
 }
 
-// appendScores appends f32 served, f32 weight, uvarint K, K times f32.
-func (w *memory) appendScores(b []byte, p *entry) []byte {
-	b = binenc.AppendFixed32(b, math.Float32bits(p.served))
-	b = binenc.AppendFixed32(b, math.Float32bits(p.weight))
-	b = binenc.AppendUvarint(b, uint64(p.k))
-	return binenc.AppendFloats(b, w.row(p))
-}
-
 // decodeRow is the reverse of encodeRow; the row's state has been set.
-func (w *buffer) decodeRow(e int32, r *store.Row) error {
+func (w *memory) decodeRow(e int32, r *store.Row) error {
 	p := &w.entries[e]
 	in := binenc.NewReader(r.Body)
 	flags := in.Byte()
@@ -268,7 +261,7 @@ func (w *memory) readRow(in *binenc.Reader, e int32, flags byte) {
 	if in.Err() != nil {
 		return
 	}
-	if w.cfg.FeatureBytes == 0 {
+	if w.featureBytes == 0 {
 		d = 0
 	}
 	scores.Floats(w.scores(e, k, d))

@@ -11,16 +11,37 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// Waiting features lie behind the scores of their row, as float16 or float32, in as many 4-byte words as they need.
+// scoreRows has the scores of entries, and their features behind them: as float16 or float32, in as many 4-byte words
+// as they need. Rows of one length share slabs, so that a row costs no allocation once the buffer has its working size.
+type scoreRows struct {
+	featureBytes int // Options.FeatureBytes
+	pools        pools
+}
 
 // words returns how many words the scores and features of an entry need.
-func (w *memory) words(p *entry) int { return int(p.k) + w.featureWords(int(p.d)) }
+func (s *scoreRows) words(p *entry) int { return int(p.k) + s.featureWords(int(p.d)) }
 
-func (w *memory) featureWords(d int) int { return (d*w.cfg.FeatureBytes + 3) / 4 }
+func (s *scoreRows) featureWords(d int) int { return (d*s.featureBytes + 3) / 4 }
+
+func (s *scoreRows) row(p *entry) []float32 { return s.kept(p)[:p.k] }
+
+// kept returns the scores of an entry, followed by its features.
+func (s *scoreRows) kept(p *entry) []float32 {
+	n := s.words(p)
+	return s.pools.of(n).row(p.slot)
+}
+
+// appendScores appends f32 served, f32 weight, uvarint K, K times f32.
+func (s *scoreRows) appendScores(b []byte, p *entry) []byte {
+	b = binenc.AppendFixed32(b, math.Float32bits(p.served))
+	b = binenc.AppendFixed32(b, math.Float32bits(p.weight))
+	b = binenc.AppendUvarint(b, uint64(p.k))
+	return binenc.AppendFloats(b, s.row(p))
+}
 
 // featuresOf returns how many features of row i are kept: none if they are not configured, or null.
-func (w *memory) featuresOf(b *arrowio.Batch, i int) int {
-	if w.cfg.FeatureBytes == 0 || b.D == 0 || b.Features[i*b.D] != b.Features[i*b.D] {
+func (s *scoreRows) featuresOf(b *arrowio.Batch, i int) int {
+	if s.featureBytes == 0 || b.D == 0 || b.Features[i*b.D] != b.Features[i*b.D] {
 		return 0
 	}
 	return b.D
@@ -32,15 +53,15 @@ func halves(words []float32, d int) []uint16 {
 }
 
 // setFeatures copies the features of row i. A value too large for a float16 becomes infinite.
-func (w *memory) setFeatures(p *entry, b *arrowio.Batch, i int) {
+func (s *scoreRows) setFeatures(p *entry, b *arrowio.Batch, i int) {
 	if p.d > 0 {
-		w.putFeatures(p, b.Features[i*b.D:(i+1)*b.D])
+		s.putFeatures(p, b.Features[i*b.D:(i+1)*b.D])
 	}
 }
 
-func (w *memory) putFeatures(p *entry, x []float32) {
-	words := w.kept(p)[p.k:]
-	if w.cfg.FeatureBytes == 4 {
+func (s *scoreRows) putFeatures(p *entry, x []float32) {
+	words := s.kept(p)[p.k:]
+	if s.featureBytes == 4 {
 		copy(words, x)
 		return
 	}
@@ -52,12 +73,12 @@ func (w *memory) putFeatures(p *entry, x []float32) {
 }
 
 // addFeatures appends the features of an entry.
-func (w *memory) addFeatures(dst []float32, p *entry) []float32 {
+func (s *scoreRows) addFeatures(dst []float32, p *entry) []float32 {
 	if p.d == 0 {
 		return dst
 	}
-	words, n, d := w.kept(p)[p.k:], len(dst), int(p.d)
-	if w.cfg.FeatureBytes == 4 {
+	words, n, d := s.kept(p)[p.k:], len(dst), int(p.d)
+	if s.featureBytes == 4 {
 		return append(dst, words[:d]...)
 	}
 	if cap(dst) < n+d {
@@ -70,13 +91,13 @@ func (w *memory) addFeatures(dst []float32, p *entry) []float32 {
 }
 
 // appendFeatures appends uvarint D, u8 bytes of a feature, the features; nothing where the entry has none.
-func (w *memory) appendFeatures(dst []byte, p *entry) []byte {
+func (s *scoreRows) appendFeatures(dst []byte, p *entry) []byte {
 	if p.d == 0 {
 		return dst
 	}
-	dst = append(binenc.AppendUvarint(dst, uint64(p.d)), byte(w.cfg.FeatureBytes))
-	words := w.kept(p)[p.k:]
-	if w.cfg.FeatureBytes == 2 {
+	dst = append(binenc.AppendUvarint(dst, uint64(p.d)), byte(s.featureBytes))
+	words := s.kept(p)[p.k:]
+	if s.featureBytes == 2 {
 		for _, h := range halves(words, int(p.d)) {
 			dst = binary.LittleEndian.AppendUint16(dst, h)
 		}
@@ -99,11 +120,11 @@ func readFeatures(in *binenc.Reader, flags byte) (d, width int, raw []byte) {
 }
 
 // restoreFeatures gives an entry the features that readFeatures has read, converted to the configured width.
-func (w *memory) restoreFeatures(p *entry, width int, raw []byte) {
+func (s *scoreRows) restoreFeatures(p *entry, width int, raw []byte) {
 	if p.d == 0 {
 		return
 	}
-	if words := w.kept(p)[p.k:]; width == 2 && w.cfg.FeatureBytes == 2 {
+	if words := s.kept(p)[p.k:]; width == 2 && s.featureBytes == 2 {
 		for j, h := 0, halves(words, 2*len(words)); j < len(h); j++ {
 			if h[j] = 0; j < int(p.d) {
 				h[j] = binary.LittleEndian.Uint16(raw[2*j:])
@@ -120,5 +141,5 @@ func (w *memory) restoreFeatures(p *entry, width int, raw []byte) {
 			kernel.HalfToFloat32(x[j:j+1], half[:])
 		}
 	}
-	w.putFeatures(p, x)
+	s.putFeatures(p, x)
 }

@@ -50,9 +50,6 @@ type Options struct {
 // compared with all entries of its id, and senders choose the ids.
 const maxOfID = 64
 
-// maxBuilt is the total memory of the joined batches, in bytes, up to which it is reused.
-const maxBuilt = 8 << 20
-
 // Operator keeps predictions until their label comes, and labels until their prediction comes. A label joins every
 // waiting prediction of its id (of its model, where it names one), and the first label wins; one for a prediction
 // that has joined already is a correction, which is counted and changes nothing. With one prediction and one label of
@@ -64,22 +61,19 @@ type Operator struct {
 	out         *pipeline.Out
 	counts      *pipeline.Counts
 	w           buffer
-	build       map[groupKey]*builder
-	recent      *builder // the batch used last
-	order       []*builder
-	built       int // bytes that the batches have grown to
-	features    int // bytes of features in the batches
+	labelled    // what has joined in the current batch
 	origin      arrowio.Origin
 	joined      int64   // rows that joined in the current batch
 	met         int64   // labels that joined in the current batch
 	corrections int64   // labels of the current batch that were corrections
 	match       []int32 // labels that fit the current prediction
-	counted     tally   // what the counts say
+	waiting     waitingCounts
 }
 
 // New returns the operator. Close it where MemoryBytes is set.
 func New(cfg Options, h pipeline.Host) *Operator {
-	j := &Operator{cfg: cfg, out: h.Out, counts: h.Counts, build: map[groupKey]*builder{}}
+	j := &Operator{cfg: cfg, out: h.Out, counts: h.Counts, waiting: waitingCounts{counts: h.Counts},
+		labelled: labelled{columns: cfg.Slices, build: map[groupKey]*builder{}}}
 	j.w.log = h.Log
 	j.w.reset(&j.cfg)
 	return j
@@ -102,7 +96,7 @@ func (j *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Em
 		err = j.w.spill()
 	}
 	bound(&j.w.memory)
-	j.countWaiting()
+	j.waiting.publish(j.w.n)
 	return rejects, err
 }
 
@@ -169,7 +163,7 @@ func (j *Operator) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named boo
 		next := j.w.after(e)
 		p := &j.w.entries[e]
 		n++
-		if p.label < 0 && (!named || labelFits(key, j.w.models[p.model])) && j.inTime(p.ts, b.TS[i]) {
+		if p.label < 0 && (!named || labelFits(key, j.w.models[p.model])) && j.cfg.inTime(p.ts, b.TS[i]) {
 			met = true
 			if b.Label[i] >= p.k {
 				j.rejectLabel(b, i, int(p.k))
@@ -184,7 +178,7 @@ func (j *Operator) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named boo
 	}
 	for _, m := range j.w.joinedOf(&b.IDs[i]) {
 		n++
-		corrects = corrects || (!named || labelFits(key, arrowio.ModelKey(m.Key))) && j.inTime(m.TS, b.TS[i])
+		corrects = corrects || (!named || labelFits(key, arrowio.ModelKey(m.Key))) && j.cfg.inTime(m.TS, b.TS[i])
 	}
 	return met, corrects, n, nil
 }
@@ -238,60 +232,30 @@ func (j *Operator) rejectLabel(b *arrowio.Batch, i, k int) {
 	j.out.Reject(i, arrowio.LabelRange, fmt.Sprintf("label: %d; allowed are 0 to %d", b.Label[i], k-1))
 }
 
-func (j *Operator) inTime(prediction, label pipeline.Time) bool {
-	return label-prediction <= int64(j.cfg.Wait)
+// inTime reports whether a label comes before the wait of its prediction is over.
+func (c *Config) inTime(prediction, label pipeline.Time) bool {
+	return label-prediction <= int64(c.Wait)
 }
 
 // pair moves waiting prediction e, now labelled, to the batch of its model version.
 func (j *Operator) pair(e int32, labelTS pipeline.Time, label int32) error {
 	p := &j.w.entries[e]
 	gk := groupKey{p.model, int(p.k), p.probs, int(p.d)}
-	groupOf(j, gk).add(&j.w, e, labelTS, label)
+	j.groupOf(gk, j.w.models).add(&j.w, e, labelTS, label)
 	j.features += 4 * gk.d
 	j.joined++
 	return j.w.join(e)
 }
 
-// groupOf returns the batch of a model version, to which the next rows are added.
-func groupOf(j *Operator, gk groupKey) *builder {
-	g := j.recent
-	if g == nil || g.key != gk {
-		if g = j.build[gk]; g == nil {
-			g = newBuilder(j.w.models[gk.model], gk, j.cfg.Slices)
-			j.build[gk] = g
-		}
-		j.recent = g
-	}
-	if g.b.N == 0 {
-		j.order = append(j.order, g)
-	}
-	return g
-}
-
 func (j *Operator) flush(emit pipeline.Emit) error {
-	for _, g := range j.order {
-		g.b.Origin = j.origin
-		if _, err := emit(&g.b); err != nil {
-			return err
-		}
-		g.reset()
-		j.built += g.bytes() - g.counted
-		g.counted = g.bytes()
-	}
-	if j.order = j.order[:0]; j.built > maxBuilt {
-		j.dropBuilders()
+	if err := j.emit(j.origin, emit); err != nil {
+		return err
 	}
 	j.counts.Add(pipeline.CountJoined, j.joined)
 	j.counts.Add(pipeline.CountMet, j.met)
 	j.counts.Add(pipeline.CountCorrections, j.corrections)
-	j.joined, j.met, j.corrections, j.features = 0, 0, 0, 0
+	j.joined, j.met, j.corrections = 0, 0, 0
 	return nil
-}
-
-// dropBuilders frees the batches of joined rows; they are empty between messages.
-func (j *Operator) dropBuilders() {
-	clear(j.build)
-	j.built, j.recent = 0, nil
 }
 
 // evict removes the oldest entries while more wait than allowed. A label that has joined is not counted as lost.
@@ -322,7 +286,7 @@ func (j *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit)
 	if j.w.store != nil {
 		j.w.store.Shrink()
 	}
-	j.countWaiting()
+	j.waiting.publish(j.w.n)
 	return err
 }
 
@@ -344,14 +308,24 @@ func (j *Operator) expire(wm pipeline.Time) error {
 	}
 }
 
-// countWaiting publishes how many rows wait.
-func (j *Operator) countWaiting() {
-	n := &j.w.n
-	if d := n.predictions - j.counted.predictions; d != 0 {
-		j.counts.Add(pipeline.CountWaiting, int64(d))
+// waitingCounts publishes how many rows wait.
+type waitingCounts struct {
+	counts *pipeline.Counts
+	said   tally // what the counts say
+}
+
+func (c *waitingCounts) publish(n tally) {
+	if d := n.predictions - c.said.predictions; d != 0 {
+		c.counts.Add(pipeline.CountWaiting, int64(d))
 	}
-	if d := n.labels - j.counted.labels; d != 0 {
-		j.counts.Add(pipeline.CountWaitingLabels, int64(d))
+	if d := n.labels - c.said.labels; d != 0 {
+		c.counts.Add(pipeline.CountWaitingLabels, int64(d))
 	}
-	j.counted = *n
+	c.said = n
+}
+
+// restored takes note of what the counts say after they were restored.
+func (c *waitingCounts) restored() {
+	n := c.counts.All()
+	c.said = tally{predictions: int(n[pipeline.CountWaiting]), labels: int(n[pipeline.CountWaitingLabels])}
 }

@@ -38,8 +38,8 @@ func (j *Operator) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
 	if err := j.w.restore(src, fetch); err != nil {
 		return err
 	}
-	j.restoredCounts()
-	j.countWaiting()
+	j.waiting.restored()
+	j.waiting.publish(j.w.n)
 	if n := j.w.dropped; n > 0 {
 		j.counts.Add(CountDroppedSlices, n)
 		j.w.log.Warn("slice columns: waiting predictions lose the values of removed columns; they count in all rows "+
@@ -49,17 +49,11 @@ func (j *Operator) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
 	return nil
 }
 
-// restoredCounts sets the counts of what waits after a state was restored together with the counts.
-func (j *Operator) restoredCounts() {
-	n := j.counts.All()
-	j.counted = tally{predictions: int(n[pipeline.CountWaiting]), labels: int(n[pipeline.CountWaitingLabels])}
-}
-
 // take moves the rows of another join whose ids are mine into this one (pipeline.Stage), waiting and remembered ones.
 // They come after the rows that are here, so some may stay beyond their wait until those before them leave.
 func take(j, old *Operator, mine func(arrowio.ID) bool) error {
-	j.restoredCounts()
-	before := j.counted
+	j.waiting.restored()
+	before := j.waiting.said
 	if err := j.w.take(&old.w, mine); err != nil {
 		return err
 	}
@@ -68,7 +62,7 @@ func take(j, old *Operator, mine func(arrowio.ID) bool) error {
 	}
 	j.counts.Add(pipeline.CountMoved, int64(j.w.n.predictions-before.predictions))
 	j.counts.Add(pipeline.CountMovedLabels, int64(j.w.n.labels-before.labels))
-	j.countWaiting()
+	j.waiting.publish(j.w.n)
 	return nil
 }
 

@@ -74,7 +74,7 @@ func (j *Operator) prediction(b *arrowio.Batch, i int, labelled bool) (repeat bo
 	key, _ := b.ModelOf(i)
 	if !labelled && j.w.onDisk() == 0 { // nearly all are of a new id
 		if e := addFirst(&j.w.memory, b.IDs[i], j.w.hashes[j.w.at(i)]); e >= 0 {
-			j.w.setPrediction(e, b, i, &key, j.cfg.Slices)
+			j.w.setPrediction(e, b, i, &key)
 			return false, nil
 		}
 	}
@@ -101,7 +101,7 @@ func (j *Operator) await(b *arrowio.Batch, i int, key *arrowio.ModelKey, others 
 		return nil
 	}
 	e := j.w.add(b.IDs[i], others == 0)
-	j.w.setPrediction(e, b, i, key, j.cfg.Slices)
+	j.w.setPrediction(e, b, i, key)
 	if others == 0 {
 		return nil
 	}
@@ -114,9 +114,9 @@ func (j *Operator) inline(id *arrowio.ID, ts pipeline.Time, key arrowio.ModelKey
 	for l := j.w.first(id); l >= 0; {
 		next := j.w.after(l)
 		if lab := &j.w.entries[l]; lab.label >= 0 && (!lab.named || labelFits(j.w.models[lab.model], key)) &&
-			j.inTime(ts, lab.ts) {
+			j.cfg.inTime(ts, lab.ts) {
 			j.serve(l, true)
-			if j.exact(lab) {
+			if j.w.exact(lab) {
 				j.w.remove(l)
 			}
 		}
@@ -135,7 +135,7 @@ func (j *Operator) matchLabel(e int32) error {
 	for l := j.w.first(&p.id); l >= 0; l = j.w.after(l) {
 		lab := &j.w.entries[l]
 		if lab.label >= 0 && (!lab.named || labelFits(j.w.models[lab.model], j.w.models[p.model])) &&
-			j.inTime(p.ts, lab.ts) {
+			j.cfg.inTime(p.ts, lab.ts) {
 			j.match = append(j.match, l)
 		}
 	}
@@ -157,15 +157,12 @@ func (j *Operator) matchLabel(e int32) error {
 			j.rejectEarlier(lab.label, int(j.w.entries[e].k))
 		}
 		// A label that names no version may serve further versions' predictions of this id; it leaves by age.
-		if j.exact(&lab) {
+		if j.w.exact(&lab) {
 			j.w.remove(l)
 		}
 	}
 	return nil
 }
-
-// exact reports whether a label names one model version.
-func (j *Operator) exact(lab *entry) bool { return lab.named && j.w.models[lab.model].Version != "" }
 
 // serve counts what became of a waiting label, once: the first time that it joins or corrects.
 func (j *Operator) serve(l int32, correction bool) {

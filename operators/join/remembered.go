@@ -114,7 +114,7 @@ func (w *buffer) restored(n uint64, st store.State, row *store.Row) error {
 	label := row.Body[0]&flagLabel != 0
 	*w.n.of(label, st != stateWaiting)++
 	if !label && len(row.Names) > 2 {
-		w.droppedOf(row.Names[2:])
+		w.dropped += w.droppedOf(row.Names[2:])
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func writeRun(w *memory, b *arrowio.Batch, i int, model int32) {
 // of rows, then columns.
 func sliceRun(w *buffer, b *arrowio.Batch, i int) {
 	w.dicts = slices.Grow(w.dicts[:0], w.columns)[:w.columns]
-	for c, column := range w.memory.cfg.Slices {
+	for c, column := range w.names {
 		d := &w.dicts[c]
 		d.rows = nil
 		if d.of = slices.IndexFunc(b.Slices, func(s arrowio.SliceColumn) bool { return s.Name == column }); d.of < 0 {
@@ -177,7 +177,7 @@ func meetRun(j *Operator, b *arrowio.Batch, i int) (n int, err error) {
 	if n = len(w.run); n == 0 {
 		return 0, nil
 	}
-	g := groupOf(j, gk)
+	g := j.groupOf(gk, w.models)
 	from := g.b.N
 	g.addRun(&w.memory, b, i)
 	leaveRun(&w.memory, gk.k)
@@ -205,7 +205,7 @@ func findRun(j *Operator, b *arrowio.Batch, i, end int, gk groupKey) {
 		p := &w.entries[e]
 		switch {
 		case p.slot < 0 || p.chain >= 0 || p.model != gk.model || int(p.k) != gk.k || p.probs != gk.probs || p.d > 0,
-			stays(w, b, i), p.id != b.IDs[i], uint32(b.Label[i]) >= uint32(p.k), !j.inTime(p.ts, b.TS[i]),
+			stays(w, b, i), p.id != b.IDs[i], uint32(b.Label[i]) >= uint32(p.k), !j.cfg.inTime(p.ts, b.TS[i]),
 			keep && !w.index.ReplaceAt(w.hashes[at], w.places[at], ref, by),
 			!keep && !w.index.RemoveAt(w.hashes[at], w.places[at], ref):
 			return

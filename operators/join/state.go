@@ -19,7 +19,7 @@ func (w *buffer) AppendState(dst []byte) ([]byte, error) {
 	for _, v := range w.values {
 		dst = binenc.AppendString(dst, v)
 	}
-	dst = appendColumns(dst, w.cfg.Slices)
+	dst = appendColumns(dst, w.names)
 	dst = binenc.AppendUvarint(dst, uint64(w.live))
 	for e := range w.inOrder {
 		dst = w.appendEntry(dst, e)
@@ -34,7 +34,7 @@ func (w *buffer) AppendState(dst []byte) ([]byte, error) {
 	return w.joined().AppendState(dst), nil
 }
 
-func (w *buffer) appendEntry(dst []byte, e int32) []byte {
+func (w *memory) appendEntry(dst []byte, e int32) []byte {
 	p := &w.entries[e]
 	dst = append(dst, p.id[:]...)
 	dst = append(dst, binenc.Flags(p.label >= 0, p.named, p.used, p.probs, p.d > 0))
@@ -78,7 +78,7 @@ func (w *buffer) restore(src []byte, fetch pipeline.Fetch) error {
 	for range r.Count(1, math.MaxInt32) {
 		w.value(r.String(binenc.MaxName))
 	}
-	places := w.restoreColumns(&r)
+	places := w.restoreColumns(&r, w.log)
 	n := r.Count(18, 1<<31)
 	w.entries = make([]entry, 0, n)
 	for range n {
