@@ -41,7 +41,6 @@ var exceptions = map[string]string{
 var wide = map[string]int{
 	"calib/acc.Set":              34,
 	"operators/archive.Operator": 32,
-	"operators/stats.Operator":   36,
 	"trainer/dataset.Source":     31,
 }
 

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -54,16 +53,8 @@ func (p *paneValues) Pop() any {
 	return last
 }
 
-// open returns the cells for rows of a model's label pane: open ones, or late ones if it has been emitted.
-func (s *Operator) open(model string, labelPane int64) map[cellKey]*acc.Set {
-	if labelPane < closedOf(s, model) {
-		return s.late
-	}
-	return s.cells
-}
-
 // valuesOf returns the values of a label pane; at first it collects them from the pane's cells.
-func (s *Operator) valuesOf(c *sliceColumn, labelPane int64) *paneValues {
+func (s *cellTable) valuesOf(c *sliceColumn, labelPane int64) *paneValues {
 	p := c.panes[labelPane]
 	if p != nil {
 		return p
@@ -99,8 +90,16 @@ func (s *Operator) admit(c *sliceColumn, value string, key int32, labelPane int6
 		if p.compare(hash, value, p.heap[0]) > 0 {
 			return s.keys.other(c), true, nil
 		}
-		if err := s.evict(c, p, labelPane); err != nil {
+		// The rows of the block at hand that are sorted by cell may be those of the value that is pooled.
+		if err := s.addTo(s.block); err != nil {
 			return 0, false, err
+		}
+		rows, err := s.evict(c, p, labelPane)
+		if err != nil {
+			return 0, false, err
+		}
+		if rows > 0 {
+			s.counts.Add(pipeline.CountPooled, rows)
 		}
 	}
 	if key < 0 {
@@ -118,12 +117,8 @@ func (s *Operator) countPooled(pooled bool) {
 	}
 }
 
-// evict pools the value with the highest hash in a label pane.
-func (s *Operator) evict(c *sliceColumn, p *paneValues, labelPane int64) error {
-	// The rows of the block at hand that are sorted by cell may be its own.
-	if err := s.addGroups(s.block); err != nil {
-		return err
-	}
+// evict pools the value with the highest hash in a label pane. It returns how many of its rows were counted.
+func (s *cellTable) evict(c *sliceColumn, p *paneValues, labelPane int64) (rows int64, err error) {
 	s.last = cachedCell{}
 	key := heap.Pop(p).(slot).key
 	cells, other := s.open(c.model.Model, labelPane), s.keys.other(c)
@@ -135,52 +130,16 @@ func (s *Operator) evict(c *sliceColumn, p *paneValues, labelPane int64) error {
 		}
 		dst, _, err := s.cell(cellKey{other, labelPane, pane}, c.classes)
 		if err != nil {
-			return err
+			return rows, err
 		}
 		if err := dst.Merge(set); err != nil {
-			return err
+			return rows, err
 		}
 		seen, _ := set.SeenRows()
-		s.counts.Add(pipeline.CountPooled, seen+set.LabelledRows())
+		rows += seen + set.LabelledRows()
 		delete(cells, k)
 		s.recycle(c.classes, set)
 	}
 	delete(p.has, key)
-	return nil
-}
-
-// compactKeys is the number of keys above which keys without cells are forgotten.
-const compactKeys = 4096
-
-// compact forgets the values of emitted panes and, once there are many keys, those without an open cell.
-func (s *Operator) compact() {
-	for _, c := range s.keys.byName {
-		closed := closedOf(s, c.model.Model)
-		maps.DeleteFunc(c.panes, func(pane int64, _ *paneValues) bool { return pane < closed })
-	}
-	if len(s.keys.keys) < compactKeys {
-		return
-	}
-	used := map[int32]bool{}
-	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
-		for k := range m {
-			used[k.key] = true
-		}
-	}
-	if 2*len(used) > len(s.keys.keys) {
-		return
-	}
-	old, renamed := s.keys.keys, map[int32]int32{}
-	s.keys.clear()
-	for _, key := range slices.Sorted(maps.Keys(used)) {
-		renamed[key] = s.keys.add(old[key])
-	}
-	for _, m := range []*map[cellKey]*acc.Set{&s.cells, &s.late} {
-		cells := make(map[cellKey]*acc.Set, len(*m))
-		for k, set := range *m {
-			k.key = renamed[k.key]
-			cells[k] = set
-		}
-		*m = cells
-	}
+	return rows, nil
 }

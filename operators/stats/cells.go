@@ -2,37 +2,61 @@ package stats
 
 import (
 	"cmp"
-	"context"
+	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/plumbline/plumbline/calib/acc"
-	"github.com/plumbline/plumbline/internal/binenc"
-	"github.com/plumbline/plumbline/operators/sumconfig"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
+// cellTable has the cells of a shard, by key and panes.
+type cellTable struct {
+	paneClock
+	setPool
+	acc     acc.Config // of each set; K is the key's
+	classes string     // Options.Classes
+	keys    keyTable
+	cells   map[cellKey]*acc.Set
+	late    map[cellKey]*acc.Set // whose label pane has been emitted
+	last    cachedCell
+	buf     []byte // scratch of emit
+	most    int    // bytes that the cells may take (Options.CellBytes)
+	room    int    // what they may take before they are measured
+}
+
+type cellKey struct {
+	key                       int32
+	labelPane, predictionPane int64
+}
+
+// near returns the index in groupTable.near for a cell: consecutive cells of a key have different ones.
+func (k *cellKey) near() uint {
+	return uint(8*int64(k.key)+3*k.labelPane+k.predictionPane) & (1<<10 - 1)
+}
+
+type cachedCell struct {
+	key  cellKey
+	set  *acc.Set
+	late bool
+}
+
 // cell returns the set of a cell, making it if needed; late says that its label pane has been emitted.
-func (s *Operator) cell(k cellKey, classes int) (set *acc.Set, late bool, err error) {
+func (s *cellTable) cell(k cellKey, classes int) (set *acc.Set, late bool, err error) {
 	if s.last.set != nil && s.last.key == k {
 		return s.last.set, s.last.late, nil
 	}
-	late = k.labelPane < closedOf(s, s.keys.keys[k.key].model.Model)
+	late = k.labelPane < s.closedOf(s.keys.keys[k.key].model.Model)
 	m := s.cells
 	if late {
 		m = s.late
 	}
 	set = m[k]
 	if set == nil {
-		if free := s.pool[classes]; len(free) > 0 {
-			set = free[len(free)-1]
-			s.pool[classes] = free[:len(free)-1]
-			n := set.Memory()
-			s.pooledBytes -= n
-			s.room -= n
+		if set = s.take(classes); set != nil {
+			s.room -= set.Memory()
 		} else {
-			cfg := s.cfg.Acc
+			cfg := s.acc
 			cfg.K = classes
 			if set, err = acc.New(cfg); err != nil {
 				return nil, false, err
@@ -50,30 +74,17 @@ func (s *Operator) cell(k cellKey, classes int) (set *acc.Set, late bool, err er
 	return set, late, nil
 }
 
-// maxPooled bounds the emptied sets that are kept for reuse, by K, and maxPooledBytes their memory. An emptied set
-// keeps its memory, so without the bounds the pool would stay as large as the largest burst.
-const (
-	maxPooled      = 256
-	maxPooledBytes = 32 << 20
-)
+// open returns the cells for rows of a model's label pane: open ones, or late ones if it has been emitted.
+func (s *cellTable) open(model string, labelPane int64) map[cellKey]*acc.Set {
+	if labelPane < s.closedOf(model) {
+		return s.late
+	}
+	return s.cells
+}
 
-// Advance implements pipeline.Operator: it emits the cells of label panes that end at or before wm, and the late cells
-// gathered since the last call.
-func (s *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) error {
-	closed := pipeline.PaneIndex(wm, s.cfg.Pane)
-	if closed <= s.closed && s.clocks == nil {
-		return nil
-	}
-	s.last = cachedCell{}
-	if err := s.emit(s.late, readyLate); err != nil {
-		return err
-	}
-	s.closed = max(s.closed, closed)
-	if err := s.emit(s.cells, readyClosed); err != nil {
-		return err
-	}
-	s.compact()
-	return nil
+// countsClasses reports whether the rows of a key are counted by predicted class.
+func (s *cellTable) countsClasses(key int32) bool {
+	return s.classes == ClassesSlices || s.classes == ClassesModel && s.keys.names[key] == ""
 }
 
 // ready says which cells emit takes.
@@ -86,10 +97,10 @@ const (
 )
 
 // emit moves cells from m to the outbox, in canonical order.
-func (s *Operator) emit(m map[cellKey]*acc.Set, which ready) error {
+func (s *cellTable) emit(to *pipeline.Outbox, m map[cellKey]*acc.Set, which ready) error {
 	var ready []cellKey
 	for k := range m {
-		if which != readyClosed || k.labelPane < closedOf(s, s.keys.keys[k.key].model.Model) {
+		if which != readyClosed || k.labelPane < s.closedOf(s.keys.keys[k.key].model.Model) {
 			ready = append(ready, k)
 		}
 	}
@@ -119,7 +130,7 @@ func (s *Operator) emit(m map[cellKey]*acc.Set, which ready) error {
 			delete(m, ready[n])
 			n++
 		}
-		s.outbox.Increment(first.model.Model, ready[0].labelPane, which == readyLate, cells)
+		to.Increment(first.model.Model, ready[0].labelPane, which == readyLate, cells)
 		ready = ready[n:]
 	}
 	if cap(s.buf) > maxPooledBytes { // of a burst
@@ -128,101 +139,45 @@ func (s *Operator) emit(m map[cellKey]*acc.Set, which ready) error {
 	return nil
 }
 
-func (s *Operator) recycle(classes int, set *acc.Set) {
-	if set.Pieced() { // it would keep others' memory
-		return
-	}
-	if n := set.Memory(); len(s.pool[classes]) < maxPooled && s.pooledBytes+n <= maxPooledBytes {
-		set.Reset()
-		s.pool[classes] = append(s.pool[classes], set)
-		s.pooledBytes += n
-	}
-}
-
-func (s *Operator) compare(a, b cellKey) int {
+func (s *cellTable) compare(a, b cellKey) int {
 	ka, kb := &s.keys.keys[a.key], &s.keys.keys[b.key]
 	return cmp.Or(cmp.Compare(a.labelPane, b.labelPane), ka.model.Compare(kb.model),
 		strings.Compare(s.keys.names[a.key], s.keys.names[b.key]), cmp.Compare(a.predictionPane, b.predictionPane),
 		cmp.Compare(ka.classes, kb.classes))
 }
 
-// State implements pipeline.Operator.
-func (s *Operator) State() pipeline.State { return s }
+// compactKeys is the number of keys above which keys without cells are forgotten.
+const compactKeys = 4096
 
-// AppendState appends varint pane length, ns; varint first label pane not emitted; uvarint keys, each 3 string model,
-// version, slice, uvarint K; open cells, then late cells: uvarint n, each uvarint key, varint label pane, varint
-// prediction pane, block(Set), ascending by (label pane, model, version, slice, prediction pane); sumconfig.Append,
-// which states of old lack.
-func (s *Operator) AppendState(dst []byte) ([]byte, error) {
-	return momentOf(s, func(set *acc.Set) *acc.Set { return set }).append(dst)
-}
-
-// maxFrozenBytes bounds the memory of copied sets in a process; frozenBytes is in use. Each shard copies its own sets,
-// and there may be many shards.
-const maxFrozenBytes = 64 << 20
-
-var frozenBytes atomic.Int64
-
-// Freeze implements pipeline.Freezer. Encoding takes twice as long as copying for full sets, several times as long for
-// small ones, and no row passes meanwhile.
-func (s *Operator) Freeze() func(dst []byte) ([]byte, error) {
-	n := int64(0)
+// compact forgets the values of emitted panes and, once there are many keys, those without an open cell.
+func (s *cellTable) compact() {
+	for _, c := range s.keys.byName {
+		closed := s.closedOf(c.model.Model)
+		maps.DeleteFunc(c.panes, func(pane int64, _ *paneValues) bool { return pane < closed })
+	}
+	if len(s.keys.keys) < compactKeys {
+		return
+	}
+	used := map[int32]bool{}
 	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
-		for _, set := range m {
-			n += int64(set.Memory())
+		for k := range m {
+			used[k.key] = true
 		}
 	}
-	if frozenBytes.Add(n) > maxFrozenBytes {
-		frozenBytes.Add(-n)
-		return nil
+	if 2*len(used) > len(s.keys.keys) {
+		return
 	}
-	f := momentOf(s, (*acc.Set).Clone)
-	return func(dst []byte) ([]byte, error) {
-		defer frozenBytes.Add(-n)
-		return f.append(dst)
+	old, renamed := s.keys.keys, map[int32]int32{}
+	s.keys.clear()
+	for _, key := range slices.Sorted(maps.Keys(used)) {
+		renamed[key] = s.keys.add(old[key])
 	}
-}
-
-// moment is the operator's state at one moment.
-type moment struct {
-	head  []byte
-	cells [2][]heldCell // open and late ones, in canonical order
-	tail  []byte
-}
-
-type heldCell struct {
-	cellKey
-	set *acc.Set
-}
-
-// momentOf returns the present state, with what held returns for each set.
-func momentOf(s *Operator, held func(*acc.Set) *acc.Set) *moment {
-	out := &moment{head: s.keys.append(binenc.AppendVarint(binenc.AppendVarint(nil, s.cfg.Pane), s.closed)),
-		tail: sumconfig.Append(nil, s.cfg.Acc)}
-	for i, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
-		cells := make([]heldCell, 0, len(m))
-		for k, set := range m {
-			cells = append(cells, heldCell{k, held(set)})
+	for _, m := range []*map[cellKey]*acc.Set{&s.cells, &s.late} {
+		cells := make(map[cellKey]*acc.Set, len(*m))
+		for k, set := range *m {
+			k.key = renamed[k.key]
+			cells[k] = set
 		}
-		slices.SortFunc(cells, func(a, b heldCell) int { return s.compare(a.cellKey, b.cellKey) })
-		out.cells[i] = cells
+		*m = cells
 	}
-	return out
-}
-
-func (f *moment) append(dst []byte) ([]byte, error) {
-	dst = append(dst, f.head...)
-	for _, cells := range f.cells {
-		dst = binenc.AppendUvarint(dst, uint64(len(cells)))
-		for _, c := range cells {
-			dst = binenc.AppendUvarint(dst, uint64(c.key))
-			dst = binenc.AppendVarint(dst, c.labelPane)
-			dst = binenc.AppendVarint(dst, c.predictionPane)
-			var err error
-			if dst, err = binenc.AppendBlock(dst, c.set.AppendBinary); err != nil {
-				return dst, err
-			}
-		}
-	}
-	return append(dst, f.tail...), nil
 }

@@ -2,6 +2,13 @@ package stats
 
 import "github.com/plumbline/plumbline/pipeline"
 
+// paneClock says which label panes have been emitted: by the clock of each model, or by one for all models.
+type paneClock struct {
+	clocks *pipeline.Clocks // nil: closed holds for every model
+	newest newest
+	closed int64 // label panes before this one have been emitted
+}
+
 // newest is the newest event time in a run of rows of one model and input.
 type newest struct {
 	model string
@@ -11,33 +18,33 @@ type newest struct {
 }
 
 // seen notes the event time of a row for its model's clock: a prediction, or a label that has joined.
-func seen(s *Operator, model string, x *countedRow) {
-	if s.clocks == nil || x.shadow {
+func (c *paneClock) seen(model string, x *countedRow) {
+	if c.clocks == nil || x.shadow {
 		return
 	}
 	n := newest{model: model, input: pipeline.Logits, ts: x.ts, some: true}
 	if !x.prediction {
 		n.input, n.ts = pipeline.Labels, x.labelTS
 	}
-	if o := &s.newest; o.some && o.model == n.model && o.input == n.input {
+	if o := &c.newest; o.some && o.model == n.model && o.input == n.input {
 		o.ts = max(o.ts, n.ts)
 		return
 	}
-	observe(s, n)
+	c.observe(n)
 }
 
 // observe passes the run's newest time to the clock and starts the next run.
-func observe(s *Operator, next newest) {
-	if n := s.newest; n.some {
-		s.clocks.Observe(n.input, n.model, n.ts)
+func (c *paneClock) observe(next newest) {
+	if n := c.newest; n.some {
+		c.clocks.Observe(n.input, n.model, n.ts)
 	}
-	s.newest = next
+	c.newest = next
 }
 
 // closedOf returns a model's first label pane that has not been emitted.
-func closedOf(s *Operator, model string) int64 {
-	if s.clocks == nil {
-		return s.closed
+func (c *paneClock) closedOf(model string) int64 {
+	if c.clocks == nil {
+		return c.closed
 	}
-	return s.clocks.ClosedOf(model)
+	return c.clocks.ClosedOf(model)
 }

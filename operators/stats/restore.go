@@ -36,7 +36,7 @@ func (s *Operator) RestoreState(src []byte) error {
 			return err
 		}
 	}
-	if err := checkSums(&r, s.cfg.Acc); err != nil {
+	if err := checkSums(&r, s.acc); err != nil {
 		return err
 	}
 	for i, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
@@ -68,7 +68,7 @@ func checkSums(r *binenc.Reader, is acc.Config) error {
 }
 
 // storedCells parses one of the two lists of cells.
-func (s *Operator) storedCells(r *binenc.Reader) ([]storedCell, error) {
+func (s *cellTable) storedCells(r *binenc.Reader) ([]storedCell, error) {
 	n := r.Count(4, 1<<30)
 	cells := make([]storedCell, 0, n)
 	for range n {
@@ -87,7 +87,7 @@ func (s *Operator) storedCells(r *binenc.Reader) ([]storedCell, error) {
 
 // decodeCells decodes every cell's set, and returns the error of the first one that is damaged or configured
 // otherwise.
-func (s *Operator) decodeCells(cells []storedCell) error {
+func (s *cellTable) decodeCells(cells []storedCell) error {
 	want, err := s.configs(cells)
 	if err != nil {
 		return err
@@ -128,14 +128,14 @@ func chunks(n, parts, least int) func(yield func([2]int) bool) {
 }
 
 // configs returns the configurations that the cells' sets must have, by number of classes.
-func (s *Operator) configs(cells []storedCell) (map[int]acc.Config, error) {
+func (s *cellTable) configs(cells []storedCell) (map[int]acc.Config, error) {
 	out := map[int]acc.Config{}
 	for i := range cells {
 		k := s.keys.keys[cells[i].key.key].classes
 		if _, ok := out[k]; ok {
 			continue
 		}
-		cfg := s.cfg.Acc
+		cfg := s.acc
 		cfg.K = k
 		set, err := acc.New(cfg)
 		if err != nil {

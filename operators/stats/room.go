@@ -1,9 +1,8 @@
 package stats
 
 import (
-	"cmp"
-
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // A shard's cells are as many as the panes that its rows name, and the writer of the rows chooses these: a message of a
@@ -24,31 +23,30 @@ func newRows(rows, classes int) int { return rows * (1<<10 + 16*classes) }
 // relieve emits all cells if they may take too much. What they have grown by since they were measured is estimated from
 // above, for free; only when that has used up the room they are measured again. They are too many if there is hardly
 // room for more, or they would be measured too often.
-func relieve(s *Operator) error {
+func (s *cellTable) relieve(to *pipeline.Outbox) error {
 	if s.room > 0 {
 		return nil
 	}
-	most := cmp.Or(s.cfg.CellBytes, maxCellBytes)
-	if s.room = most - held(s); s.room > most/8 {
+	if s.room = s.most - s.held(); s.room > s.most/8 {
 		return nil
 	}
 	s.last = cachedCell{}
-	if err := s.emit(s.late, readyLate); err != nil {
+	if err := s.emit(to, s.late, readyLate); err != nil {
 		return err
 	}
-	if err := s.emit(s.cells, readyEarly); err != nil {
+	if err := s.emit(to, s.cells, readyEarly); err != nil {
 		return err
 	}
 	for _, c := range s.keys.byName {
 		clear(c.panes) // as in a shard without rows
 	}
 	s.compact()
-	s.room = most - held(s)
+	s.room = s.most - s.held()
 	return nil
 }
 
 // held returns the memory of the cells, and of the keys that they made.
-func held(s *Operator) int {
+func (s *cellTable) held() int {
 	n := s.keys.bytes
 	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
 		for _, set := range m {

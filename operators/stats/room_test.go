@@ -81,10 +81,10 @@ func TestScatteredRowsStayInBounds(t *testing.T) {
 			parts = nil
 			took := testsize.HeapInUse() - before
 			t.Logf("%d rows: cells take %.1f MB, counted as %.1f MB; %.1f MB have gone out", n, took/1e6,
-				float64(held(s))/1e6, float64(sent)/1e6)
-			if held(s) > most || took > 1.5*most {
+				float64(s.held())/1e6, float64(sent)/1e6)
+			if s.held() > most || took > 1.5*most {
 				t.Errorf("cells take %.1f MB, counted as %.1f MB, want at most %.1f MB", took/1e6,
-					float64(held(s))/1e6, most/1e6)
+					float64(s.held())/1e6, most/1e6)
 			}
 			if err := s.Advance(t.Context(), int64(200*rows), nil); err != nil {
 				t.Fatal(err)
@@ -163,14 +163,14 @@ func TestGrowthIsEstimatedFromAbove(t *testing.T) {
 			for i := range b.TS {
 				b.TS[i] = int64(i) % panes * 10
 			}
-			s.cfg.Acc.SampleRows, s.cfg.Classes = 1024, ClassesSlices
+			s.acc.SampleRows, s.classes = 1024, ClassesSlices
 			s.room = most
 			if _, err := s.Process(t.Context(), b, func(*arrowio.Batch) (pipeline.Rejects, error) {
 				return nil, nil
 			}); err != nil {
 				t.Fatal(err)
 			}
-			if got, estimate := held(s), most-s.room; got > estimate {
+			if got, estimate := s.held(), most-s.room; got > estimate {
 				t.Errorf("%d classes, %d panes: cells take %d bytes, estimated are %d", k, panes, got, estimate)
 			} else {
 				t.Logf("%d classes, %d panes: cells take %d bytes, estimated are %d", k, panes, got, estimate)

@@ -125,7 +125,7 @@ func (c *scan) countWhole(i int) error {
 		c.model = model
 		c.name, _ = b.ModelOf(i)
 	}
-	seen(s, c.name.Model, x)
+	s.seen(c.name.Model, x)
 	if fresh {
 		c.key, _ = s.keys.index(c.name, "", "", b.K)
 	}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -29,54 +30,16 @@ type Operator struct {
 	cfg    Options
 	outbox *pipeline.Outbox
 	counts *pipeline.Counts
-	clocks *pipeline.Clocks // nil: closed holds for every model
-	newest newest
-	keys   keyTable
-	cells  map[cellKey]*acc.Set
-	late   map[cellKey]*acc.Set
-	closed int64 // label panes before this one have been emitted
-	pool   map[int][]*acc.Set
-	z      []float32 // scratch of sampleScores
-	last   cachedCell
+	cellTable
+	groupTable
+	z []float32 // scratch of sampleScores
 
 	blocks map[int]*acc.Block // by K
 	block  *acc.Block         // the current one
 	scan   scan
-	groups []group         // of the current block
-	byCell map[cellKey]int // index into groups
-	near   [1 << 10]int32  // by cellKey.near, the group found last
 
 	labelled int64                      // rows of the current batch
 	lateBy   map[arrowio.ModelKey]int64 // the late ones among them
-
-	buf         []byte // scratch of emit
-	pooledBytes int    // memory of the sets in pool
-	room        int    // what the cells may take before they are measured
-}
-
-type cellKey struct {
-	key                       int32
-	labelPane, predictionPane int64
-}
-
-// near returns the index in Operator.near for a cell: consecutive cells of a key have different ones.
-func (k *cellKey) near() uint {
-	return uint(8*int64(k.key)+3*k.labelPane+k.predictionPane) & (1<<10 - 1)
-}
-
-type cachedCell struct {
-	key  cellKey
-	set  *acc.Set
-	late bool
-}
-
-// group is the rows of the current block that belong to one cell.
-type group struct {
-	key  cellKey
-	set  *acc.Set
-	late bool
-	// Rows to count as predictions, as labelled rows, or as both.
-	predict, labels, both []int32
 }
 
 // New returns the operator.
@@ -85,15 +48,19 @@ func New(cfg Options, h pipeline.Host) *Operator {
 		cfg:    cfg,
 		outbox: h.Outbox,
 		counts: h.Counts,
-		clocks: h.Clocks,
-		keys:   newKeyTable(cfg.MaxKeys),
-		cells:  map[cellKey]*acc.Set{},
-		late:   map[cellKey]*acc.Set{},
-		closed: math.MinInt64,
-		pool:   map[int][]*acc.Set{},
-		blocks: map[int]*acc.Block{},
-		byCell: map[cellKey]int{},
-		lateBy: map[arrowio.ModelKey]int64{},
+		cellTable: cellTable{
+			paneClock: paneClock{clocks: h.Clocks, closed: math.MinInt64},
+			setPool:   setPool{pool: map[int][]*acc.Set{}},
+			acc:       cfg.Acc,
+			classes:   cfg.Classes,
+			keys:      newKeyTable(cfg.MaxKeys),
+			cells:     map[cellKey]*acc.Set{},
+			late:      map[cellKey]*acc.Set{},
+			most:      cmp.Or(cfg.CellBytes, maxCellBytes),
+		},
+		groupTable: groupTable{byCell: map[cellKey]int{}},
+		blocks:     map[int]*acc.Block{},
+		lateBy:     map[arrowio.ModelKey]int64{},
 	}
 	s.scan.s = s
 	return s
@@ -135,6 +102,25 @@ func (s *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Em
 	return emit(b)
 }
 
+// Advance implements pipeline.Operator: it emits the cells of label panes that end at or before wm, and the late cells
+// gathered since the last call.
+func (s *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) error {
+	closed := pipeline.PaneIndex(wm, s.cfg.Pane)
+	if closed <= s.closed && s.clocks == nil {
+		return nil
+	}
+	s.last = cachedCell{}
+	if err := s.emit(s.outbox, s.late, readyLate); err != nil {
+		return err
+	}
+	s.closed = max(s.closed, closed)
+	if err := s.emit(s.outbox, s.cells, readyClosed); err != nil {
+		return err
+	}
+	s.compact()
+	return nil
+}
+
 // maxBlocks bounds the numbers of classes for which a block is kept: one has about a megabyte, and the writers of
 // rows choose how many there are.
 const maxBlocks = 32
@@ -155,63 +141,26 @@ func (s *Operator) addBlock(b *arrowio.Batch, from, end int) error {
 	if err := s.scan.rows(b, block, from, end); err != nil {
 		return err
 	}
-	observe(s, newest{})
-	if err := s.addGroups(block); err != nil {
+	s.observe(newest{})
+	if err := s.addTo(block); err != nil {
 		return err
 	}
 	s.room -= newRows((end-from)*(1+len(b.Slices)), b.K)
-	return relieve(s)
-}
-
-// addGroups adds the rows that were sorted by cell.
-func (s *Operator) addGroups(block *acc.Block) error {
-	for g := range s.groups {
-		g := &s.groups[g]
-		if len(g.predict) > 0 {
-			if err := g.set.PredictRows(block, g.predict); err != nil {
-				return err
-			}
-		}
-		if len(g.labels) > 0 {
-			if err := g.set.LabelRows(block, g.labels); err != nil {
-				return err
-			}
-		}
-		if len(g.both) > 0 {
-			if err := g.set.BothRows(block, g.both); err != nil {
-				return err
-			}
-		}
-		g.set, g.predict, g.labels, g.both = nil, g.predict[:0], g.labels[:0], g.both[:0]
-	}
-	s.groups = s.groups[:0]
-	clear(s.byCell)
-	return nil
+	return s.relieve(s.outbox)
 }
 
 // groupOf returns the group of a cell and its index in groups, making it if needed.
 func (s *Operator) groupOf(k cellKey, classes int) (g *group, at int, err error) {
-	near := &s.near[k.near()]
-	if i := int(*near); i < len(s.groups) && s.groups[i].key == k {
-		return &s.groups[i], i, nil
-	}
-	if i, ok := s.byCell[k]; ok {
-		*near = int32(i)
-		return &s.groups[i], i, nil
+	if g, at = s.find(k); g != nil {
+		return g, at, nil
 	}
 	set, late, err := s.cell(k, classes)
 	if err != nil {
 		return nil, 0, err
 	}
-	n := len(s.groups)
-	s.byCell[k], *near = n, int32(n)
-	if n == cap(s.groups) {
-		s.groups = append(s.groups, group{})
-	}
-	s.groups = s.groups[:n+1]
-	g = &s.groups[n]
-	g.key, g.set, g.late = k, set, late
-	return g, n, nil
+	g, at = s.add(k)
+	g.set, g.late = set, late
+	return g, at, nil
 }
 
 // Values of Options.Classes: which rows are counted by predicted class.
@@ -220,8 +169,3 @@ const (
 	ClassesModel  = "model"
 	ClassesSlices = "slices" // of every slice too
 )
-
-// countsClasses reports whether the rows of a key are counted by predicted class.
-func (s *Operator) countsClasses(key int32) bool {
-	return s.cfg.Classes == ClassesSlices || s.cfg.Classes == ClassesModel && s.keys.names[key] == ""
-}
