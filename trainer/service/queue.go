@@ -70,7 +70,7 @@ const (
 	beatRunning = "running"
 	beatFailed  = "failed"  // the attempt; the job may be tried again
 	beatStopped = "stopped" // by the trainer's shutdown; not a failure
-	beatHeld    = "held"    // by a mistake of its trainer's configuration; not a failure
+	beatHeld    = "held"    // by a mistake of its trainer's configuration, or its full disk; not a failure
 )
 
 // Queue is the state of all jobs after the records of the finetune and heads topics that have been read.

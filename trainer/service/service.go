@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -364,7 +365,7 @@ func (s *Service) finishJob(ctx context.Context, f finish) error {
 	}
 	s.cfg.Log.Error("attempt failed", "job", beat.ID, "attempt", f.attempt, "err", f.err)
 	beat.State, beat.Step = beatFailed, f.err.Error()
-	if errors.Is(f.err, ErrSetup) {
+	if errors.Is(f.err, ErrSetup) || errors.Is(f.err, syscall.ENOSPC) { // no fault of the request
 		beat.State = beatHeld
 	}
 	f.job.beat(beat, time.Now()) // known here before it is read back, which changes nothing

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -265,6 +266,12 @@ func TestFailures(t *testing.T) {
 		"configuration": {func(n int, ctx context.Context, task Task) error {
 			if n <= 5 {
 				return fmt.Errorf("%w: trainer.heads", ErrSetup)
+			}
+			return good(ctx, task)
+		}, record.OutcomeTrained, "good", 6},
+		"full disk": {func(n int, ctx context.Context, task Task) error {
+			if n <= 5 {
+				return &os.PathError{Op: "write", Path: "checkpoint", Err: syscall.ENOSPC}
 			}
 			return good(ctx, task)
 		}, record.OutcomeTrained, "good", 6},
