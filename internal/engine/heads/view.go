@@ -2,6 +2,7 @@ package heads
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -101,6 +102,12 @@ func (t *State) head(j *service.Job) (Head, bool) {
 	}
 	if j.Attempt > 0 {
 		h.Job = &j.Beat
+	}
+	switch {
+	case j.Cancel != nil:
+		h.Why = "cancelled by " + j.Cancel.By + ": " + j.Cancel.Why
+	case h.State == service.StateWaiting && j.LastError != "": // why it still waits, which trainers do not mend
+		h.Why = fmt.Sprintf("attempt %d failed: %s", j.Attempt, j.LastError)
 	}
 	if j.Result != nil {
 		h.Why = j.Result.Why
