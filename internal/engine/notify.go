@@ -36,9 +36,8 @@ func (n notifier) run(ctx context.Context, cfg notify.Options) error {
 		if err != nil {
 			return err
 		}
-		alerts := kafkaio.NewLog(n.TailSpec(), topic, p, kafkaio.Range{})
-		defer alerts.Close()
-		return notify.New(cfg, n.counts).Run(ctx, alerts, done, func(ctx context.Context, next int64) error {
+		open := func() notify.Source { return kafkaio.NewLog(n.TailSpec(), topic, p, kafkaio.Range{}) }
+		return notify.New(cfg, n.counts).Run(ctx, open, done, func(ctx context.Context, next int64) error {
 			return commit(ctx, map[string]int64{topic: next})
 		})
 	})

@@ -62,16 +62,21 @@ type Notifier struct {
 	counts *Counts
 	kicks  []chan struct{} // by Alertmanager: the state changed
 	live   atomic.Bool     // the state is that of the topic's end
+	known  *known
+}
+
+// known is the state that the records make up which one reader has read.
+type known struct {
+	max    int
+	counts *Counts
+	log    *slog.Logger
 
 	mu     sync.Mutex
 	alerts map[string]*entry
 }
 
-// job is a record that was read. Its offset is committed when every webhook has been notified of its alert.
-type job struct {
-	id     string
-	change *change
-	next   int64
+func newKnown(most int, counts *Counts, log *slog.Logger) *known {
+	return &known{max: most, counts: counts, log: log, alerts: map[string]*entry{}}
 }
 
 // change is an alert with what was notified before it.
@@ -80,9 +85,6 @@ type change struct {
 	over  bool // it was notified as firing, and is inhibited from now on
 	again bool // it is resolved, which those who get no inhibited alerts know already
 }
-
-// queue is how many changes may wait for a webhook before reading waits, too, and with it everyone's news.
-const queue = 1024
 
 type entry struct {
 	alert    record.Alert
@@ -110,25 +112,27 @@ func New(cfg Options, counts *Counts) *Notifier {
 		stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 		cfg.Client = &http.Client{CheckRedirect: stay}
 	}
-	n := &Notifier{cfg: cfg, counts: counts, alerts: map[string]*entry{}}
+	n := &Notifier{cfg: cfg, counts: counts, known: newKnown(cfg.MaxAlerts, counts, cfg.Log)}
 	for range cfg.Alertmanagers {
 		n.kicks = append(n.kicks, make(chan struct{}, 1))
 	}
 	return n
 }
 
-// Source reads a partition, as kafkaio.Log does.
+// Source reads a partition from its start, as kafkaio.Log does.
 type Source interface {
 	// Next blocks for the next record, or, each time the end is reached, one with Idle set.
 	Next(ctx context.Context) (pipeline.Record, error)
+	Close() error
 }
 
 // Run reads a partition of the alerts topic from its start until ctx is done. Records before done were delivered to the
 // webhooks before, and only make up the state; commit is called with the offset after the latest record before which
-// every webhook has been notified of all. Nobody waits for anybody else: each webhook and each Alertmanager has its own
-// pace. source must give an Idle record when it has reached the topic's end: Alertmanagers get nothing before
-// that, for a state half read would resolve what fires.
-func (n *Notifier) Run(ctx context.Context, source Source, done int64,
+// every webhook has been notified of all. Nobody waits for anybody else, however much there is to tell: each webhook
+// reads by itself, what it has not got waits in the topic, and each Alertmanager has its own pace. A source must give
+// an Idle record when it has reached the topic's end: Alertmanagers get nothing before that, for a state half read
+// would resolve what fires.
+func (n *Notifier) Run(ctx context.Context, open func() Source, done int64,
 	commit func(ctx context.Context, next int64) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for i, o := range n.counts.outcomes("alertmanager", n.cfg.Alertmanagers) {
@@ -138,17 +142,9 @@ func (n *Notifier) Run(ctx context.Context, source Source, done int64,
 	for _, w := range n.cfg.Hooks {
 		addresses = append(addresses, w.URL)
 	}
-	outcomes := n.counts.outcomes("webhook", addresses)
-	p := newProgress(max(1, len(n.cfg.Hooks)))
-	queues := make([]chan job, len(p.next))
-	for i := range queues {
-		queues[i] = make(chan job, queue)
-		var w *Webhook // nil: there is none, and what was read is done
-		var o *Outcomes
-		if i < len(n.cfg.Hooks) {
-			w, o = &n.cfg.Hooks[i], outcomes[i]
-		}
-		g.Go(func() error { return n.work(ctx, w, o, queues[i], func(next int64) { p.reach(i, next) }) })
+	p := newProgress(done, max(1, len(n.cfg.Hooks)))
+	for i, o := range n.counts.outcomes("webhook", addresses) {
+		g.Go(func() error { return n.work(ctx, open(), i, o, p) })
 	}
 	g.Go(func() error {
 		return p.commit(ctx, func(ctx context.Context, next int64) error {
@@ -160,63 +156,65 @@ func (n *Notifier) Run(ctx context.Context, source Source, done int64,
 			return err
 		})
 	})
-	g.Go(func() error { return n.read(ctx, source, done, queues) })
+	g.Go(func() error {
+		return read(ctx, open(), n.known, func(r *pipeline.Record, c *change) error {
+			switch {
+			case r.Idle && !n.live.Swap(true), c != nil:
+				n.changed()
+			}
+			if !r.Idle && r.Offset >= p.done && len(n.cfg.Hooks) == 0 { // what was read is done
+				p.reach(0, r.Offset+1)
+			}
+			return nil
+		})
+	})
 	return g.Wait()
 }
 
-func (n *Notifier) read(ctx context.Context, source Source, done int64, queues []chan job) error {
+// read has each record of a source make up the state, and calls then with it and with what it changed.
+func read(ctx context.Context, source Source, state *known, then func(*pipeline.Record, *change) error) error {
+	defer func() { _ = source.Close() }()
 	for {
 		r, err := source.Next(ctx)
 		if err != nil {
 			return err
 		}
-		if r.Idle {
-			if !n.live.Swap(true) {
-				n.changed()
-			}
-			continue
+		var c *change
+		if !r.Idle {
+			c = state.take(&r)
 		}
-		j := job{id: fmt.Sprintf("%s-%d-%d", r.Topic, r.Partition, r.Offset), change: n.take(&r), next: r.Offset + 1}
-		if r.Offset < done {
-			continue
-		}
-		for _, q := range queues {
-			select {
-			case q <- j:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+		if err := then(&r, c); err != nil {
+			return err
 		}
 	}
 }
 
 // take puts a record into the state; nil for a tombstone, a repeat, and what is no alert.
-func (n *Notifier) take(r *pipeline.Record) *change {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (k *known) take(r *pipeline.Record) *change {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if len(r.Value) == 0 {
-		delete(n.alerts, string(r.Key))
+		delete(k.alerts, string(r.Key))
 		return nil
 	}
 	e := &entry{changed: time.Now()}
 	if err := json.Unmarshal(r.Value, &e.alert); err != nil {
-		n.counts.Unreadable.Add(1)
-		n.cfg.Log.Error("alert cannot be read", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err",
+		k.counts.Unreadable.Add(1)
+		k.log.Error("alert cannot be read", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err",
 			err)
 		return nil
 	}
-	old := n.alerts[string(r.Key)]
+	old := k.alerts[string(r.Key)]
 	if old != nil && reflect.DeepEqual(old.alert, e.alert) {
 		return nil
 	}
 	notified := old != nil && old.notified && old.alert.State != resolved
 	hidden := old != nil && stateOf(&old.alert) == inhibited
 	e.notified = notified || stateOf(&e.alert) == firing
-	n.alerts[string(r.Key)] = e
-	if len(n.alerts) > n.cfg.MaxAlerts {
-		n.evict()
+	k.alerts[string(r.Key)] = e
+	if len(k.alerts) > k.max {
+		k.evict()
 	}
-	n.changed()
 	return &change{
 		alert: &e.alert,
 		over:  notified && !hidden && stateOf(&e.alert) == inhibited && e.alert.State != resolved,
@@ -225,18 +223,18 @@ func (n *Notifier) take(r *pipeline.Record) *change {
 }
 
 // evict drops one alert: a resolved one rather than another, of those the one that changed longest ago.
-func (n *Notifier) evict() {
+func (k *known) evict() {
 	var worst string
 	var of *entry
-	for key, e := range n.alerts {
+	for key, e := range k.alerts {
 		if of == nil || less(e, of) || !less(of, e) && key < worst {
 			worst, of = key, e
 		}
 	}
-	delete(n.alerts, worst)
-	n.counts.Evicted.Add(1)
+	delete(k.alerts, worst)
+	k.counts.Evicted.Add(1)
 	if stateOf(&of.alert) == firing {
-		n.cfg.Log.Error("too many alerts for Alertmanager, one is left out", "max", n.cfg.MaxAlerts, "key",
+		k.log.Error("too many alerts for Alertmanager, one is left out", "max", k.max, "key",
 			worst)
 	}
 }
@@ -257,30 +255,32 @@ func (n *Notifier) changed() {
 	}
 }
 
-// work notifies one webhook of every change that it wants, in order.
-func (n *Notifier) work(ctx context.Context, w *Webhook, o *Outcomes, jobs <-chan job, reached func(next int64)) error {
+// work notifies one webhook of every change that it wants, in order. What it cannot read the other reader counts.
+func (n *Notifier) work(ctx context.Context, source Source, i int, o *Outcomes, p *progress) error {
+	w := &n.cfg.Hooks[i]
 	patience := n.cfg.RetryFor
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case j := <-jobs:
-			if a := j.change.seenBy(w); a != nil {
-				taken, err := n.deliver(ctx, delivery{w, j.id, a, patience, &o.Failed})
-				if err != nil {
-					return err
-				}
-				if taken {
-					o.OK.Add(1)
-					patience = n.cfg.RetryFor
-				} else {
-					o.GivenUp.Add(1)
-					patience = 0 // the next is tried once
-				}
-			}
-			reached(j.next)
+	state := newKnown(n.cfg.MaxAlerts, &Counts{}, slog.New(slog.DiscardHandler))
+	return read(ctx, source, state, func(r *pipeline.Record, c *change) error {
+		if r.Idle || r.Offset < p.done {
+			return nil
 		}
-	}
+		if a := c.seenBy(w); a != nil {
+			id := fmt.Sprintf("%s-%d-%d", r.Topic, r.Partition, r.Offset)
+			taken, err := n.deliver(ctx, delivery{w, id, a, patience, &o.Failed})
+			if err != nil {
+				return err
+			}
+			if taken {
+				o.OK.Add(1)
+				patience = n.cfg.RetryFor
+			} else {
+				o.GivenUp.Add(1)
+				patience = 0 // the next is tried once
+			}
+		}
+		p.reach(i, r.Offset+1)
+		return nil
+	})
 }
 
 // resend sends one Alertmanager the state: at once when it changes, every Resend, and sooner after a failure.
@@ -336,10 +336,10 @@ func (n *Notifier) sendState(ctx context.Context, base string, o *Outcomes, now,
 // state is what fires, and what resolved or was inhibited of late, in the order of the keys. An alert that was
 // inhibited from the start is not in it. What changed since taken is news, however long ago that was.
 func (n *Notifier) state(now, taken time.Time) []postable {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	keys := make([]string, 0, len(n.alerts))
-	for key, e := range n.alerts {
+	n.known.mu.Lock()
+	defer n.known.mu.Unlock()
+	keys := make([]string, 0, len(n.known.alerts))
+	for key, e := range n.known.alerts {
 		switch {
 		case stateOf(&e.alert) == firing:
 			keys = append(keys, key)
@@ -351,7 +351,7 @@ func (n *Notifier) state(now, taken time.Time) []postable {
 	slices.Sort(keys)
 	out := make([]postable, len(keys))
 	for i, key := range keys {
-		out[i] = n.cfg.asPostable(&n.alerts[key].alert, now)
+		out[i] = n.cfg.asPostable(&n.known.alerts[key].alert, now)
 	}
 	return out
 }

@@ -30,16 +30,26 @@ func moment(text string) record.Time {
 	return t
 }
 
-// topic is a source of alert records that ends in an Idle record and more as they are added.
+// topic has alert records and Idle ones, and more as they are added.
 type topic struct {
-	records chan pipeline.Record
+	mu      sync.Mutex
+	records []pipeline.Record
+	grown   chan struct{} // closed when there are more
 	offset  int64
 }
 
-func newTopic() *topic { return &topic{records: make(chan pipeline.Record, 10_000)} }
+func newTopic() *topic { return &topic{grown: make(chan struct{})} }
+
+func (s *topic) put(r pipeline.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records = append(s.records, r)
+	close(s.grown)
+	s.grown = make(chan struct{})
+}
 
 func (s *topic) add(key string, value []byte) {
-	s.records <- pipeline.Record{Topic: "alerts", Partition: 2, Offset: s.offset, Key: []byte(key), Value: value}
+	s.put(pipeline.Record{Topic: "alerts", Partition: 2, Offset: s.offset, Key: []byte(key), Value: value})
 	s.offset++
 }
 
@@ -67,14 +77,32 @@ func (s *topic) alert(t *testing.T, rule, state string) {
 	s.add("m/1/region=eu/"+rule, b)
 }
 
-func (s *topic) idle() { s.records <- pipeline.Record{Idle: true} }
+func (s *topic) idle() { s.put(pipeline.Record{Idle: true}) }
 
-func (s *topic) Next(ctx context.Context) (pipeline.Record, error) {
-	select {
-	case r := <-s.records:
-		return r, nil
-	case <-ctx.Done():
-		return pipeline.Record{}, ctx.Err()
+// open is a source that begins at the start.
+func (s *topic) open() Source { return &reader{topic: s} }
+
+type reader struct {
+	*topic
+	next int
+}
+
+func (r *reader) Close() error { return nil }
+
+func (r *reader) Next(ctx context.Context) (pipeline.Record, error) {
+	for {
+		r.mu.Lock()
+		left, grown := r.records[r.next:], r.grown
+		r.mu.Unlock()
+		if len(left) > 0 {
+			r.next++
+			return left[0], nil
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return pipeline.Record{}, ctx.Err()
+		}
 	}
 }
 
@@ -124,7 +152,7 @@ func running(t *testing.T, cfg Options, s *topic, done int64) (*Counts, func() i
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- New(cfg, counts).Run(ctx, s, done, func(_ context.Context, next int64) error {
+		ended <- New(cfg, counts).Run(ctx, s.open, done, func(_ context.Context, next int64) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if next <= committed {
@@ -379,12 +407,11 @@ func TestNotDeliveredIsNotCommitted(t *testing.T) {
 }
 
 func TestEviction(t *testing.T) {
-	n := New(Options{MaxAlerts: 2, Log: slog.New(slog.DiscardHandler)}, &Counts{})
+	n := newKnown(2, &Counts{}, slog.New(slog.DiscardHandler))
 	topic := newTopic()
 	for _, a := range [][2]string{{"a", resolved}, {"b", firing}, {"c", firing}, {"d", firing}} {
 		topic.alert(t, a[0], a[1])
-		r := <-topic.records
-		n.take(&r)
+		n.take(&topic.records[len(topic.records)-1])
 	}
 	if len(n.alerts) != 2 || n.alerts["m/1/region=eu/c"] == nil || n.alerts["m/1/region=eu/d"] == nil ||
 		n.counts.Evicted.Load() != 2 {

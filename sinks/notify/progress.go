@@ -9,13 +9,14 @@ import (
 
 // progress is how far each webhook has been notified, and so what may be committed: the least of them.
 type progress struct {
+	done  int64 // before this offset all had been notified at the start
 	mu    sync.Mutex
 	next  []int64       // by webhook: the offset after the last record that it needs no more; -1 = none yet
 	moved chan struct{} // one of them changed
 }
 
-func newProgress(webhooks int) *progress {
-	p := &progress{next: make([]int64, webhooks), moved: make(chan struct{}, 1)}
+func newProgress(done int64, webhooks int) *progress {
+	p := &progress{done: done, next: make([]int64, webhooks), moved: make(chan struct{}, 1)}
 	for i := range p.next {
 		p.next[i] = -1
 	}

@@ -80,7 +80,7 @@ func (w *Webhook) wants(state string) bool {
 // seenBy is a change as a webhook is notified of it; nil where it is not.
 func (c *change) seenBy(w *Webhook) *record.Alert {
 	switch {
-	case c == nil || w == nil:
+	case c == nil:
 		return nil
 	case w.wants(inhibited) || !c.over && !c.again:
 		if !w.wants(stateOf(c.alert)) {
