@@ -132,6 +132,7 @@ func (c *Options) send(ctx context.Context, base string, alerts []postable) erro
 type statusError struct {
 	status int
 	body   string
+	after  time.Duration // for how long it asks to be left alone; 0: it does not say
 }
 
 func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.body) }
@@ -172,11 +173,24 @@ func (c *Options) post(ctx context.Context, address string, body []byte, header 
 		if u, err := resp.Location(); err == nil {
 			to = u.Host
 		}
-		return &statusError{resp.StatusCode,
-			fmt.Sprintf("a redirection, to host %s, is not followed: set the address that takes alerts", to)}
+		return &statusError{status: resp.StatusCode,
+			body: fmt.Sprintf("a redirection, to host %s, is not followed: set the address that takes alerts", to)}
 	}
 	if resp.StatusCode/100 != 2 {
-		return &statusError{resp.StatusCode, strings.TrimSpace(string(text))}
+		return &statusError{resp.StatusCode, strings.TrimSpace(string(text)), retryAfter(resp.Header)}
 	}
 	return nil
+}
+
+// retryAfter is the Retry-After of an answer, seconds or a date; 0 where it has none.
+func retryAfter(h http.Header) time.Duration {
+	const longest = 24 * time.Hour
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return min(time.Duration(seconds)*time.Second, longest)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, min(time.Until(at), longest))
+	}
+	return 0
 }

@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/setting"
 )
 
@@ -61,6 +63,48 @@ func TestHostileAnswers(t *testing.T) {
 			}
 			if err != nil && len(err.Error()) > 1000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+// TestRetryAfter: a receiver that says when it takes more is not asked before, nor later than its patience lasts.
+func TestRetryAfter(t *testing.T) {
+	for _, c := range []struct {
+		after       string
+		least, most time.Duration
+	}{
+		{"3", 3 * time.Second, 4 * time.Second},
+		{"3600", 4 * time.Second, 5 * time.Second},
+		{time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), time.Second, 2 * time.Second},
+		{"soon", time.Second, 2 * time.Second},
+	} {
+		t.Run(c.after, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			var asked []time.Time
+			hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				if asked = append(asked, time.Now()); len(asked) == 1 {
+					w.Header().Set("Retry-After", c.after)
+					w.WriteHeader(http.StatusTooManyRequests)
+				}
+			}))
+			defer hook.Close()
+			topic := newTopic()
+			topic.alert(t, "a", firing)
+			_, committed, stop := running(t, Options{Config: Config{RetryFor: 4500 * time.Millisecond},
+				Hooks: []Webhook{{URL: hook.URL}}}, topic, 0)
+			eventually.True(t, "taken", func() bool { return committed() == 1 })
+			stop()
+			mu.Lock()
+			defer mu.Unlock()
+			if len(asked) != 2 {
+				t.Fatalf("%d requests, want 2", len(asked))
+			}
+			if pause := asked[1].Sub(asked[0]); pause < c.least || pause > c.most {
+				t.Errorf("asked again after %v, want %v to %v", pause, c.least, c.most)
 			}
 		})
 	}

@@ -159,8 +159,11 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) (taken bool, err err
 			return false, ctx.Err()
 		}
 		var s *statusError
-		pause := again.Next()
-		if errors.As(err, &s) && s.final() || time.Since(begin)+pause > d.patience {
+		pause, left := again.Next(), d.patience-time.Since(begin)
+		if errors.As(err, &s) {
+			pause = max(pause, min(s.after, left)) // where that is later than patience lasts, once more at its end
+		}
+		if s != nil && s.final() || pause > left {
 			c.Log.Error("webhook given up",
 				"webhook", host(w.URL), "id", id, "rule", a.Rule, "state", a.State, "err", err)
 			return false, nil
