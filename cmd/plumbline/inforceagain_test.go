@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestLostCalibratorsComeBack makes the calibrators topic again, under a process and while none runs. Another that only
@@ -73,6 +75,44 @@ checkpoints: {dir: %q, interval: 100ms}
 	if published != 1 {
 		t.Errorf("revision %d is listed %d times", want, published)
 	}
+}
+
+// TestLostAlertsComeBack makes the alerts topic again under a process: an alert that goes on firing is in the new one,
+// since an Alertmanager takes for resolved what nobody speaks of any more.
+func TestLostAlertsComeBack(t *testing.T) {
+	testsize.Slow(t)
+	t.Parallel()
+	brokers := kafkatest.Start(t)
+	_, cfg := deploy(t, fmt.Sprintf(`
+kafka: {brokers: [%q], partitions: 1}
+topics: {labels: ''}
+inputs: [{topic: rows, model: m}]
+models: [{name: m, classes: 2}]
+event_time: {idle_timeout: 500ms}
+refit: {method: none}
+http: {listen: ""}
+checkpoints: {dir: %q, interval: 100ms}
+`, brokers[0], t.TempDir()))
+	rt, stop := start(t, cfg, engine.Stages{Shards: true, Models: true, Repartition: true})
+	defer func() { stop() }()
+	kafkatest.Write(t, brokers, overconfident(2000)...)
+	counted(t, rt, 2000)
+	fires := func() (n int) {
+		for _, m := range kafkatest.ReadAll(t, brokers, cfg.Topics.Alerts) {
+			var a record.Alert
+			if err := json.Unmarshal(m.Value, &a); err != nil {
+				t.Fatal(err)
+			}
+			if a.Rule == "calibration-raw" && a.State == "firing" {
+				n++
+			}
+		}
+		return n
+	}
+	eventually.True(t, "the alert fires", func() bool { return fires() > 0 })
+	remove(t, brokers, cfg.Topics.Alerts)
+	kafkatest.CreateTopics(t, brokers, 1, cfg.Topics.Alerts)
+	eventually.True(t, "the new topic has the alert", func() bool { return fires() > 0 })
 }
 
 // overconfident are rows of which the model is sure and half of the time wrong.

@@ -93,7 +93,8 @@ func (v *view) shareModels(g *kafkaio.Group, panes int) {
 // register registers the model task of a partition. alerts is reminder.alerts.
 func (s *modelStage) register(t *model.Task, p int, alerts *atomic.Bool) pipeline.Registered {
 	task := inTurn{t, s.turns, &reminder{topic: &s.view.onTopic, log: s.Log, unread: &s.view.following,
-		made: s.view.onTopic.again(), alerts: alerts}}
+		made: s.view.onTopic.again(), alerts: alerts, anew: &s.view.alerts.anew,
+		firedFor: s.view.alerts.anew.Load()}}
 	return pipeline.Registered{
 		Task:   task,
 		Report: task.report,
@@ -141,18 +142,20 @@ func (t inTurn) Resume() error {
 }
 
 // reminder has a model task publish again what is in force, as far as the topics may have lost it: alerts when it has
-// read all, since an older state may have one that was resolved; calibrators once their topic was made again under the
-// task. At its begin, of those that its state has, the ones of which the topic has no revision: it may show the latest
-// only later, and a process that was frozen and wakes up would publish it twice.
+// read all, since an older state may have one that was resolved, and once their topic was made again; calibrators once
+// theirs was made again under the task. At its begin, of those that its state has, the ones of which the topic has no
+// revision: it may show the latest only later, and a process that was frozen and wakes up would publish it twice.
 type reminder struct {
 	topic    *onTopic
 	log      *slog.Logger
-	unread   *atomic.Bool // view.following
-	caughtUp bool         // the task has been at its log's end
-	fired    bool         // this attempt has published the alerts
-	alerts   *atomic.Bool // an attempt of this generation of the group has, and they are written
-	made     int          // onTopic.made, for which the calibrators are there
-	since    time.Time    // when another was first seen; 0 = none was
+	unread   *atomic.Bool  // view.following
+	caughtUp bool          // the task has been at its log's end
+	fired    bool          // this attempt has published the alerts
+	alerts   *atomic.Bool  // an attempt of this generation of the group has, and they are written
+	anew     *atomic.Int64 // alertsTopic.anew
+	firedFor int64         // of anew
+	made     int           // onTopic.made, for which the calibrators are there
+	since    time.Time     // when another was first seen; 0 = none was
 
 	restored map[string]bool // keys of what was in force when the task began; nil once the topic was asked for them
 	began    time.Time
@@ -164,6 +167,10 @@ const lostAfter = 5 * time.Second
 
 // of looks whether there is something to do. The task calls it between two records.
 func (m *reminder) of(t *model.Task) error {
+	if anew := m.anew.Load(); anew != m.firedFor {
+		m.firedFor, m.fired = anew, false
+		m.alerts.Store(false)
+	}
 	if m.caughtUp && !m.fired && !m.alerts.Load() {
 		m.fired = true
 		model.FireAgain(t)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -18,6 +19,28 @@ func notifyOptions(cfg config.Config, log *slog.Logger) (out notify.Options, ok 
 	hooks, err := c.ReadWebhooks()
 	out = notify.Options{Config: c, Hooks: hooks, History: cfg.History.Store != registry.Off, Log: log}
 	return out, len(c.Alertmanagers)+len(hooks) > 0, err
+}
+
+// alertsTopic counts how often the alerts topic was deleted and made again under this process.
+type alertsTopic struct{ anew atomic.Int64 }
+
+// follow runs those who read the topic, from its start again each time that it was deleted and made again. Nothing
+// would fire for them until a state changes, so tasks publish then what does (reminder).
+func (a *alertsTopic) follow(ctx context.Context, spec kafkaio.TailSpec, topic string,
+	read func(ctx context.Context) error) error {
+	var begun atomic.Bool
+	return kafkaio.EachPartition(ctx, spec, topic, func(ctx context.Context, p int) error {
+		if p != 0 {
+			return nil
+		}
+		if begun.Swap(true) {
+			a.anew.Add(1)
+		}
+		if err := read(ctx); ctx.Err() == nil {
+			return err
+		}
+		return nil
+	})
 }
 
 // notifier notifies of alerts.

@@ -78,8 +78,16 @@ func (rt *Engine) Run(ctx context.Context, which Stages) (err error) {
 	g.Go(func() error { return watch.run(ctx, rt.WatchEvery) })
 	g.Go(func() error { rt.process.troubles.Run(ctx.Done(), rt.taskStatuses); return nil })
 	g.Go(func() error { d.Book.Follow(ctx); return nil })
-	if which.Models && tell {
-		g.Go(func() error { return notifier{h, &rt.notified}.run(ctx, whom) })
+	if which.Models {
+		g.Go(func() error {
+			return rt.view.alerts.follow(ctx, d.TailSpec(), rt.Config.Topics.Alerts, func(ctx context.Context) error {
+				if tell {
+					return notifier{h, &rt.notified}.run(ctx, whom)
+				}
+				<-ctx.Done()
+				return nil
+			})
+		})
 	}
 	rt.runStages(ctx, g, h, which, tuned)
 	return rt.WaitFor(ctx, g)

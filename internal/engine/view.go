@@ -32,6 +32,7 @@ type view struct {
 	Listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
 	following atomic.Bool            // the calibrators topic has not been read to its end yet
 	onTopic   onTopic                // of calibrators
+	alerts    alertsTopic
 }
 
 func newView(cfg *config.Config, log *slog.Logger) *view {
