@@ -265,7 +265,9 @@ func (n *Notifier) work(ctx context.Context, source Source, i int, o *Outcomes, 
 			return nil
 		}
 		if a := c.seenBy(w); a != nil {
-			id := fmt.Sprintf("%s-%d-%d", r.Topic, r.Partition, r.Offset)
+			// The time tells a record from that of this offset before the topic was deleted and made again: receivers
+			// drop what comes with an id that they have had.
+			id := fmt.Sprintf("%s-%d-%d-%d", r.Topic, r.Partition, r.Offset, r.Time)
 			taken, err := n.deliver(ctx, delivery{w, id, a, patience, &o.Failed})
 			if err != nil {
 				return err

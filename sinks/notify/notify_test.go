@@ -36,6 +36,7 @@ type topic struct {
 	records []pipeline.Record
 	grown   chan struct{} // closed when there are more
 	offset  int64
+	time    pipeline.Time // of the records that are added
 }
 
 func newTopic() *topic { return &topic{grown: make(chan struct{})} }
@@ -49,7 +50,8 @@ func (s *topic) put(r pipeline.Record) {
 }
 
 func (s *topic) add(key string, value []byte) {
-	s.put(pipeline.Record{Topic: "alerts", Partition: 2, Offset: s.offset, Key: []byte(key), Value: value})
+	s.put(pipeline.Record{Topic: "alerts", Partition: 2, Offset: s.offset, Time: s.time, Key: []byte(key),
+		Value: value})
 	s.offset++
 }
 
@@ -377,7 +379,7 @@ func TestWebhook(t *testing.T) {
 			t.Errorf("request %d is signed %q, want %q", i, h.Get("webhook-signature"), want)
 		}
 	}
-	if got, want := strings.Join(ids, " "), "alerts-2-1 alerts-2-1 alerts-2-4 alerts-2-7"; got != want {
+	if got, want := strings.Join(ids, " "), "alerts-2-1-0 alerts-2-1-0 alerts-2-4-0 alerts-2-7-0"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}
 	if n := outcomesOf(counts, "webhook").Failed; n != 1 {
@@ -391,6 +393,22 @@ func TestWebhook(t *testing.T) {
 	if err := json.Unmarshal([]byte(hook.bodies[3]), &e); err != nil || e.Type != "alert.resolved" ||
 		e.Data.Rule != "a" {
 		t.Errorf("the last body %s (%v)", hook.bodies[3], err)
+	}
+}
+
+// TestWebhookIDs: a topic that was made again begins with offsets that the old one had, and its alerts are news.
+func TestWebhookIDs(t *testing.T) {
+	hook := newServer(t)
+	for _, made := range []pipeline.Time{1, 2} {
+		topic := newTopic()
+		topic.time = made
+		topic.alert(t, "a", firing)
+		_, committed, stop := running(t, Options{Hooks: []Webhook{{URL: hook.URL}}}, topic, 0)
+		eventually.True(t, "taken", func() bool { return committed() == 1 })
+		stop()
+	}
+	if a, b := hook.headers[0].Get("webhook-id"), hook.headers[1].Get("webhook-id"); a == b {
+		t.Errorf("both have id %s", a)
 	}
 }
 
