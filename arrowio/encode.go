@@ -21,10 +21,10 @@ type Columns struct {
 	Probs            []float32 // n×K
 	Label            []int32   // -1 → null
 	D                int
-	Features         []float32 // n×D
-	HalfFeatures     bool      // write features as float16
-	Served, Weight   []float32 // NaN → null
-	Slices           []StringColumn
+	Features         []float32      // n×D
+	HalfFeatures     bool           // write features as float16
+	Served, Weight   []float32      // NaN → null
+	Slices           []StringColumn // "" → null: such a row is in no slice of the column
 }
 
 // StringColumn is a text column.
@@ -138,9 +138,14 @@ func (c *Columns) record() (arrow.Record, error) {
 	if len(c.Weight) > 0 {
 		b.Add("weight", true, record.NaNNull(c.Weight))
 	}
-	for _, s := range append([]StringColumn{{"model", c.Models}, {"version", c.Versions}}, c.Slices...) {
+	for _, s := range []StringColumn{{"model", c.Models}, {"version", c.Versions}} {
 		if len(s.Values) > 0 {
 			b.Add(s.Name, false, record.Strings(s.Values))
+		}
+	}
+	for _, s := range c.Slices {
+		if len(s.Values) > 0 {
+			b.Add(s.Name, true, record.Texts(s.Values))
 		}
 	}
 	return b.Record(), nil

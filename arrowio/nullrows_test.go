@@ -101,3 +101,20 @@ func TestMissingNamesTheColumns(t *testing.T) {
 		equal(t, fmt.Sprint(c.rows), b.Missing, c.want)
 	}
 }
+
+// TestMissingSliceValues: a row without a value in a slice column, as files and archives have them, is in no slice of
+// it, and not in one of the empty text.
+func TestMissingSliceValues(t *testing.T) {
+	c := testColumns(3, 2)
+	c.Slices = []StringColumn{{Name: "region", Values: []string{"eu", "", "us"}}}
+	b := decodeOne(t, Options{Slices: []string{"region"}}, mustEncode(t, c), Predictions)
+	var got []string
+	for _, i := range b.Slices[0].Index {
+		v := "none"
+		if i >= 0 {
+			v = b.Slices[0].Values[i]
+		}
+		got = append(got, v)
+	}
+	equal(t, "values", got, []string{"eu", "none", "us"})
+}

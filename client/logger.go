@@ -48,7 +48,7 @@ type Rows struct {
 	Features       []float32 // row after row
 	Served, Weight []float32
 	Times          []time.Time         // of the predictions; none, or the zero time: now
-	Slices         map[string][]string // one value for all rows, or one for each
+	Slices         map[string][]string // one value for all rows, or one for each; "" is none
 }
 
 // Counts are those of rows. Logged is the sum of all others.

@@ -140,7 +140,7 @@ func (t *Table) record() (arrow.Record, error) {
 	b.Meta(arrowio.MetaModel, t.Model)
 	b.Meta(arrowio.MetaVersion, t.Version)
 	if t.IDs != nil {
-		b.Add("id", false, record.Strings(t.IDs))
+		b.Add("id", true, record.Texts(t.IDs))
 	}
 	if t.TS != nil {
 		b.Add("ts", false, record.Fixed(arrow.FixedWidthTypes.Timestamp_ns, t.TS, nil))
@@ -171,7 +171,7 @@ func (t *Table) record() (arrow.Record, error) {
 		b.Add("weight", true, record.NaNNull(t.Weight))
 	}
 	for _, s := range sortedKeys(t.Slices) {
-		b.Add(s, false, record.Strings(t.Slices[s]))
+		b.Add(s, true, record.Texts(t.Slices[s]))
 	}
 	return b.Record(), nil
 }

@@ -440,3 +440,20 @@ func TestRealFiles(t *testing.T) {
 		})
 	}
 }
+
+// TestMissingTextStaysNull: what is missing in a text column and among the ids is null in what is written, too.
+func TestMissingTextStaysNull(t *testing.T) {
+	want := testTable(false)
+	want.IDs[1] = ""
+	rec, err := want.record()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Release()
+	for i, null := range map[string]int{"id": 1, "region": 2} {
+		col := rec.Column(rec.Schema().FieldIndices(i)[0])
+		if f, _ := rec.Schema().FieldsByName(i); col.NullN() != 1 || !col.IsNull(null) || !f[0].Nullable {
+			t.Errorf("%s: %v, want null at row %d alone", i, col, null)
+		}
+	}
+}
