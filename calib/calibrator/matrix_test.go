@@ -178,3 +178,19 @@ func TestDirichletHoldsTheDiagonal(t *testing.T) {
 		t.Errorf("without a penalty of the diagonal: W_00 = %g, warnings %q, want one", w, r.Warnings)
 	}
 }
+
+// TestManyClassesTakeFewPasses: the number of passes hardly depends on K, nor on the inputs' common mean, which those
+// of Dirichlet have, all far below 0.
+func TestManyClassesTakeFewPasses(t *testing.T) {
+	const most = 80
+	for _, k := range []int{blockClasses, blockClasses + 1} {
+		z, y := confused(800, k, 6)
+		_, r, err := FitDirichlet(NewData(z, k, y, nil), ODIR{}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Converged || r.Iterations > most {
+			t.Errorf("%d classes: converged %v after %d passes, want at most %d", k, r.Converged, r.Iterations, most)
+		}
+	}
+}

@@ -71,7 +71,7 @@ func (o ODIR) withDefaults(n, k int) (ODIR, error) {
 //
 // in nats, d_l = W_ll - mean_{j≠l} W_jl, which like softmax does not see a number added to a column: a convex
 // objective, by L-BFGS from temperature scaling, W = I/T, in coordinates in which each class's own block of the Hessian
-// there is the identity. A pass costs 4 n K² products and sums; for sensible penalties 15–40 are needed, more where
+// there is the identity. A pass costs 4 n K² products and sums; for sensible penalties 15–50 are needed, more where
 // they are so weak that the fit follows every row. Errors are those of FitTemperature; also K beyond
 // 2000, logits beyond ±1e6 and a penalty that is negative or not finite are errors.
 func FitDirichlet[T kernel.Float](d Data[T], reg ODIR, opts Options) (*Dirichlet, Report, error) {

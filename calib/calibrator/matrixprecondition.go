@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// blockClasses is the largest K with full blocks: they take K(K+1)² numbers. Above, their diagonals serve.
+	// blockClasses is the largest K with full blocks: they take K(K+1)² numbers. Above, flat ones serve.
 	blockClasses = 200
 	// blockMass is the least p of a row that a class's block is made of; the others are made up for by a factor.
 	blockMass = 0.005
@@ -30,8 +30,27 @@ const (
 type precondition struct {
 	k      int
 	blocks [][]float64 // K lower triangles of (K+1)², or
-	scale  []float64   // K×(K+1) square roots of diagonals
+	flat   []flatBlock // K
 	tmp    []float64
+}
+
+// flatBlock is a block as S (I + α u uᵀ) S, S diagonal: the variances of the inputs and their mean, which alone ties
+// them together where they are logarithms of probabilities, all far below 0. Its root is S (I - β u uᵀ)⁻¹.
+type flatBlock struct {
+	scale []float64 // K+1, the diagonal of S
+	u     []float64 // K+1, of length 1, or zeros
+	beta  float64   // 1 - 1/√(1+α)
+}
+
+// bend sets x to (I - β u uᵀ) x.
+func (b flatBlock) bend(x []float64) {
+	var along float64
+	for l, v := range b.u {
+		along += v * x[l]
+	}
+	for l, v := range b.u {
+		x[l] -= b.beta * along * v
+	}
 }
 
 // newPrecondition makes the coordinates at th.
@@ -50,7 +69,10 @@ func (f *matrixFit) newPrecondition(reg ODIR, th []float64) *precondition {
 	}
 	members, all := f.members(th)
 	if k > blockClasses {
-		p.scale = f.diagonal(members, all, weight)
+		p.flat = make([]flatBlock, k)
+		for j := range p.flat {
+			p.flat[j] = f.flatFactor(members[j], all[j], func(l int) float64 { return weight(j, l) })
+		}
 		return p
 	}
 	p.blocks = make([][]float64, k)
@@ -120,27 +142,38 @@ func (f *matrixFit) classFactor(rows []member, all float64, weight func(l int) f
 	return out
 }
 
-// diagonal returns the square roots of the diagonals of all blocks.
-func (f *matrixFit) diagonal(rows [][]member, all []float64, weight func(j, l int) float64) []float64 {
+// flatFactor returns a class's H as a flatBlock.
+func (f *matrixFit) flatFactor(rows []member, all float64, weight func(l int) float64) flatBlock {
 	d := f.k + 1
-	scale := make([]float64, f.k*d)
-	for j, class := range rows {
-		to := scale[j*d : (j+1)*d]
-		var kept float64
-		for _, m := range class {
-			kept += m.h
-			for l, x := range f.input(m.row) {
-				to[l] += m.h / f.total * x * x
-			}
-		}
-		for l := range to {
-			if kept > 0 {
-				to[l] *= all[j] / kept
-			}
-			to[l] = math.Sqrt(to[l] + weight(j, l) + blockFloor)
+	mean, square := make([]float64, d), make([]float64, d)
+	var kept float64
+	for _, m := range rows {
+		kept += m.h
+		for l, x := range f.input(m.row) {
+			mean[l] += m.h * x
+			square[l] += m.h * x * x
 		}
 	}
-	return scale
+	b := flatBlock{scale: square, u: mean}
+	var size float64
+	for l, q := range square {
+		var spread float64
+		if kept > 0 {
+			mean[l] /= kept
+			spread = max(0, q/kept-mean[l]*mean[l])
+		}
+		b.scale[l] = math.Sqrt(all/f.total*spread + weight(l) + blockFloor)
+		b.u[l] /= b.scale[l]
+		size += b.u[l] * b.u[l]
+	}
+	if size > 0 {
+		b.beta = 1 - 1/math.Sqrt(1+all/f.total*size)
+		root := math.Sqrt(size)
+		for l := range b.u {
+			b.u[l] /= root
+		}
+	}
+	return b
 }
 
 // cholesky replaces the lower half of a positive definite d×d matrix by its factor.
@@ -168,8 +201,9 @@ func (p *precondition) parameters(th, v []float64) {
 	k, d := p.k, p.k+1
 	for j := range k {
 		copy(p.tmp, v[j*d:(j+1)*d])
-		if p.scale != nil {
-			for l, s := range p.scale[j*d : (j+1)*d] {
+		if p.flat != nil {
+			p.flat[j].bend(p.tmp)
+			for l, s := range p.flat[j].scale {
 				p.tmp[l] /= s
 			}
 		} else {
@@ -186,10 +220,11 @@ func (p *precondition) gradient(grad, g []float64) {
 	for j := range k {
 		copy(p.tmp, g[j*k:(j+1)*k])
 		p.tmp[k] = g[k*k+j]
-		if p.scale != nil {
-			for l, s := range p.scale[j*d : (j+1)*d] {
+		if p.flat != nil {
+			for l, s := range p.flat[j].scale {
 				p.tmp[l] /= s
 			}
+			p.flat[j].bend(p.tmp)
 		} else {
 			p.solve(j, blas.NoTrans)
 		}
