@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/tracing"
-
 	"github.com/plumbline/plumbline/internal/eventually"
+	"github.com/plumbline/plumbline/pipeline/tracing"
 )
 
 // relaySource has records at hand in groups: Next of the first of a group would have waited.

@@ -16,7 +16,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
-
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 

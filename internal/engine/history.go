@@ -8,7 +8,6 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
-
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 

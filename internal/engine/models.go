@@ -8,13 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/engine/recall"
 	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/murmur"
-
-	"github.com/plumbline/plumbline/internal/engine/recall"
 )
 
 // modelStage runs the model tasks of this process.

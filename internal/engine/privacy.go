@@ -12,7 +12,6 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/setting"
-
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 

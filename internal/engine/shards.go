@@ -9,13 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
-
-	"github.com/plumbline/plumbline/internal/engine/deployment"
 )
 
 // shardStage runs the shards of this process, as many as the plan says. A scale order changes their number: then they

@@ -9,13 +9,12 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/internal/engine/reset"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/tracing"
-
-	"github.com/plumbline/plumbline/internal/engine/deployment"
 )
 
 // host is what the tasks of a run have in common, whichever their stage: where their state, their outputs and their

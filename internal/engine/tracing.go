@@ -9,7 +9,6 @@ import (
 	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/tracing"
-
 	"github.com/plumbline/plumbline/sinks/metrics"
 	"github.com/plumbline/plumbline/sinks/otlp"
 )

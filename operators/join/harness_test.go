@@ -7,15 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/operators/model/refit"
-
-	"github.com/plumbline/plumbline/operators/model"
-	"github.com/plumbline/plumbline/operators/stats"
-	"github.com/plumbline/plumbline/operators/validate"
-
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/worldtest"
+	"github.com/plumbline/plumbline/operators/model"
+	"github.com/plumbline/plumbline/operators/model/refit"
+	"github.com/plumbline/plumbline/operators/stats"
+	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
 )
 

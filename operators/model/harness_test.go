@@ -7,20 +7,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/operators/model/refit"
-	"github.com/plumbline/plumbline/operators/proving"
-
-	"github.com/plumbline/plumbline/operators"
-	"github.com/plumbline/plumbline/operators/apply"
-	"github.com/plumbline/plumbline/operators/join"
-	"github.com/plumbline/plumbline/operators/shadow"
-	"github.com/plumbline/plumbline/operators/stats"
-	"github.com/plumbline/plumbline/operators/validate"
-
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/worldtest"
+	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/apply"
+	"github.com/plumbline/plumbline/operators/join"
+	"github.com/plumbline/plumbline/operators/model/refit"
+	"github.com/plumbline/plumbline/operators/proving"
+	"github.com/plumbline/plumbline/operators/shadow"
+	"github.com/plumbline/plumbline/operators/stats"
+	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
 )
 

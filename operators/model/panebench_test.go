@@ -5,12 +5,11 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/drift"
 	"github.com/plumbline/plumbline/operators/model/stage"
-
-	"github.com/plumbline/plumbline/calib/acc"
-	"github.com/plumbline/plumbline/calib/kernel"
 )
 
 // benchPane returns a label pane of 200 rows.

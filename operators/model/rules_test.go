@@ -6,14 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/drift"
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/stage"
-
-	"github.com/plumbline/plumbline/internal/batchtest"
-	"github.com/plumbline/plumbline/internal/testsize"
-	"github.com/plumbline/plumbline/internal/worldtest"
 )
 
 // comparing returns rules of all kinds that compare, against a reference of the given mode.

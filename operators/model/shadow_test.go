@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/operators/model/refit"
-	"github.com/plumbline/plumbline/operators/proving"
-	"github.com/plumbline/plumbline/operators/shadow"
-
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/worldtest"
+	"github.com/plumbline/plumbline/operators/model/refit"
+	"github.com/plumbline/plumbline/operators/proving"
+	"github.com/plumbline/plumbline/operators/shadow"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )

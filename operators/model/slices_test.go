@@ -10,14 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/operators/model/slice"
-
-	"github.com/plumbline/plumbline/operators/model/stage"
-	"github.com/plumbline/plumbline/operators/model/window"
-
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/worldtest"
+	"github.com/plumbline/plumbline/operators/model/slice"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/operators/model/window"
 	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"

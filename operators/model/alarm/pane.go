@@ -4,11 +4,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/plumbline/plumbline/operators/model/stage"
-
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
 // alarmPane is one step of an alarm's tests. id is the event time at which its rows were complete.

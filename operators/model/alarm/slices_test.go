@@ -5,9 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/plumbline/plumbline/operators/model/stage"
-
 	"github.com/plumbline/plumbline/calib/detect"
+	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
 // TestSliceTestsRestartOnlyWithEvidence checks the condition of Theorem 3 in docs/math.md: resolving an alert resets

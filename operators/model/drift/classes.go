@@ -5,12 +5,11 @@ import (
 	"math"
 	"runtime"
 
-	"github.com/plumbline/plumbline/operators/model/stage"
-
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/calib/shift"
+	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
 // classRef holds the class counts of a reference window: of its predictions (said) and of its labelled rows (confused).

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/plumbline/plumbline/operators/model/stage"
-
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/kernel"
@@ -15,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/realdata"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
 // shiftBench is a labelled sample with a calibrator fitted on it, and further rows by label, some to draw from and some

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/plumbline/plumbline/operators/model/stage"
-
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
 // gainBlocks returns the gains of rows of weight 1 or 2 in blocks.

@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/operators/model/stage"
-
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
