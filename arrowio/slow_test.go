@@ -240,7 +240,9 @@ func (c *slowColumns) row(i int, o Options) slowRow {
 	}
 	for _, s := range o.Slices {
 		if a := c.column(s); a != nil {
-			r.slices[s] = str(a, i)
+			if r.slices[s] = str(a, i); r.slices[s] != nil && *r.slices[s] == "" {
+				r.slices[s] = nil
+			}
 		}
 	}
 	return r

@@ -1,6 +1,7 @@
 package arrowio
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"github.com/plumbline/plumbline/arrowio/wire"
@@ -18,6 +19,19 @@ func (t text) at(i int) (string, bool) {
 		return "", false
 	}
 	return t.values[t.index[i]], true
+}
+
+// withoutEmpty makes empty values null, as they are in files and in every other format.
+func (t text) withoutEmpty() {
+	empty := int32(slices.Index(t.values, ""))
+	if empty < 0 {
+		return
+	}
+	for i, of := range t.index {
+		if of == empty {
+			t.index[i] = -1
+		}
+	}
 }
 
 // dictionary is the values of a dictionary so far; null says which entries are null.
@@ -172,6 +186,7 @@ func (r *reader) slices(b *Batch, cols []*wire.Column) error {
 		if err != nil {
 			return err
 		}
+		t.withoutEmpty()
 		b.Slices = append(b.Slices, SliceColumn{Name: r.d.opt.Slices[i], Values: t.values, Index: t.index})
 	}
 	return nil

@@ -42,7 +42,7 @@ func (s *modelStage) run(ctx context.Context) error {
 			return nil
 		}
 		id := attempts.ID{Task: stageModels, Partition: p}
-		var alerts atomic.Bool
+		var alerts atomic.Int64
 		return s.process.attempts.Run(ctx, id, func(ctx context.Context, guard *attempts.Guard) error {
 			topics := map[pipeline.Input]string{pipeline.Panes: s.Config.Topics.Panes}
 			return s.model(ctx, guard, p, &alerts, s.source(taskName(stageModels, p), topics, p, commit))
@@ -52,7 +52,7 @@ func (s *modelStage) run(ctx context.Context) error {
 
 // model runs one model task until ctx is done or an error. alerts is reminder.alerts.
 func (s *modelStage) model(
-	ctx context.Context, guard *attempts.Guard, p int, alerts *atomic.Bool, open pipeline.Open,
+	ctx context.Context, guard *attempts.Guard, p int, alerts *atomic.Int64, open pipeline.Open,
 ) error {
 	name := taskName(stageModels, p)
 	defer s.process.remove(name)
@@ -90,10 +90,9 @@ func (v *view) shareModels(g *kafkaio.Group, panes int) {
 }
 
 // register registers the model task of a partition. alerts is reminder.alerts.
-func (s *modelStage) register(t *model.Task, p int, alerts *atomic.Bool) pipeline.Registered {
+func (s *modelStage) register(t *model.Task, p int, alerts *atomic.Int64) pipeline.Registered {
 	task := inTurn{t, s.turns, &reminder{topic: &s.view.onTopic, log: s.Log, unread: &s.view.following,
-		made: s.view.onTopic.again(), alerts: alerts, anew: &s.view.alerts.anew,
-		firedFor: s.view.alerts.anew.Load()}}
+		made: s.view.onTopic.again(), alerts: alerts, anew: &s.view.alerts.anew}}
 	return pipeline.Registered{
 		Task:   task,
 		Report: task.report,
@@ -116,8 +115,8 @@ func (t inTurn) report(caughtUp, active bool) func() {
 	t.remind.caughtUp = t.remind.caughtUp || caughtUp
 	show, fired := t.Task.Report(caughtUp, active), t.remind.fired
 	return func() {
-		if fired { // in the outputs of this checkpoint, or of one before it
-			t.remind.alerts.Store(true)
+		if fired > t.remind.alerts.Load() { // in the outputs of this checkpoint, or of one before it
+			t.remind.alerts.Store(fired)
 		}
 		show()
 	}
@@ -149,10 +148,9 @@ type reminder struct {
 	log      *slog.Logger
 	unread   *atomic.Bool  // view.following
 	caughtUp bool          // the task has been at its log's end
-	fired    bool          // this attempt has published the alerts
-	alerts   *atomic.Bool  // an attempt of this generation of the group has, and they are written
 	anew     *atomic.Int64 // alertsTopic.anew
-	firedFor int64         // of anew
+	fired    int64         // for which topic this attempt has published the alerts: anew + 1
+	alerts   *atomic.Int64 // for which an attempt of this generation of the group has, and they are written
 	made     int           // onTopic.made, for which the calibrators are there
 	since    time.Time     // when another was first seen; 0 = none was
 
@@ -166,12 +164,8 @@ const lostAfter = 5 * time.Second
 
 // of looks whether there is something to do. The task calls it between two records.
 func (m *reminder) of(t *model.Task) error {
-	if anew := m.anew.Load(); anew != m.firedFor {
-		m.firedFor, m.fired = anew, false
-		m.alerts.Store(false)
-	}
-	if m.caughtUp && !m.fired && !m.alerts.Load() {
-		m.fired = true
+	if topic := m.anew.Load() + 1; m.caughtUp && m.fired < topic && m.alerts.Load() < topic {
+		m.fired = topic
 		model.FireAgain(t)
 	}
 	if err := m.atBegin(t); err != nil {

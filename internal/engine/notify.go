@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,8 +22,11 @@ func notifyOptions(cfg config.Config, log *slog.Logger) (out notify.Options, ok 
 	return out, len(c.Alertmanagers)+len(hooks) > 0, err
 }
 
-// alertsTopic counts how often the alerts topic was deleted and made again under this process.
-type alertsTopic struct{ anew atomic.Int64 }
+// alertsTopic knows of the alerts topic whether it was deleted and made again under this process.
+type alertsTopic struct {
+	anew atomic.Int64 // how often
+	told sync.Map     // partitions of which the group had an offset; it goes with the topic
+}
 
 // follow runs those who read the topic, from its start again each time that it was deleted and made again. Nothing
 // would fire for them until a state changes, so tasks publish then what does (reminder).
@@ -46,6 +50,7 @@ func (a *alertsTopic) follow(ctx context.Context, spec kafkaio.TailSpec, topic s
 // notifier notifies of alerts.
 type notifier struct {
 	*host
+	alerts *alertsTopic
 	counts *notify.Counts
 }
 
@@ -68,16 +73,26 @@ func (n notifier) run(ctx context.Context, cfg notify.Options) error {
 
 // upTo returns the offset up to which webhooks have been notified. If they never were, it commits and returns
 // the topic's end: alerts from before notifications were configured are not sent, those that come while no process
-// runs are sent later.
+// runs are sent later. Of a topic that was made again all is news.
 func (n notifier) upTo(ctx context.Context, group, topic string, p int, commit kafkaio.CommitFunc) (int64, error) {
 	done, err := kafkaio.Committed(ctx, n.Client, group, topic, p)
-	if err != nil || done >= 0 {
+	if err != nil {
 		return done, err
+	}
+	if _, told := n.alerts.told.Load(p); done < 0 && (told || n.alerts.anew.Load() > 0) {
+		return 0, nil
+	}
+	if done >= 0 {
+		n.alerts.told.Store(p, true)
+		return done, nil
 	}
 	if _, done, err = kafkaio.Bounds(ctx, n.Client, topic, p); err != nil {
 		return 0, err
 	}
-	return done, commit(ctx, map[string]int64{topic: done})
+	if err = commit(ctx, map[string]int64{topic: done}); err == nil {
+		n.alerts.told.Store(p, true)
+	}
+	return done, err
 }
 
 // notifyMetrics collects how notifications went.

@@ -17,7 +17,7 @@ func TestAlertsAreRemindedOfOnce(t *testing.T) {
 	rt := New(config.Default(), log)
 	h := &host{Deployment: deployment.New(&rt.Config, log), process: rt.process}
 	stage := newModelStage(h, &rt.builder, rt.view)
-	var generation atomic.Bool
+	var generation atomic.Int64
 	attempt := func(written bool) (fired bool) {
 		task := stage.register(rt.NewModelTask(0, pipeline.NewCounts()), 0, &generation).Task.(inTurn)
 		task.report(true, true)() // what there is to read has been read
@@ -27,14 +27,21 @@ func TestAlertsAreRemindedOfOnce(t *testing.T) {
 		if show := task.report(true, true); written {
 			show()
 		}
-		return task.remind.fired
+		return task.remind.fired > 0
 	}
 	for n, c := range []struct{ written, fires bool }{{false, true}, {false, true}, {true, true}, {true, false}} {
 		if got := attempt(c.written); got != c.fires {
 			t.Errorf("attempt %d: alerts published again: %v, want %v", n+1, got, c.fires)
 		}
 	}
-	if generation.Store(false); !attempt(true) {
+	if generation.Store(0); !attempt(true) {
 		t.Error("after a change of the group alerts were not published again")
+	}
+	// The topic is made again while no attempt is there.
+	rt.view.alerts.anew.Add(1)
+	for n, want := range []bool{true, false} {
+		if got := attempt(true); got != want {
+			t.Errorf("attempt %d after the topic was made again: %v, want %v", n+1, got, want)
+		}
 	}
 }

@@ -82,7 +82,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) (err error) {
 		g.Go(func() error {
 			return rt.view.alerts.follow(ctx, d.TailSpec(), rt.Config.Topics.Alerts, func(ctx context.Context) error {
 				if tell {
-					return notifier{h, &rt.notified}.run(ctx, whom)
+					return notifier{h, &rt.view.alerts, &rt.notified}.run(ctx, whom)
 				}
 				<-ctx.Done()
 				return nil

@@ -72,12 +72,12 @@ func (c *Calibrator) Result() string {
 		return DecidedCanary
 	case c.Stage == StageCanary:
 		return DecidedCanaryEnded
-	case begins("published: ") && c.Restores != nil:
-		return DecidedRolledBack
-	case begins("pin "):
+	case begins("pin "), begins("published: pin "):
 		return DecidedPinned
 	case begins("unpin "):
 		return DecidedUnpinned
+	case begins("published: ") && c.Restores != nil:
+		return DecidedRolledBack
 	case c.Classes > 0:
 		return DecidedClasses
 	case c.Published:

@@ -29,6 +29,7 @@ func TestResult(t *testing.T) {
 		{record.Calibrator{Outcome: "classes: K = 10 by ann", Classes: 10}, "classes"},
 		{record.Calibrator{Outcome: "published: pin by ann", Published: true, Restores: &two,
 			State: record.DecidedPinned}, "pinned"},
+		{record.Calibrator{Outcome: "published: pin by ann", Published: true, Restores: &two}, "pinned"},
 	} {
 		if got := c.record.Result(); got != c.want {
 			t.Errorf("%s: %s, want %s", c.record.Outcome, got, c.want)

@@ -286,8 +286,8 @@ func (d *decisions) setCurrent(a *record.Alert, limit int) {
 	}
 }
 
-// AddCalibrator keeps the refit decision c. A repeat (the same time, revision, reason, outcome, person and why)
-// changes nothing.
+// AddCalibrator keeps the refit decision c. A repeat (the same time, revision, order, reason, outcome, person and
+// why) changes nothing.
 func (h *History) AddCalibrator(c record.Calibrator) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -297,7 +297,7 @@ func (h *History) AddCalibrator(c record.Calibrator) {
 	}
 	d := h.decisionsOf(modelKey{c.Model, c.Version})
 	same := func(b *record.Calibrator) bool {
-		if b.DecidedAt != c.DecidedAt || b.Revision != c.Revision || b.Published != c.Published {
+		if b.DecidedAt != c.DecidedAt || b.Revision != c.Revision || b.Published != c.Published || b.Order != c.Order {
 			return false
 		}
 		return c.Published || b.Reason == c.Reason && b.Outcome == c.Outcome &&

@@ -184,10 +184,10 @@ func (c *Options) post(ctx context.Context, address string, body []byte, header 
 
 // retryAfter is the Retry-After of an answer, seconds or a date; 0 where it has none.
 func retryAfter(h http.Header) time.Duration {
-	const longest = 24 * time.Hour
+	const longest = time.Hour
 	text := h.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return min(time.Duration(seconds)*time.Second, longest)
+	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, uint64(longest/time.Second))) * time.Second
 	}
 	if at, err := http.ParseTime(text); err == nil {
 		return max(0, min(time.Until(at), longest))

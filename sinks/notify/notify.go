@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -63,7 +64,12 @@ type Notifier struct {
 	kicks  []chan struct{} // by Alertmanager: the state changed
 	live   atomic.Bool     // the state is that of the topic's end
 	known  *known
+	newest atomic.Int64 // offset of the latest record that was read
 }
+
+// mostBehind is how many records a webhook may be behind that takes nothing: what was before is given up. All of them
+// are told again if the process ends, for offsets are the group's and not a webhook's.
+const mostBehind = 1024
 
 // known is the state that the records make up which one reader has read.
 type known struct {
@@ -162,7 +168,11 @@ func (n *Notifier) Run(ctx context.Context, open func() Source, done int64,
 			case r.Idle && !n.live.Swap(true), c != nil:
 				n.changed()
 			}
-			if !r.Idle && r.Offset >= p.done && len(n.cfg.Hooks) == 0 { // what was read is done
+			if r.Idle {
+				return nil
+			}
+			n.newest.Store(r.Offset)
+			if r.Offset >= p.done && len(n.cfg.Hooks) == 0 { // what was read is done
 				p.reach(0, r.Offset+1)
 			}
 			return nil
@@ -258,19 +268,22 @@ func (n *Notifier) changed() {
 // work notifies one webhook of every change that it wants, in order. What it cannot read the other reader counts.
 func (n *Notifier) work(ctx context.Context, source Source, i int, o *Outcomes, p *progress) error {
 	w := &n.cfg.Hooks[i]
-	patience := n.cfg.RetryFor
+	patience, notYet := n.cfg.RetryFor, time.Time{}
 	state := newKnown(n.cfg.MaxAlerts, &Counts{}, slog.New(slog.DiscardHandler))
 	return read(ctx, source, state, func(r *pipeline.Record, c *change) error {
 		if r.Idle || r.Offset < p.done {
 			return nil
 		}
 		if a := c.seenBy(w); a != nil {
-			// The time tells a record from that of this offset before the topic was deleted and made again: receivers
+			// The sum tells a record from that of this offset before the topic was deleted and made again: receivers
 			// drop what comes with an id that they have had.
-			id := fmt.Sprintf("%s-%d-%d-%d", r.Topic, r.Partition, r.Offset, r.Time)
-			taken, err := n.deliver(ctx, delivery{w, id, a, patience, &o.Failed})
-			if err != nil {
-				return err
+			id := fmt.Sprintf("%s-%d-%d-%08x", r.Topic, r.Partition, r.Offset, crc32.ChecksumIEEE(r.Value))
+			taken := false
+			if patience > 0 || n.newest.Load()-r.Offset <= mostBehind {
+				var err error
+				if taken, err = n.deliver(ctx, delivery{w, id, a, patience, &o.Failed, &notYet}); err != nil {
+					return err
+				}
 			}
 			if taken {
 				o.OK.Add(1)

@@ -116,6 +116,7 @@ type delivery struct {
 	alert    *record.Alert
 	patience time.Duration // how long it is tried again; 0 = once
 	failed   *atomic.Int64 // attempts that another follows
+	notYet   *time.Time    // before this the webhook asked to be left alone
 }
 
 // body is what every attempt sends. The end of an inhibited alert is resolved, also for those that ask for inhibited
@@ -141,7 +142,8 @@ func (c *Options) body(format string, a *record.Alert) ([]byte, error) {
 }
 
 // deliver sends one change until it is taken, refused for good, or its patience is over; it reports whether the change
-// was taken. The error is ctx's only.
+// was taken. A webhook that says when to come again is asked then, once beyond the patience, too. The error is ctx's
+// only.
 func (n *Notifier) deliver(ctx context.Context, d delivery) (taken bool, err error) {
 	c, w, id, a := &n.cfg, d.webhook, d.id, d.alert
 	body, err := c.body(w.Format, a)
@@ -149,7 +151,10 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) (taken bool, err err
 		c.Log.Error("alert cannot be sent", "webhook", host(w.URL), "err", err)
 		return false, nil
 	}
-	begin, again := time.Now(), backoff.New(firstPause, lastPause)
+	if backoff.Sleep(ctx, time.Until(*d.notYet)); ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	begin, again, asked := time.Now(), backoff.New(firstPause, lastPause), false
 	for {
 		err := c.attempt(ctx, w, id, body)
 		if err == nil {
@@ -160,10 +165,14 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) (taken bool, err err
 		}
 		var s *statusError
 		pause, left := again.Next(), d.patience-time.Since(begin)
-		if errors.As(err, &s) {
-			pause = max(pause, min(s.after, left)) // where that is later than patience lasts, once more at its end
+		over := pause > left
+		if errors.As(err, &s) && s.after > 0 {
+			*d.notYet = time.Now().Add(s.after)
+			pause = max(pause, s.after)
+			over = asked && pause > left
+			asked = asked || pause > left
 		}
-		if s != nil && s.final() || pause > left {
+		if s != nil && s.final() || over {
 			c.Log.Error("webhook given up",
 				"webhook", host(w.URL), "id", id, "rule", a.Rule, "state", a.State, "err", err)
 			return false, nil
@@ -178,7 +187,7 @@ func (n *Notifier) deliver(ctx context.Context, d delivery) (taken bool, err err
 }
 
 // attempt sends a webhook one body, once. A new kind of receiver is a case here, a key of Config with what it needs in
-// Webhook, and a line in docs/http.md: the queue, repeats and offsets stay the same. A *statusError may be final, all
+// Webhook, and a line in docs/http.md: repeats and offsets stay the same. A *statusError may be final, all
 // else is tried again. Counts and logs name the receiver by host.
 func (c *Options) attempt(ctx context.Context, w *Webhook, id string, body []byte) error {
 	at := time.Now()

@@ -47,6 +47,7 @@ function fromAlert(a) {
 function fromCalibrator(c) {
   const e = c.evidence || {};
   const kind = c.published ? "published" : "kept";
+  const state = c.state || ((c.outcome || "").startsWith("refused: ") ? "refused" : ""); // builds before had it in words only
   const by = c.by ? `by ${c.by}${c.why ? `: ${c.why}` : ""}` : REASONS[c.reason] || c.reason;
   const error = e.nll_diff_se ? ` ± ${fixed(1.96 * e.nll_diff_se, 4)}` : ""; // builds before had none for a first answer
   const change = `NLL ${fixed(e.nll_in_force)} → ${fixed(e.nll_new)} (${fixed(e.nll_diff, 4)}${error}), ECE ${pct(e.ece_in_force)} → ${pct(e.ece_new)}`;
@@ -55,7 +56,7 @@ function fromCalibrator(c) {
   const t = e.temperature ? `T = ${fixed(e.temperature)}${e.on_bound ? " (on its bound)" : ""}. ` : "";
   return {
     kind, at: c.decided_at, slice: null, key: `calibrator ${c.revision}`,
-    title: c.published ? `${DECIDED[c.state] || TITLES[kind]}: revision ${c.revision}` : DECIDED[c.state] || `${TITLES[kind]}: revision ${c.revision} stays`,
+    title: c.published ? `${DECIDED[state] || TITLES[kind]}: revision ${c.revision}` : DECIDED[state] || `${TITLES[kind]}: revision ${c.revision} stays`,
     text: `${t}${sentence(clocks(plain(proof ? bare(c.outcome || "") : c.outcome || ""), c.decided_at))}${proof}`, note: by, calibrator: c,
   };
 }
