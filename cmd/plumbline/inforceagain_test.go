@@ -3,6 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,10 +83,23 @@ checkpoints: {dir: %q, interval: 100ms}
 }
 
 // TestLostAlertsComeBack makes the alerts topic again under a process: an alert that goes on firing is in the new one,
-// since an Alertmanager takes for resolved what nobody speaks of any more.
+// since an Alertmanager takes for resolved what nobody speaks of any more. What is in it before anybody has seen that it
+// is another one is told to webhooks.
 func TestLostAlertsComeBack(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
+	var mu sync.Mutex
+	told := ""
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		told += string(body) + "\n"
+	}))
+	defer hook.Close()
 	brokers := kafkatest.Start(t)
 	_, cfg := deploy(t, fmt.Sprintf(`
 kafka: {brokers: [%q], partitions: 1}
@@ -92,11 +110,18 @@ event_time: {idle_timeout: 500ms}
 refit: {method: none}
 http: {listen: ""}
 checkpoints: {dir: %q, interval: 100ms}
-`, brokers[0], t.TempDir()))
+notify: {webhooks: [{url: %q}]}
+`, brokers[0], t.TempDir(), hook.URL))
 	rt, stop := start(t, cfg, engine.Stages{Shards: true, Models: true, Repartition: true})
 	defer func() { stop() }()
 	kafkatest.Write(t, brokers, overconfident(2000)...)
 	counted(t, rt, 2000)
+	toldOf := func(text string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Contains(told, text)
+	}
+	eventually.True(t, "the webhook is told", func() bool { return toldOf("calibration-raw") })
 	fires := func() (n int) {
 		for _, m := range kafkatest.ReadAll(t, brokers, cfg.Topics.Alerts) {
 			var a record.Alert
@@ -112,7 +137,10 @@ checkpoints: {dir: %q, interval: 100ms}
 	eventually.True(t, "the alert fires", func() bool { return fires() > 0 })
 	remove(t, brokers, cfg.Topics.Alerts)
 	kafkatest.CreateTopics(t, brokers, 1, cfg.Topics.Alerts)
+	kafkatest.Write(t, brokers, kafka.Message{Topic: cfg.Topics.Alerts, Key: []byte("other"),
+		Value: []byte(`{"schema":1,"model":"other","version":"1","rule":"news","state":"firing"}`)})
 	eventually.True(t, "the new topic has the alert", func() bool { return fires() > 0 })
+	eventually.True(t, "the webhook is told what came first", func() bool { return toldOf(`"rule":"news"`) })
 }
 
 // overconfident are rows of which the model is sure and half of the time wrong.

@@ -79,17 +79,19 @@ func (n notifier) upTo(ctx context.Context, group, topic string, p int, commit k
 	if err != nil {
 		return done, err
 	}
-	if _, told := n.alerts.told.Load(p); done < 0 && (told || n.alerts.anew.Load() > 0) {
-		return 0, nil
+	_, end, err := kafkaio.Bounds(ctx, n.Client, topic, p)
+	if err != nil {
+		return 0, err
 	}
-	if done >= 0 {
+	_, told := n.alerts.told.Load(p)
+	switch again := told || n.alerts.anew.Load() > 0; {
+	case done > end, done < 0 && again:
+		return 0, nil
+	case done >= 0:
 		n.alerts.told.Store(p, true)
 		return done, nil
 	}
-	if _, done, err = kafkaio.Bounds(ctx, n.Client, topic, p); err != nil {
-		return 0, err
-	}
-	if err = commit(ctx, map[string]int64{topic: done}); err == nil {
+	if done, err = end, commit(ctx, map[string]int64{topic: end}); err == nil {
 		n.alerts.told.Store(p, true)
 	}
 	return done, err
