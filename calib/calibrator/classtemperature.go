@@ -2,7 +2,6 @@ package calibrator
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/plumbline/plumbline/calib/kernel"
 )
@@ -55,8 +54,8 @@ func (c *ClassTemperature) check() error {
 //
 //	∂L/∂v_k = 1/W Σ_i w_i (p_ik - 1[y_i = k]) z_ik
 //
-// from the single T of FitTemperature, by L-BFGS on x with ln v_k = lo + (hi - lo) σ(x_k), which holds the bounds;
-// x is one-to-one with v, so a stationary point is the minimum. The report says when a T_k ends on a bound.
+// from the single T of FitTemperature, by quasi-Newton steps, cut off at the bounds. The report says when a T_k ends
+// on a bound.
 // Errors are those of FitTemperature, and logits beyond ±1e6 are an error.
 func FitClassTemperature[T kernel.Float](d Data[T], opts Options) (*ClassTemperature, Report, error) {
 	s, err := newSample("class_temperature", d, opts)
@@ -67,59 +66,15 @@ func FitClassTemperature[T kernel.Float](d Data[T], opts Options) (*ClassTempera
 	if err != nil {
 		return nil, Report{}, err
 	}
-	x := make([]float64, s.k)
-	// A start on a bound would have no slope in x.
-	share := (math.Log(MaxTemperature) - math.Log(ts.T())) / (math.Log(MaxTemperature) - math.Log(MinTemperature))
-	share = min(0.99, max(0.01, share))
-	for j := range x {
-		x[j] = math.Log(share / (1 - share))
-	}
-	x, s.report.Iterations, s.report.Converged = minimise(s.classTemperatureLoss(), x)
+	f := classAffine{sample: s, low: 1 / MaxTemperature, high: 1 / MinTemperature}
+	x := f.fit(1 / ts.T())
 	c := &ClassTemperature{p: classTemperatureParams{T: make([]float64, s.k)}}
-	const near = 1e-3 // of the bound, where the slope in x has vanished
-	for j, v := range x {
-		b, _ := betaOf(v)
-		t := clampTemperature(1 / b)
-		c.p.T[j] = t
-		if t < MinTemperature*(1+near) || t > MaxTemperature*(1-near) {
+	for j, v := range x[:s.k] {
+		c.p.T[j] = clampTemperature(1 / v)
+		if v == f.low || v == f.high {
 			s.report.OnBound = true
-			s.warn("temperature of class %d: %.4g, a bound", j, t)
+			s.warn("temperature of class %d: %.4g, a bound", j, c.p.T[j])
 		}
 	}
 	return finish(s, c, s.k)
-}
-
-// betaOf is 1/T at x and its derivative.
-func betaOf(x float64) (b, slope float64) {
-	lo, hi := -math.Log(MaxTemperature), -math.Log(MinTemperature)
-	g := sigmoid(x)
-	b = math.Exp(lo + (hi-lo)*g)
-	return b, b * (hi - lo) * g * (1 - g)
-}
-
-// classTemperatureLoss is the objective in x.
-func (s *sample) classTemperatureLoss() objective {
-	k := s.k
-	u, b, slope := make([]float64, k), make([]float64, k), make([]float64, k)
-	return func(grad, x []float64) float64 {
-		clear(grad)
-		for j, v := range x {
-			b[j], slope[j] = betaOf(v)
-		}
-		var sum float64
-		for i, y := range s.y {
-			row := s.row(i)
-			for j, v := range row {
-				u[j] = v * b[j]
-			}
-			sum += s.w[i] * nllGrad(u, y)
-			for j, v := range row {
-				grad[j] += s.w[i] / s.total * u[j] * v
-			}
-		}
-		for j := range grad {
-			grad[j] *= slope[j]
-		}
-		return sum / s.total
-	}
 }

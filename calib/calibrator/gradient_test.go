@@ -38,6 +38,15 @@ func difference(f objective, x []float64, i int) float64 {
 	return (up - f(skip, x)) / (2 * differenceStep)
 }
 
+// affineLoss is f as an objective.
+func affineLoss(f *classAffine) objective {
+	return func(grad, x []float64) float64 {
+		at := &affinePoint{x: x, grad: grad, blocks: make([][3]float64, f.k)}
+		f.eval(at)
+		return at.value
+	}
+}
+
 // TestGradients compares every objective's gradient with central differences.
 func TestGradients(t *testing.T) {
 	s := small(t, 40, 3)
@@ -46,10 +55,9 @@ func TestGradients(t *testing.T) {
 		f objective
 		n int
 	}{
-		"vector":            {s.vectorLoss(), 6},
-		"class temperature": {s.classTemperatureLoss(), 3},
-		"matrix":            {newMatrixFit(s, s.z).loss(ODIR{OffDiagonal: 0.3, Intercept: 0.2, Diagonal: 0.1}), 12},
-		"mixture":           {s.mixtureLoss(s.parts(ts)), 3},
+		"class affine": {affineLoss(&classAffine{sample: s, ridge: 0.1, u: make([]float64, 3)}), 6},
+		"matrix":       {newMatrixFit(s, s.z).loss(ODIR{OffDiagonal: 0.3, Intercept: 0.2, Diagonal: 0.1}), 12},
+		"mixture":      {s.mixtureLoss(s.parts(ts)), 3},
 	} {
 		rng := rand.New(rand.NewPCG(5, 5))
 		x, grad := make([]float64, c.n), make([]float64, c.n)

@@ -70,6 +70,14 @@ func FitIntraOrderPreserving[T kernel.Float](d Data[T], opts Options) (*IntraOrd
 	return finish(s, c, len(x))
 }
 
+// betaOf is 1/T at x and its derivative.
+func betaOf(x float64) (b, slope float64) {
+	lo, hi := -math.Log(MaxTemperature), -math.Log(MinTemperature)
+	g := sigmoid(x)
+	b = math.Exp(lo + (hi-lo)*g)
+	return b, b * (hi - lo) * g * (1 - g)
+}
+
 // betaInverse is the x of betaOf at b, kept off the bounds, where there is no slope in x.
 func betaInverse(b float64) float64 {
 	lo, hi := -math.Log(MaxTemperature), -math.Log(MinTemperature)
