@@ -75,6 +75,23 @@ func TestProgressIsNoFailure(t *testing.T) {
 	}
 }
 
+// TestFurthest: how far an attempt came counts however it ended, so that a failure on the way there is no progress.
+func TestFurthest(t *testing.T) {
+	for _, end := range []string{beatFailed, beatHeld, beatStopped} {
+		q, now := NewQueue(), time.Now()
+		for i, b := range []record.Job{{State: end, Done: 0.5}, {State: beatFailed, Done: 0.3}} {
+			b.Schema, b.Kind, b.ID, b.Attempt, b.Trainer = 1, record.HeadJob, "m/1+head1", i+1, "a"
+			if err := q.Take(&b, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if j := q.Find("m/1+head1"); j.Failures != 1 || j.Furthest != 0.5 {
+			t.Errorf("%s at half the work, then failed before it: got %d failures, furthest %g; want 1, 0.5",
+				end, j.Failures, j.Furthest)
+		}
+	}
+}
+
 // change is closed by the next entry.
 func (j *journal) change() <-chan struct{} {
 	j.mu.Lock()

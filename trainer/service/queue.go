@@ -186,7 +186,7 @@ func (j *Job) beat(b record.Job, now time.Time) {
 		j.over()
 		j.Trainer, j.LastError = "", b.Step
 	case beatHeld:
-		j.Trainer, j.LastError = "", b.Step
+		j.Trainer, j.LastError, j.Furthest = "", b.Step, max(j.Furthest, b.Done)
 	case beatStopped:
 		j.Trainer, j.Furthest = "", max(j.Furthest, b.Done)
 	}
