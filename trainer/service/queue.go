@@ -27,8 +27,12 @@ type Job struct {
 	// Result is the first one; Cancel the order that ended it. One of them at most is there: the first in the log.
 	Result *record.Head
 	Cancel *record.Order
-	// LastError is why the last attempt failed.
+	// LastError is why the last attempt that failed did.
 	LastError string
+	// waits is when the request was read, or the end of the last attempt that came further than those before it, or
+	// that was stopped. stuck is whether one has failed, been held or been lost since, and come no further.
+	waits time.Time
+	stuck bool
 }
 
 // Point is one of a curve: the validation NLL when a share of the work was done.
@@ -128,6 +132,9 @@ func (q *Queue) TakeRequest(r *record.Finetune, now time.Time) error {
 		if j.Seen.IsZero() {
 			j.Seen = now
 		}
+		if j.waits.IsZero() {
+			j.waits = now
+		}
 	}
 	return nil
 }
@@ -173,7 +180,7 @@ func usable(kind string, schema int, id string) error {
 func (j *Job) beat(b record.Job, now time.Time) {
 	if b.Attempt > j.Attempt {
 		if j.Trainer != "" {
-			j.over() // lost: it ended without saying so
+			j.over(now) // lost: it ended without saying so
 		}
 		j.Attempt, j.Trainer, j.Curve = b.Attempt, b.Trainer, nil
 	} else if b.Attempt < j.Attempt || b.Trainer != j.Trainer {
@@ -183,12 +190,14 @@ func (j *Job) beat(b record.Job, now time.Time) {
 	j.plot(b)
 	switch b.State {
 	case beatFailed:
-		j.over()
+		j.over(now)
 		j.Trainer, j.LastError = "", b.Step
 	case beatHeld:
-		j.Trainer, j.LastError, j.Furthest = "", b.Step, max(j.Furthest, b.Done)
+		j.ended(true, now)
+		j.Trainer, j.LastError = "", b.Step
 	case beatStopped:
-		j.Trainer, j.Furthest = "", max(j.Furthest, b.Done)
+		j.ended(j.stuck, now)
+		j.Trainer = ""
 	}
 }
 
@@ -199,12 +208,29 @@ const leastProgress = 0.01
 // progressed says whether the attempt at hand came further than those before it: another one will come further still.
 func (j *Job) progressed() bool { return j.Beat.Done >= j.Furthest+leastProgress }
 
-// over notes that the attempt at hand has ended without a result.
-func (j *Job) over() {
+// over notes that the attempt at hand has failed or was lost.
+func (j *Job) over(now time.Time) {
 	if !j.progressed() {
 		j.Failures++
 	}
+	j.ended(true, now)
+}
+
+// ended notes how far the attempt at hand came, which has no result; stuck is what the job is if it came no further.
+func (j *Job) ended(stuck bool, now time.Time) {
+	if j.stuck = stuck && !j.progressed(); !j.stuck {
+		j.waits = now
+	}
 	j.Furthest = max(j.Furthest, j.Beat.Done)
+}
+
+// Waiting is for how long the job has waited for a trainer, or for an attempt that comes further than those that
+// failed: a claim does not end the wait of a job whose attempts all end where they begin, as on a full disk.
+func (j *Job) Waiting(now time.Time) time.Duration {
+	if s := j.State(); s == StateWaiting || s == StateRunning && j.stuck && !j.progressed() {
+		return now.Sub(j.waits)
+	}
+	return 0
 }
 
 // plot adds a point where there is a new one. Those that were handed out stay as they are.

@@ -15,7 +15,8 @@ var (
 	descJobs = prometheus.NewDesc("plumbline_finetune_jobs", "Requests for heads, by what became of them.",
 		[]string{"model", "state"}, nil)
 	descJobWaiting = prometheus.NewDesc("plumbline_finetune_waiting_seconds",
-		"For how long the oldest request that no trainer works on has been seen here; 0 where there is none.",
+		"For how long, as seen here, a request has waited for a trainer, or for an attempt that comes further than "+
+			"those that failed; 0 where none does.",
 		[]string{"model"}, nil)
 	descJobProgress = prometheus.NewDesc("plumbline_finetune_progress_ratio",
 		"Share of the work that is done, of jobs that run.", []string{"model", "version", "trainer"}, nil)
@@ -45,14 +46,10 @@ func (c Metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, j := range c.Jobs() {
 		r := &j.Request
 		counts[state{r.Model, j.State()}]++
-		waiting[r.Model] += 0
-		since := time.Since(j.Seen).Seconds()
-		switch j.State() {
-		case service.StateWaiting:
-			waiting[r.Model] = max(waiting[r.Model], since)
-		case service.StateRunning:
+		waiting[r.Model] = max(waiting[r.Model], j.Waiting(time.Now()).Seconds())
+		if j.State() == service.StateRunning {
 			gauge(descJobProgress, j.Beat.Done, r.Model, r.ShadowVersion, j.Trainer)
-			gauge(descJobSilent, since, r.Model, r.ShadowVersion, j.Trainer)
+			gauge(descJobSilent, time.Since(j.Seen).Seconds(), r.Model, r.ShadowVersion, j.Trainer)
 			gauge(descJobAttempts, float64(j.Attempt), r.Model, r.ShadowVersion)
 			if j.Beat.NLL > 0 {
 				gauge(descJobNLL, j.Beat.NLL, r.Model, r.ShadowVersion, j.Trainer)
