@@ -83,8 +83,8 @@ checkpoints: {dir: %q, interval: 100ms}
 }
 
 // TestLostAlertsComeBack makes the alerts topic again under a process: an alert that goes on firing is in the new one,
-// since an Alertmanager takes for resolved what nobody speaks of any more. What is in it before anybody has seen that it
-// is another one is told to webhooks.
+// since an Alertmanager takes for resolved what nobody speaks of any more. Webhooks are told what it had before anybody
+// has seen that it is another one.
 func TestLostAlertsComeBack(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
