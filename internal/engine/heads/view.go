@@ -2,7 +2,6 @@ package heads
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -106,8 +105,8 @@ func (t *State) head(j *service.Job) (Head, bool) {
 	switch {
 	case j.Cancel != nil:
 		h.Why = "cancelled by " + j.Cancel.By + ": " + j.Cancel.Why
-	case h.State == service.StateWaiting && j.LastError != "": // why it still waits, which trainers do not mend
-		h.Why = fmt.Sprintf("attempt %d failed: %s", j.Attempt, j.LastError)
+	case h.State == service.StateWaiting && j.LastError != "": // why it still waits; it need not be the last one
+		h.Why = "an attempt failed: " + j.LastError
 	}
 	if j.Result != nil {
 		h.Why = j.Result.Why

@@ -24,7 +24,9 @@ func TestWhyAJobWaitsOrEnded(t *testing.T) {
 		{&record.Job{Schema: 1, Kind: record.HeadJob, ID: id, Attempt: 1, Trainer: "a", State: "claimed"}, "running",
 			"accuracy fell"},
 		{&record.Job{Schema: 1, Kind: record.HeadJob, ID: id, Attempt: 1, Trainer: "a", State: "held",
-			Step: "no room"}, "waiting", "attempt 1 failed: no room"},
+			Step: "no room"}, "waiting", "an attempt failed: no room"},
+		{&record.Job{Schema: 1, Kind: record.HeadJob, ID: id, Attempt: 2, Trainer: "a", State: "stopped",
+			Step: "epoch 1"}, "waiting", "an attempt failed: no room"}, // the first did
 		{&record.Order{Schema: 1, Kind: record.HeadCancel, ID: id, Action: "cancel", By: "ann", Why: "too late"},
 			"cancelled", "cancelled by ann: too late"},
 	} {
