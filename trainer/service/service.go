@@ -365,11 +365,16 @@ func (s *Service) finishJob(ctx context.Context, f finish) error {
 	}
 	s.cfg.Log.Error("attempt failed", "job", beat.ID, "attempt", f.attempt, "err", f.err)
 	beat.State, beat.Step = beatFailed, f.err.Error()
-	if errors.Is(f.err, ErrSetup) || errors.Is(f.err, syscall.ENOSPC) { // no fault of the request
+	if errors.Is(f.err, ErrSetup) || diskFull(f.err) { // no fault of the request
 		beat.State = beatHeld
 	}
 	f.job.beat(beat, time.Now()) // known here before it is read back, which changes nothing
 	return s.publish(ctx, &beat)
+}
+
+// diskFull says whether this process got no room on a disk, or no more of its user's share of one.
+func diskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // show makes the jobs visible to other goroutines.

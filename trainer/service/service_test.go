@@ -275,6 +275,12 @@ func TestFailures(t *testing.T) {
 			}
 			return good(ctx, task)
 		}, record.OutcomeTrained, "good", 6},
+		"quota": {func(n int, ctx context.Context, task Task) error {
+			if n <= 5 {
+				return &os.PathError{Op: "write", Path: "checkpoint", Err: syscall.EDQUOT}
+			}
+			return good(ctx, task)
+		}, record.OutcomeTrained, "good", 6},
 		"nothing": {func(int, context.Context, Task) error { return nil }, record.OutcomeFailed, FileReport, 3},
 		"unchanged": {func(_ int, _ context.Context, task Task) error {
 			return WriteResult(task.Result, Report{Outcome: record.OutcomeUnchanged, Why: "no better"}, nil)
