@@ -120,8 +120,8 @@ func (spec TailSpec) watch(ctx context.Context, topic string, add func(p int)) e
 			return nil
 		}
 		n, err := Partitions(ctx, spec.Client, topic)
-		if err != nil {
-			spec.Log.Debug("partitions of a topic", "topic", topic, "err", err)
+		if err != nil && ctx.Err() == nil {
+			spec.Log.Warn("the partitions of a topic cannot be known: asking again", "topic", topic, faultlog.Err(err))
 		}
 		for ; has < n; has++ {
 			add(has)

@@ -179,3 +179,41 @@ func TestTailOfTopicsThatChange(t *testing.T) {
 		t.Errorf("ended with %v, %d more taken, told %d times that the topic is new", err, len(taken), anew.Load())
 	}
 }
+
+// firstLine takes the first line of a log.
+type firstLine chan string
+
+// Write implements io.Writer.
+func (l firstLine) Write(p []byte) (int, error) {
+	select {
+	case l <- string(p):
+	default:
+	}
+	return len(p), nil
+}
+
+// TestTopicThatCannotBeDescribed: who waits for the partitions of a topic that is not there, or that it may not see,
+// says so.
+func TestTopicThatCannotBeDescribed(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	log := make(firstLine, 1)
+	spec := tailSpec(t, kafkatest.Start(t), log)
+	spec.Every = 10 * time.Millisecond
+	ended := make(chan error, 1)
+	go func() {
+		ended <- kafkaio.EachPartition(ctx, spec, "none", func(context.Context, int) error { return nil })
+	}()
+	select {
+	case line := <-log:
+		if !strings.Contains(line, "level=WARN") || !strings.Contains(line, "topic=none") {
+			t.Errorf("got the line %s, want a warning that names the topic", line)
+		}
+	case <-time.After(time.Minute):
+		t.Error("nothing is said")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
