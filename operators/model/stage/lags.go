@@ -53,14 +53,17 @@ type outcomes struct {
 	added  int64
 	rows   int
 	sooner float64
+	class  classLags
 }
 
-// sooner is that of the sampled rows.
-func (k *Key) sooner() float64 {
+// lagging is that of the sampled rows.
+func (k *Key) lagging() outcomes {
 	if o := &k.outcomes; o.added != k.Added || o.rows != len(k.Sample) {
-		*o = outcomes{k.Added, len(k.Sample), sooner(lags(k.Sample))}
+		rows := lags(k.Sample)
+		*o = outcomes{added: k.Added, rows: len(k.Sample), sooner: sooner(rows)}
+		o.class = lagsOfClass(rows, k.Sample, k.K)
 	}
-	return k.outcomes.sooner
+	return k.outcomes
 }
 
 // SoonerWhenWrong says that the labels of wrong rows come sooner than those of right rows of about the same time and
@@ -69,7 +72,7 @@ func (k *Key) sooner() float64 {
 //
 //	z = Σ (W - n₀(n+1)/2) / √Σ Var W,  Var W = n₀ n₁/12 · (n + 1 - Σ (t³ - t)/(n(n - 1)))
 func SoonerWhenWrong(k *Key) string {
-	if k.sooner() > -soonerLeast {
+	if k.lagging().sooner > -soonerLeast {
 		return ""
 	}
 	rows := lags(k.Sample)
@@ -80,8 +83,8 @@ func SoonerWhenWrong(k *Key) string {
 // SoonerText begins what SoonerWhenWrong says.
 const SoonerText = "labels of wrong rows came sooner"
 
-// soonerYet says that labels come sooner when the model was wrong, or when it was right, and that those since an event
-// time have not come for long enough to be of all rows alike; else "".
+// soonerYet says that labels come sooner when the model was wrong, or when it was right, or that those of a class do or
+// come later, and that those since an event time have not come for long enough to be of all rows alike; else "".
 func (k *Key) soonerYet(since, settled int64) string {
 	if len(k.Sample) == 0 {
 		return ""
@@ -90,14 +93,14 @@ func (k *Key) soonerYet(since, settled int64) string {
 	if last-since >= settled*longest { // soon said: so it is for most of the time
 		return ""
 	}
-	side := k.sooner()
+	side := k.lagging().sooner
 	if math.Abs(side) < soonerBias {
-		return ""
+		return k.classYet(since, last, settled)
 	}
 	rows := lags(k.Sample)
 	wait := time.Duration(settled) * quantileOfLags(rows, side < 0, slowShare)
 	if last-since >= int64(wait) {
-		return ""
+		return k.classYet(since, last, settled)
 	}
 	first, then := "wrong", "right"
 	if side > 0 {
@@ -108,10 +111,15 @@ func (k *Key) soonerYet(since, settled int64) string {
 		first, then, medianLag(rows, side > 0), medianLag(rows, side < 0), wait.Round(time.Second))
 }
 
-// OutcomesDelay reports whether the labels of wrong rows come sooner or later than those of right rows like them.
+// OutcomesDelay reports whether the labels of wrong rows, or of a class, come sooner or later than those of rows like
+// them.
 func OutcomesDelay(k *Key) bool {
 	_, longest := k.lastLabel()
-	return longest > 0 && math.Abs(k.sooner()) >= soonerLeast
+	if longest == 0 {
+		return false
+	}
+	of := k.lagging()
+	return max(math.Abs(of.sooner), math.Abs(of.class.later)) >= soonerLeast
 }
 
 // lastLabel is the time of the latest label of a sampled row, and the longest lag.
@@ -163,7 +171,7 @@ func byTime(a, b lagged) int {
 }
 
 // sooner is 1/2 - P(a wrong row's label comes sooner than that of a right row like it), 0 where that may be chance. It
-// leaves rows in another order.
+// sorts rows within chunks of lagTime.
 func sooner(rows []lagged) float64 {
 	var off, variance, pairs float64
 	for near := range slices.Chunk(rows, lagTime) {

@@ -1,0 +1,94 @@
+package stage
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/calib/acc"
+)
+
+// Labels of one class that come later than others make rows of that class seem wrong at first, and other rows right.
+// Over all classes the lags of wrong and right rows may then be alike, so that sooner sees nothing.
+
+// classLags is the class whose labels' lags differ most from those of other labels, and P(its label comes later than
+// that of a row like it) - 1/2: 0 where that may be chance.
+type classLags struct {
+	class int
+	later float64
+}
+
+// lagsOfClass finds it by the ranks of lags among rows of about the same time, and tests that class as sooner does,
+// with the margin of the class over the best other one: sure rows of the class may have labels at other times than
+// others. It changes rows, which are the sample as lags has it.
+func lagsOfClass(rows []lagged, sample []acc.SampleRow, k int) classLags {
+	off, variance, of := make([]float64, k), make([]float64, k), make([]float64, k)
+	for near := range slices.Chunk(rows, lagTime) {
+		slices.SortFunc(near, func(a, b lagged) int { return cmp.Compare(a.lag, b.lag) })
+		clear(of)
+		n := float64(len(near))
+		for from := 0; from < len(near); {
+			to := from + 1
+			for to < len(near) && near[to].lag == near[from].lag {
+				to++
+			}
+			for _, r := range near[from:to] {
+				y := sample[r.place].Y
+				of[y]++
+				off[y] += (float64(from+to) - n) / 2 // the mean rank of these less that of all
+			}
+			from = to
+		}
+		for c, m := range of {
+			variance[c] += m * (n - m) * (n + 1) / 12
+		}
+	}
+	best, most := 0, 0.0
+	for c := range off {
+		if z := math.Abs(off[c]); z > most*math.Sqrt(variance[c]) {
+			best, most = c, z/math.Sqrt(variance[c])
+		}
+	}
+	if most <= soonerZ {
+		return classLags{}
+	}
+	ofClass(rows, sample, best)
+	return classLags{best, sooner(rows)}
+}
+
+// ofClass gives rows the margin of a class over the others, and makes those with a label of the class the wrong ones.
+func ofClass(rows []lagged, sample []acc.SampleRow, class int) {
+	for i := range rows {
+		row := &sample[rows[i].place]
+		other := float32(math.Inf(-1))
+		for c, z := range row.Z {
+			if c != class {
+				other = max(other, z)
+			}
+		}
+		rows[i].margin, rows[i].hit = row.Z[class]-other, int(row.Y) != class
+	}
+}
+
+// classYet is as soonerYet of the class whose labels come sooner, or later.
+func (k *Key) classYet(from, last, settled int64) string {
+	c := k.lagging().class
+	if math.Abs(c.later) < soonerBias {
+		return ""
+	}
+	rows := lags(k.Sample)
+	ofClass(rows, k.Sample, c.class)
+	wait := time.Duration(settled) * quantileOfLags(rows, c.later < 0, slowShare)
+	if last-from >= int64(wait) {
+		return ""
+	}
+	comes := "later"
+	if c.later < 0 {
+		comes = "sooner"
+	}
+	return fmt.Sprintf("labels of class %d came %s than those of rows like them (median %s, %s), so those of the "+
+		"first %s are no fair sample: set alarm.matured to the longest delay", c.class, comes,
+		medianLag(rows, false), medianLag(rows, true), wait.Round(time.Second))
+}
