@@ -13,11 +13,11 @@ import (
 // Labels of one class that come later than others make rows of that class seem wrong at first, and other rows right.
 // Over all classes the lags of wrong and right rows may then be alike, so that sooner sees nothing.
 
-// classLags is the class whose labels' lags differ most from those of other labels, and P(its label comes later than
-// that of a row like it) - 1/2: 0 where that may be chance.
+// classLags is the class whose labels' lags differ most from those of other labels, and the difference from those of
+// rows like them.
 type classLags struct {
 	class int
-	later float64
+	difference
 }
 
 // lagsOfClass finds it by the ranks of lags among rows of about the same time, and tests that class as sooner does,
@@ -75,17 +75,18 @@ func ofClass(rows []lagged, sample []acc.SampleRow, class int) {
 // classYet is as soonerYet of the class whose labels come sooner, or later.
 func (k *Key) classYet(from, last, settled int64) string {
 	c := k.lagging().class
-	if math.Abs(c.later) < soonerBias {
+	side := c.beyond(soonerZ)
+	if math.Abs(side) < soonerBias {
 		return ""
 	}
 	rows := lags(k.Sample)
 	ofClass(rows, k.Sample, c.class)
-	wait := time.Duration(settled) * quantileOfLags(rows, c.later < 0, slowShare)
+	wait := time.Duration(settled) * quantileOfLags(rows, side < 0, slowShare)
 	if last-from >= int64(wait) {
 		return ""
 	}
 	comes := "later"
-	if c.later < 0 {
+	if side < 0 {
 		comes = "sooner"
 	}
 	return fmt.Sprintf("labels of class %d came %s than those of rows like them (median %s, %s), so those of the "+

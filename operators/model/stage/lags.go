@@ -18,8 +18,10 @@ const (
 	// lags are compared: of newer rows only the quick labels are there, and sure rows may be looked at later.
 	lagTime = 250
 	lagRows = 50
-	// soonerZ comes by chance once in 3.5 million times.
+	// soonerZ comes by chance once in 3.5 million times. biasedZ does so once in 2,000, and holds up what would take
+	// force until more rows refute it: a first answer may be of 200 rows, too few for the other.
 	soonerZ = 5
+	biasedZ = 3.5
 	// soonerLeast is the least difference that is told: P(a wrong row's label comes sooner) - 1/2, and soonerBias that
 	// by which rows are a biased sample: a smaller one may be that of confidences within a stratum.
 	soonerLeast = .05
@@ -52,8 +54,19 @@ type lagged struct {
 type outcomes struct {
 	added  int64
 	rows   int
-	sooner float64
+	sooner difference
 	class  classLags
+}
+
+// difference is P(a wrong row's label comes later than that of a right row like it) - 1/2, with its standard score.
+type difference struct{ later, z float64 }
+
+// beyond is how far the labels of wrong rows come later, negative if they come sooner; 0 where that may be chance.
+func (d difference) beyond(z float64) float64 {
+	if math.Abs(d.z) <= z {
+		return 0
+	}
+	return d.later
 }
 
 // lagging is that of the sampled rows.
@@ -72,7 +85,7 @@ func (k *Key) lagging() outcomes {
 //
 //	z = Σ (W - n₀(n+1)/2) / √Σ Var W,  Var W = n₀ n₁/12 · (n + 1 - Σ (t³ - t)/(n(n - 1)))
 func SoonerWhenWrong(k *Key) string {
-	if k.lagging().sooner > -soonerLeast {
+	if k.lagging().sooner.beyond(soonerZ) > -soonerLeast {
 		return ""
 	}
 	rows := lags(k.Sample)
@@ -93,7 +106,7 @@ func (k *Key) soonerYet(since, settled int64) string {
 	if last-since >= settled*longest { // soon said: so it is for most of the time
 		return ""
 	}
-	side := k.lagging().sooner
+	side := k.lagging().sooner.beyond(biasedZ)
 	if math.Abs(side) < soonerBias {
 		return k.classYet(since, last, settled)
 	}
@@ -119,7 +132,7 @@ func OutcomesDelay(k *Key) bool {
 		return false
 	}
 	of := k.lagging()
-	return max(math.Abs(of.sooner), math.Abs(of.class.later)) >= soonerLeast
+	return max(math.Abs(of.sooner.beyond(soonerZ)), math.Abs(of.class.beyond(soonerZ))) >= soonerLeast
 }
 
 // lastLabel is the time of the latest label of a sampled row, and the longest lag.
@@ -170,9 +183,8 @@ func byTime(a, b lagged) int {
 	return cmp.Compare(a.place, b.place)
 }
 
-// sooner is 1/2 - P(a wrong row's label comes sooner than that of a right row like it), 0 where that may be chance. It
-// sorts rows within chunks of lagTime.
-func sooner(rows []lagged) float64 {
+// sooner compares wrong rows with right rows like them. It sorts rows within chunks of lagTime.
+func sooner(rows []lagged) difference {
 	var off, variance, pairs float64
 	for near := range slices.Chunk(rows, lagTime) {
 		slices.SortFunc(near, func(a, b lagged) int {
@@ -186,10 +198,10 @@ func sooner(rows []lagged) float64 {
 			off, variance, pairs = off+o, variance+v, pairs+p
 		}
 	}
-	if math.Abs(off) <= soonerZ*math.Sqrt(variance) || pairs == 0 {
-		return 0
+	if pairs == 0 || variance == 0 {
+		return difference{}
 	}
-	return off / pairs
+	return difference{off / pairs, off / math.Sqrt(variance)}
 }
 
 // rankSum returns W less its mean, its variance, and the number of pairs of a wrong and a right row.

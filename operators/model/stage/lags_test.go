@@ -1,6 +1,7 @@
 package stage_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -82,6 +83,42 @@ func TestSoonerWhenWrong(t *testing.T) {
 					t.Errorf("%s, seed %d, labels since %d: %q, %v", c.name, seed, began, why, err)
 				}
 			}
+		}
+	}
+}
+
+// TestFirstLabels: a first answer may be of 200 labels. If nearly all are of wrong rows, as those of right rows take 20
+// minutes, they are told to be no fair sample in most streams of 60 seconds.
+func TestFirstLabels(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		told := 0
+		for seed := range uint64(100) {
+			r := rand.New(rand.NewPCG(seed, 3))
+			k := &stage.Key{Version: &stage.Version{}, K: 2}
+			for ts := 0.0; ts < 60; ts += .1 {
+				z := float32(3 * r.Float64())
+				row := acc.SampleRow{TS: int64(ts * 1e9), W: 1, Z: []float32{z, 0}}
+				if r.Float64() < 1/(1+math.Exp(float64(z))) {
+					row.Y = 1
+				}
+				lag := 1200 * r.ExpFloat64()
+				if late && row.Y == 1 {
+					lag /= 1200
+				}
+				if row.LabelTS = row.TS + int64(lag*1e9); ts+lag < 60 {
+					k.Sample = append(k.Sample, row)
+				}
+			}
+			why, err := stage.Biased(k, 0, stage.SettledSince)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why != "" {
+				told++
+			}
+		}
+		if late && told < 75 || !late && told > 1 {
+			t.Errorf("wrong rows first %v: %d of 100 streams told", late, told)
 		}
 	}
 }
