@@ -143,7 +143,8 @@ func (c *chaos) kills() []string {
 	return []string{record.OutcomeTrained, record.OutcomeUnchanged, record.OutcomeFailed}
 }
 
-// fillsDisk gives the trainer a file system of a few pages.
+// fillsDisk gives the trainer a file system of a few pages, and more of them once it has been held up by that more often
+// than attempts are allowed.
 func (c *chaos) fillsDisk() []string {
 	dir := c.own()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -160,11 +161,28 @@ func (c *chaos) fillsDisk() []string {
 		}
 	}()
 	c.ask(c.n, "auto")
-	c.finish(c.with(dir, ""))
+	p := c.start(c.with(dir, ""))
+	eventually.True(c.t, c.name+": the request is held", func() bool { return c.held() > 3 })
+	if out, err := exec.Command("mount", "-o", "remount,size=256m", dir).CombinedOutput(); err != nil {
+		c.t.Fatalf("%v: %s", err, out)
+	}
+	eventually.True(c.t, c.name+": the request ends", func() bool { return c.state() != "" })
+	c.end(p)
 	if !strings.Contains(c.log.String(), "no space left on device") {
 		c.t.Errorf("%s: the log does not say that the disk is full:\n%s", c.name, tail(c.log.Bytes()))
 	}
-	return []string{record.OutcomeFailed}
+	return []string{record.OutcomeTrained, record.OutcomeUnchanged}
+}
+
+// held counts how often a trainer has said that something of its own kept it from the round's request.
+func (c *chaos) held() (n int) {
+	for _, m := range kafkatest.ReadAll(c.t, brokers, c.prefix+".heads") {
+		var j record.Job
+		if json.Unmarshal(m.Value, &j) == nil && j.ID == fmt.Sprintf("m/1+head%d", c.n) && j.State == "held" {
+			n++
+		}
+	}
+	return n
 }
 
 // damages kills a trainer once there is a checkpoint, and damages that.
