@@ -143,8 +143,8 @@ func (c *chaos) kills() []string {
 	return []string{record.OutcomeTrained, record.OutcomeUnchanged, record.OutcomeFailed}
 }
 
-// fillsDisk gives the trainer a file system of a few pages, and more of them once it has been held up by that more often
-// than attempts are allowed.
+// fillsDisk gives the trainer a file system of a few pages, and more once that has held it up more often than attempts
+// are allowed.
 func (c *chaos) fillsDisk() []string {
 	dir := c.own()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
