@@ -2,6 +2,7 @@ package arrowio
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -52,6 +53,38 @@ func batches(
 		t.Fatal(err)
 	}
 	return buf.Bytes()
+}
+
+// TestEmptySliceValues: an empty value is none, also where a dictionary has it twice.
+func TestEmptySliceValues(t *testing.T) {
+	texts := func(values ...string) arrow.Array {
+		b := array.NewStringBuilder(memory.DefaultAllocator)
+		b.AppendValues(values, nil)
+		return b.NewArray()
+	}
+	places := array.NewInt8Builder(memory.DefaultAllocator)
+	places.AppendValues([]int8{1, 2, 0}, nil)
+	dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
+	for name, region := range map[string]arrow.Array{
+		"text":       texts("eu", "", ""),
+		"dictionary": array.NewDictionaryArray(dict, places.NewArray(), texts("", "eu", "")),
+	} {
+		md := arrow.MetadataFrom(model)
+		schema := arrow.NewSchema([]arrow.Field{{Name: "region", Type: region.DataType(), Nullable: true},
+			field("prob", arrow.PrimitiveTypes.Float32), field("id", arrow.BinaryTypes.String)}, &md)
+		probs := array.NewFloat32Builder(memory.DefaultAllocator)
+		probs.AppendValues([]float32{.1, .2, .3}, nil)
+		rec := array.NewRecord(schema, []arrow.Array{region, probs.NewArray(), texts("a", "b", "c")}, 3)
+		var buf bytes.Buffer
+		w := ipc.NewWriter(&buf, ipc.WithSchema(schema))
+		if err := errors.Join(w.Write(rec), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		b := decodeOne(t, Options{Slices: []string{"region"}}, buf.Bytes(), Predictions)
+		if c := b.Slices[0]; c.Index[0] < 0 || c.Values[c.Index[0]] != "eu" || c.Index[1] >= 0 || c.Index[2] >= 0 {
+			t.Errorf("%s: %+v, want eu and two of none", name, c)
+		}
+	}
 }
 
 // Several record batches, whose dictionary grows (delta) or is replaced in between.

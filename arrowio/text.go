@@ -23,12 +23,11 @@ func (t text) at(i int) (string, bool) {
 
 // withoutEmpty makes empty values null, as they are in files and in every other format.
 func (t text) withoutEmpty() {
-	empty := int32(slices.Index(t.values, ""))
-	if empty < 0 {
+	if !slices.Contains(t.values, "") {
 		return
 	}
-	for i, of := range t.index {
-		if of == empty {
+	for i := range t.index { // a dictionary may have it twice
+		if s, ok := t.at(i); ok && s == "" {
 			t.index[i] = -1
 		}
 	}
