@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/backoff"
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -70,6 +71,8 @@ type Notifier struct {
 // mostBehind is how many records a webhook may be behind that takes nothing: what was before is given up. All of them
 // are told again if the process ends, for offsets are the group's and not a webhook's.
 const mostBehind = 1024
+
+var errFarBehind = fmt.Errorf("not sent: it takes nothing, and %d newer records wait for it", mostBehind)
 
 // known is the state that the records make up which one reader has read.
 type known struct {
@@ -278,12 +281,15 @@ func (n *Notifier) work(ctx context.Context, source Source, i int, o *Outcomes, 
 			// The sum tells a record from that of this offset before the topic was deleted and made again: receivers
 			// drop what comes with an id that they have had.
 			id := fmt.Sprintf("%s-%d-%d-%08x", r.Topic, r.Partition, r.Offset, crc32.ChecksumIEEE(r.Value))
-			taken := false
+			taken, err := false, error(nil)
 			if patience > 0 || n.newest.Load()-r.Offset <= mostBehind {
-				var err error
-				if taken, err = n.deliver(ctx, delivery{w, id, a, patience, &o.Failed, &notYet}); err != nil {
-					return err
-				}
+				taken, err = n.deliver(ctx, delivery{w, id, a, patience, &o.Failed, &notYet})
+			} else {
+				n.cfg.Log.Error("webhook given up", "webhook", host(w.URL), "id", id, "rule", a.Rule, "state", a.State,
+					faultlog.Err(errFarBehind))
+			}
+			if err != nil {
+				return err
 			}
 			if taken {
 				o.OK.Add(1)
