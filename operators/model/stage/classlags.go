@@ -89,7 +89,7 @@ func (k *Key) classYet(from, last, settled int64) string {
 	if side < 0 {
 		comes = "sooner"
 	}
-	return fmt.Sprintf("labels of class %d came %s than those of rows like them (median %s, %s), so those of the "+
-		"first %s are no fair sample: set alarm.matured to the longest delay", c.class, comes,
+	return fmt.Sprintf("labels of class %d came %s than others of rows like them (median %s, others %s), so those of "+
+		"the first %s are no fair sample: set alarm.matured to the longest delay", c.class, comes,
 		medianLag(rows, false), medianLag(rows, true), wait.Round(time.Second))
 }
