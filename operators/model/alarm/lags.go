@@ -58,14 +58,14 @@ func oneClassFirst(k *stage.Key, since int64) string {
 	if float64(of[class])-expected <= surprising*math.Sqrt(variance) {
 		return ""
 	}
-	predictions, labelled, err := k.Covered(since, to)
-	if err != nil || 2*labelled >= predictions {
+	covered, err := k.Covered(since, to)
+	if err != nil || 2*covered.Labelled >= covered.Predictions {
 		return ""
 	}
 	return fmt.Sprintf("nearly all labels of predictions since the start were of class %d (%d of %d, where the model "+
 		"expects %.0f), and %.0f %% of these predictions had none yet: if labels of that class come sooner, this "+
 		"alert is of the delay (alarm.matured)", class, of[class], len(rows), expected,
-		100*(1-float64(labelled)/float64(predictions)))
+		100*(1-float64(covered.Labelled)/float64(covered.Predictions)))
 }
 
 // warn adds to the message of an alert that fires on a whole version what to think of it. Where there is nothing to say

@@ -339,7 +339,9 @@ func TestFollowsLabelsInTheirOrder(t *testing.T) {
 func TestFollowOfBiasedLabels(t *testing.T) {
 	f, r := newFixture(t, followConfig(), 2), rand.New(rand.NewPCG(3, 3))
 	predictions := int64(0) // of each pane, labelled or not
-	f.key.Covered = func(from, to int64) (int64, int64, error) { return predictions, min(predictions, 100), nil }
+	f.key.Covered = func(int64, int64) (stage.Coverage, error) {
+		return stage.Coverage{Predictions: predictions, Labelled: min(predictions, 100)}, nil
+	}
 	at := int64(0)
 	run := func(panes int, right float64, unlabelled int64) (decisions []record.Calibrator, ends int) {
 		for range panes {

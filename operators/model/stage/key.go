@@ -33,7 +33,7 @@ type Key struct {
 	Corrector Corrector       // corrections for moved class shares; nil = none
 	// Covered returns about how many predictions of a span of event time there were, and how many of these have labels:
 	// of the slides of a time window that the span touches; 0 without such a window.
-	Covered func(from, to int64) (predictions, labelled int64, err error)
+	Covered func(from, to int64) (Coverage, error)
 	// Snapshots are the latest of every window.
 	Snapshots Snapshots
 	Shows     []func(s *record.Snapshot, w *Window) error // what other stages add to a snapshot
@@ -172,6 +172,13 @@ type Correction struct {
 	P          float64 // p-value of the test of the label-shift assumption
 	Assumption string
 	Digest     string // digest of the inputs of the weights
+}
+
+// Coverage is how many predictions there were, how many of these have labels, and the predictions by class; nil where
+// these are not counted.
+type Coverage struct {
+	Predictions, Labelled int64
+	Said                  *acc.ClassCounts // to be read before the next snapshot
 }
 
 // Window describes a window when its snapshot is taken.

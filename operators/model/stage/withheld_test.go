@@ -2,6 +2,7 @@ package stage_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -32,9 +33,8 @@ func TestWithheld(t *testing.T) {
 		{"no rows", 0, .09, 0, 0, 4000, ""},
 		{"the newest", 5000, .09, 0, 0, 7000, "0 of 2000 labels are of class 1, where the scores expect 180"},
 	} {
-		k := &stage.Key{K: 2, Covered: func(from, to int64) (int64, int64, error) {
-			labelled := min(int64(c.rows), to-from+1)
-			return c.predictions, labelled, nil
+		k := &stage.Key{K: 2, Covered: func(from, to int64) (stage.Coverage, error) {
+			return stage.Coverage{Predictions: c.predictions, Labelled: min(int64(c.rows), to-from+1)}, nil
 		}}
 		for i := range c.rows {
 			y := int32(0)
@@ -49,4 +49,85 @@ func TestWithheld(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", c.name, got, err, c.want)
 		}
 	}
+}
+
+// TestThinned: a part of the labels of a class is missed, by the scores and by the predictions alike; not if the class
+// comes less often, nor if rows are labelled by what the model says of them.
+func TestThinned(t *testing.T) {
+	const k, n = 3, 4000
+	for _, c := range []struct {
+		name  string
+		prior float64 // of class 0; the scores take it for a third
+		label func(y, says int, confidence float64) float64
+		want  bool
+	}{
+		{"nine of ten", 1. / 3, func(y, _ int, _ float64) float64 { return pick(y == 0, .1, 1) }, true},
+		{"seven of ten", 1. / 3, func(y, _ int, _ float64) float64 { return pick(y == 0, .3, 1) }, true},
+		{"and half of others", 1. / 3, func(y, _ int, _ float64) float64 { return pick(y == 0, .05, .5) }, true},
+		{"of what is rarer, too", .15, func(y, _ int, _ float64) float64 { return pick(y == 0, .1, .9) }, true},
+		{"all labels", 1. / 3, func(int, int, float64) float64 { return 1 }, false},
+		{"half of all", 1. / 3, func(int, int, float64) float64 { return .5 }, false},
+		{"rarer", .1, func(int, int, float64) float64 { return .5 }, false},
+		{"rarer, by what is said", .1, func(_, says int, _ float64) float64 { return pick(says == 0, .2, 1) }, false},
+		{"by what is said", 1. / 3, func(_, says int, _ float64) float64 { return pick(says == 0, .2, 1) }, false},
+		{"unsure rows", 1. / 3, func(_, _ int, conf float64) float64 { return pick(conf < .8, .9, .1) }, false},
+		{"rarer, sure rows", .1, func(_, _ int, conf float64) float64 { return pick(conf < .8, .1, .9) }, false},
+	} {
+		for seed := range uint64(5) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			said, err := acc.NewClassCounts(k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := &stage.Key{K: k}
+			for i := range n {
+				z, y := make([]float32, k), 1+rng.IntN(k-1)
+				if rng.Float64() < c.prior {
+					y = 0
+				}
+				for j := range z {
+					x := rng.NormFloat64()
+					if j == y {
+						x += 1.5
+					}
+					z[j] = float32(1.5 * x)
+				}
+				says, conf := confidence(z)
+				if err := said.Predict(says, conf, 1); err != nil {
+					t.Fatal(err)
+				}
+				if rng.Float64() < c.label(y, says, conf) {
+					row := acc.SampleRow{TS: int64(i), LabelTS: int64(i), Y: int32(y), W: 1, Z: z}
+					key.Sample = append(key.Sample, row)
+				}
+			}
+			key.Sample = key.Sample[max(0, len(key.Sample)-2000):]
+			key.Covered = func(int64, int64) (stage.Coverage, error) {
+				return stage.Coverage{Predictions: n, Labelled: int64(len(key.Sample)), Said: said}, nil
+			}
+			got, err := stage.Withheld(key, math.MinInt64)
+			if err != nil || c.want != strings.Contains(got, "labels are of class 0, where ") {
+				t.Errorf("%s, seed %d: %q, %v; want %v", c.name, seed, got, err, c.want)
+			}
+		}
+	}
+}
+
+func pick(yes bool, a, b float64) float64 {
+	if yes {
+		return a
+	}
+	return b
+}
+
+// confidence is the predicted class and its softmax.
+func confidence(z []float32) (says int, conf float64) {
+	var sum float64
+	for j, x := range z {
+		if x > z[says] {
+			says = j
+		}
+		sum += math.Exp(float64(x))
+	}
+	return says, math.Exp(float64(z[says])) / sum
 }

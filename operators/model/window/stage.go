@@ -70,7 +70,7 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 }
 
 // covered implements stage.Key.Covered by the time window with the shortest slide.
-func (s *State) covered(from, to int64) (predictions, labelled int64, err error) {
+func (s *State) covered(from, to int64) (c stage.Coverage, err error) {
 	var finest *window
 	for _, w := range s.windows {
 		if w.spec.Kind == KindTime && (finest == nil || w.spec.Slide < finest.spec.Slide) {
@@ -78,23 +78,25 @@ func (s *State) covered(from, to int64) (predictions, labelled int64, err error)
 		}
 	}
 	if finest == nil {
-		return 0, 0, nil
+		return c, nil
 	}
 	sum, _, err := s.stage.env.Summaries(s.key.K)
 	if err != nil {
-		return 0, 0, err
+		return c, err
 	}
 	for _, b := range finest.buckets { // sums of whole numbers: in any order
 		if b.end <= from || b.start > to {
 			continue
 		}
 		if err := sum.Unpack(&b.raw); err != nil {
-			return 0, 0, err
+			return c, err
 		}
-		labelled += b.labelled
+		c.Labelled += b.labelled
 	}
-	predictions, _ = sum.AsSet().SeenRows()
-	return predictions, labelled, nil
+	set := sum.AsSet()
+	c.Predictions, _ = set.SeenRows()
+	c.Said = set.Classes
+	return c, nil
 }
 
 // Observe implements stage.KeyState. It adds a label pane to the windows and publishes those that are due.
