@@ -25,7 +25,7 @@ const emptyPanes = 6
 
 // StepEmpty ends a label pane without rows of a version.
 func StepEmpty(s *State, in *stage.Pane) error {
-	s.mature(in.End)
+	s.recount(in.End)
 	if s.run.fitting() && in.Index >= s.run.due && s.pin == nil {
 		if err := s.stepRun(in); err != nil {
 			return err

@@ -137,7 +137,7 @@ func (s *State) Obey(c *pipeline.Order, now int64) error {
 		}
 	}
 	s.Accept(c)
-	s.mature(now)
+	s.recount(now)
 	switch c.Action {
 	case pipeline.ActionPin:
 		s.pin = &pin{c.By, c.Why, now}

@@ -16,7 +16,7 @@ func (s *State) StepShift(in *stage.Pane) error {
 	if cfg.LabelShift != ShiftCandidate && cfg.LabelShift != ShiftAtOnce || c == nil {
 		return nil
 	}
-	s.mature(in.End)
+	s.recount(in.End)
 	now, err := c.Collect(in, int64(max(cfg.FreshRows, 1)))
 	if err != nil || now == nil {
 		return err

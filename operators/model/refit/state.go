@@ -33,7 +33,7 @@ type publisher struct {
 	monitor  *monitor                         // of the calibrator in force
 	account  account                          // what was lost to the raw scores
 	withheld int64                            // when something was withheld last because of labels; 0 = never
-	matured  *stage.Key                       // what sampled returns where rows wait; nil = the key; not saved
+	counted  *stage.Key                       // what sampled returns where not all rows count; nil = the key; not saved
 	losses   map[*stage.InForce]*sampleLosses // of the sample, by calibrator; nil key = the identity; not saved
 }
 
@@ -48,25 +48,48 @@ func (p *publisher) whole() *stage.Key { return p.stage.env.Whole(p.version) }
 
 // sampled returns that key, to be read, with the sampled rows that count now.
 func (p *publisher) sampled() *stage.Key {
-	if p.matured != nil {
-		return p.matured
+	if p.counted != nil {
+		return p.counted
 	}
 	return p.whole()
 }
 
-// mature prepares sampled for a time, where rows wait until they count, and returns those that count from then on.
+// count prepares sampled for the end of a pane, and returns the rows that count from then on.
+func (p *publisher) count(rows []acc.SampleRow, now int64) []acc.SampleRow {
+	if p.stage.env.Maturity.On() {
+		rows = p.mature(now)
+	} else {
+		p.counted = nil
+	}
+	k := *p.sampled()
+	weighted := func(row acc.SampleRow) bool { return row.W != k.Sample[0].W } // by 1/g, as told
+	n, _ := stage.Repeats(&k, math.MinInt64, stage.RepeatsLikely)
+	if n == 0 || slices.ContainsFunc(k.Sample, weighted) {
+		return rows
+	}
+	var repeats map[[16]byte]bool
+	k.Sample, repeats = stage.Once(k.Sample)
+	p.counted, p.losses = &k, nil
+	return slices.DeleteFunc(slices.Clone(rows), func(row acc.SampleRow) bool { return repeats[row.ID] })
+}
+
+// recount prepares sampled for a time at which no rows have come.
+func (p *publisher) recount(now int64) {
+	if p.stage.env.Maturity.On() {
+		p.count(nil, now)
+	}
+}
+
+// mature makes sampled that of the rows that have waited, and returns those that count from a time on.
 func (p *publisher) mature(now int64) []acc.SampleRow {
 	env := p.stage.env
-	if !env.Maturity.On() {
-		return nil
-	}
 	k := *p.whole()
 	all, fresh := env.Maturity.Rows(k.Sample, pipeline.PaneIndex(now, env.Pane)-1, env.SampleRows)
 	k.Sample, k.Added, k.Aged = all, int64(len(all)), true
-	if p.matured != nil {
-		k.Added = p.matured.Added + appended(p.matured.Sample, all)
+	if p.counted != nil {
+		k.Added = p.counted.Added + appended(p.counted.Sample, all)
 	}
-	p.matured = &k
+	p.counted = &k
 	return fresh
 }
 
@@ -114,13 +137,11 @@ func (s *State) Online() *record.Online {
 // Step processes all rows of a version at the end of a label pane. It tests the calibrator in force, continues the
 // current run, and decides whether to begin one.
 func (s *State) Step(in *stage.Pane) error {
-	if s.stage.env.Maturity.On() {
-		waited := *in
-		if waited.Rows = s.mature(in.End); len(waited.Rows) == 0 {
-			return StepEmpty(s, in)
-		}
-		in = &waited
+	counted := *in
+	if counted.Rows = s.count(in.Rows, in.End); len(counted.Rows) == 0 {
+		return StepEmpty(s, in)
 	}
+	in = &counted
 	rows, err := s.corrections.scored(in)
 	if err != nil {
 		return err
@@ -222,12 +243,12 @@ func (p *publisher) TellClasses(d *record.Calibrator, now int64) error {
 // Forget ends the current run and drops what was learnt about a version that is out of service. The revision, the
 // calibrators in force, pins and orders stay.
 func (s *State) Forget(why string, now int64) error {
-	s.mature(now)
+	s.recount(now)
 	if s.run != nil {
 		if err := s.end(why, now); err != nil {
 			return err
 		}
 	}
-	s.quick, s.monitor, s.online, s.losses = nil, nil, online{}, nil
+	s.quick, s.monitor, s.online, s.losses, s.counted = nil, nil, online{}, nil, nil
 	return s.corrections.end(now)
 }
