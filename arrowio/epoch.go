@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // EpochUnit is the unit, in nanoseconds, of a time since 1970 that is given as a number: of seconds below 10¹¹, of
@@ -29,6 +30,27 @@ func Epoch(n int64) Time {
 		return math.MaxInt64
 	}
 	return n * unit
+}
+
+// SpelledDate is the date and time that the digits of a number spell, such as 20260301 or 202603011230; "" where they
+// spell none from 1900 to 2099. As times since 1970 such numbers would be of 1970, 1976 or no year of 64 bits: they are
+// not meant so.
+func SpelledDate(x float64) string {
+	layout, shown := "20060102", "2006-01-02"
+	switch {
+	case x >= 19000101 && x <= 20991231:
+	case x >= 190001010000 && x <= 209912312359:
+		layout, shown = "200601021504", "2006-01-02T15:04"
+	case x >= 19000101000000 && x <= 20991231235959:
+		layout, shown = "20060102150405", "2006-01-02T15:04:05"
+	default:
+		return ""
+	}
+	t, err := time.Parse(layout, strconv.FormatFloat(x, 'f', -1, 64))
+	if err != nil {
+		return ""
+	}
+	return t.Format(shown)
 }
 
 // EpochText is Epoch of a decimal number, which may have a fraction and an exponent. The digits of a fraction count as

@@ -33,3 +33,17 @@ func TestEpochText(t *testing.T) {
 		}
 	}
 }
+
+// TestSpelledDate: dates as whole numbers are told from times since 1970.
+func TestSpelledDate(t *testing.T) {
+	for x, want := range map[float64]string{
+		20260301: "2026-03-01", 20991231: "2099-12-31", 202603011230: "2026-03-01T12:30",
+		20260301123059: "2026-03-01T12:30:59",
+		20261301:       "", 20260230: "", 20260301.5: "", 202603012460: "", 1700000000: "", 1700000000000: "",
+		2026: "", 0: "", math.NaN(): "", math.Inf(1): "", -20260301: "",
+	} {
+		if got := arrowio.SpelledDate(x); got != want {
+			t.Errorf("%v: got %q, want %q", x, got, want)
+		}
+	}
+}

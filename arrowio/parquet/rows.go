@@ -206,12 +206,17 @@ func (c *chunk) array() (arrow.Array, error) {
 	return record.Array(c.column.typ, n, nulls, nil, valid, data), nil
 }
 
-// days are the nanoseconds since 1970 of timestamps in 12 bytes: nanoseconds of the day, Julian day.
+// days are the nanoseconds since 1970 of timestamps in 12 bytes: nanoseconds of the day, Julian day. Those beyond the
+// years of 64 bits, such as 9999-12-31 for no end, become math.MaxInt64.
 func days(b []byte) []byte {
 	const epoch, day = 2440588, 24 * 3600 * 1e9
 	out := make([]byte, 0, len(b)/12*8)
 	for ; len(b) >= 12; b = b[12:] {
-		ns := int64(binary.LittleEndian.Uint64(b)) + (int64(binary.LittleEndian.Uint32(b[8:]))-epoch)*day
+		since := int64(binary.LittleEndian.Uint32(b[8:])) - epoch
+		ns := int64(binary.LittleEndian.Uint64(b)) + since*day
+		if since > 106_750 || since < -106_750 { // days of 2⁶³ ns
+			ns = math.MaxInt64 // no time of a row
+		}
 		out = binary.LittleEndian.AppendUint64(out, uint64(ns))
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -52,6 +53,8 @@ func kindOf(t arrow.DataType) kind {
 		return floats
 	case arrow.IsInteger(id):
 		return ints
+	case id == arrow.NULL:
+		return nulls
 	case id == arrow.BOOL:
 		return bools
 	case id == arrow.STRING, id == arrow.LARGE_STRING, id == arrow.STRING_VIEW:
@@ -173,7 +176,7 @@ func (b *builder) labelValues(c arrow.Array) error {
 		if c.DataType().ID() != arrow.DICTIONARY {
 			return b.labelInts(c)
 		}
-	case floats, bools:
+	case floats, bools, nulls:
 		if value := numberAt(c); value != nil {
 			return b.labelNumbers(c, value)
 		}
@@ -275,13 +278,14 @@ func (b *builder) eachTime(c arrow.Array, f func(i int) error) error {
 
 func (b *builder) dates(c arrow.Array) error {
 	return b.eachTime(c, func(i int) error {
+		var at time.Time
 		switch c := c.(type) {
 		case *array.Date32:
-			b.when.nanoseconds(c.Value(i).ToTime().UnixNano())
+			at = c.Value(i).ToTime()
 		case *array.Date64:
-			b.when.nanoseconds(c.Value(i).ToTime().UnixNano())
+			at = c.Value(i).ToTime()
 		}
-		return nil
+		return b.when.date(at, at.Format(time.DateOnly))
 	})
 }
 
@@ -328,6 +332,8 @@ func floatAt(c arrow.Array) func(int) float64 {
 // numberAt reads floats, integers, booleans and decimals; nil for other types.
 func numberAt(c arrow.Array) func(int) float64 {
 	switch a := c.(type) {
+	case *array.Null:
+		return func(int) float64 { return math.NaN() }
 	case *array.Boolean:
 		return func(i int) float64 {
 			if a.Value(i) {
@@ -375,7 +381,7 @@ func appendFloats[T float](out *[]T, c arrow.Array, null float64) error {
 	}
 	for i := range c.Len() {
 		x := null
-		if !c.IsNull(i) {
+		if !isNull(c, i) {
 			x = at(i)
 		}
 		*out = append(*out, T(x))
@@ -473,7 +479,7 @@ func appendTimes(out *[]arrowio.Time, c arrow.Array, first int) error {
 	unit := wire.Nanoseconds[c.DataType().(*arrow.TimestampType).Unit]
 	for i := range c.Len() {
 		t := int64(a.Value(i))
-		if c.IsNull(i) || t > math.MaxInt64/unit || t < -(math.MaxInt64/unit) {
+		if c.IsNull(i) || t > math.MaxInt64/unit || t < -(math.MaxInt64/unit) || t == math.MaxInt64 {
 			return fmt.Errorf("row %d is null or outside the years 1677 to 2262", first+i)
 		}
 		*out = append(*out, t*unit)
@@ -482,10 +488,10 @@ func appendTimes(out *[]arrowio.Time, c arrow.Array, first int) error {
 }
 
 // isNull reports whether a row is null: the row, or the entry of the dictionary that it stands for, which the library
-// writes as the text "(null)".
+// writes as the text "(null)". The library says of no row of type null that it is.
 func isNull(c arrow.Array, i int) bool {
 	d, ok := c.(*array.Dictionary)
-	return c.IsNull(i) || ok && d.Dictionary().IsNull(d.GetValueIndex(i))
+	return c.IsNull(i) || c.DataType().ID() == arrow.NULL || ok && d.Dictionary().IsNull(d.GetValueIndex(i))
 }
 
 // appendText appends any column as text; "" where null. Binary values stay bytes.

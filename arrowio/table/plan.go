@@ -18,6 +18,7 @@ const (
 	texts
 	times
 	lists // of numbers
+	nulls // no value is there, and the writer knew no type
 	other
 )
 

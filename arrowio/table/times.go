@@ -31,7 +31,8 @@ const zoneLayout = "2006-01-02 15:04:05.999999999 MST"
 func (m *moments) nanoseconds(t int64) { m.ns = append(m.ns, t) }
 
 func (m *moments) number(v int64) error {
-	return m.since(arrowio.Epoch(v), arrowio.EpochUnit(v), func() string { return strconv.FormatInt(v, 10) })
+	return m.since(arrowio.Epoch(v), arrowio.EpochUnit(v), float64(v),
+		func() string { return strconv.FormatInt(v, 10) })
 }
 
 // fraction takes a number that may have one, such as time.time() returns.
@@ -40,14 +41,17 @@ func (m *moments) fraction(x float64) error {
 		return fmt.Errorf("%v is no time", x)
 	}
 	t, unit := arrowio.EpochFloat(x)
-	return m.since(t, unit, func() string { return strconv.FormatFloat(x, 'f', -1, 64) })
+	return m.since(t, unit, x, func() string { return strconv.FormatFloat(x, 'f', -1, 64) })
 }
 
 // unitNames are what messages call units.
 var unitNames = map[int64]string{1e9: "seconds", 1e6: "milliseconds", 1e3: "microseconds", 1: "nanoseconds"}
 
-// since takes a number of a unit. 0 is 1970 in any.
-func (m *moments) since(t arrowio.Time, unit int64, text func() string) error {
+// since takes the number x of a unit. 0 is 1970 in any.
+func (m *moments) since(t arrowio.Time, unit int64, x float64, text func() string) error {
+	if date := arrowio.SpelledDate(x); date != "" {
+		return fmt.Errorf("%s is no time since 1970 but the date %s: write it so, or a number since 1970", text(), date)
+	}
 	switch {
 	case t == math.MaxInt64:
 		return fmt.Errorf("%s is outside the years 1678 to 2261 in %s, its unit by its size", text(), unitNames[unit])
@@ -62,20 +66,26 @@ func (m *moments) since(t arrowio.Time, unit int64, text func() string) error {
 	return nil
 }
 
+// date takes a time of a calendar, as the file has it in text.
+func (m *moments) date(at time.Time, text string) error {
+	if year := at.Year(); year < 1678 || year > 2261 {
+		return fmt.Errorf("%s is outside the years 1678 to 2261", text)
+	}
+	m.nanoseconds(at.UnixNano())
+	return nil
+}
+
 func (m *moments) text(s string) error {
 	if t, unit, ok := arrowio.EpochText(s); ok {
-		return m.since(t, unit, func() string { return strings.Clone(s) })
+		x, _ := strconv.ParseFloat(s, 64)
+		return m.since(t, unit, x, func() string { return strings.Clone(s) })
 	}
 	for _, layout := range timeLayouts {
 		if at, err := time.ParseInLocation(layout, s, time.UTC); err == nil {
 			if zone, _ := at.Zone(); layout == zoneLayout && zone != "UTC" && zone != "GMT" {
 				return fmt.Errorf("%s: %s is the name of several zones: write an offset, such as -05:00", s, zone)
 			}
-			if year := at.Year(); year < 1678 || year > 2261 {
-				return fmt.Errorf("%s is outside the years 1678 to 2261", s)
-			}
-			m.ns = append(m.ns, at.UnixNano())
-			return nil
+			return m.date(at, s)
 		}
 	}
 	return fmt.Errorf("%s is neither a time such as 2026-01-31T12:00:00Z nor a number since 1970", quoteName(s))

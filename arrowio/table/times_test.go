@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/internal/record"
@@ -45,6 +46,9 @@ func TestTimesThatAreNone(t *testing.T) {
 		{[]string{"0", "1700000000000.5", "1700000000"}, "1700000000 is a time in seconds by its size, " +
 			"1700000000000.5 at row 1 one in milliseconds"},
 		{[]string{"1700000000", "99999999999"}, "99999999999 is outside the years 1678 to 2261 in seconds"},
+		{[]string{"1700000000", "20260301"}, "20260301 is no time since 1970 but the date 2026-03-01: write it so, or"},
+		{[]string{"20260301.0"}, "20260301.0 is no time since 1970 but the date 2026-03-01"},
+		{[]string{"20260301123000"}, "20260301123000 is no time since 1970 but the date 2026-03-01T12:30:00"},
 		{[]string{"1700000000", ""}, `"" is neither a time such as 2026-01-31T12:00:00Z nor a number since 1970`},
 		{[]string{"1700000000", "31.1.2026"}, "31.1.2026 is neither a time such as 2026-01-31T12:00:00Z"},
 		{[]string{"1700000000", "2026-03-01 12:00:00 EST"},
@@ -87,6 +91,39 @@ func TestTimesOfArrays(t *testing.T) {
 	}
 	if _, err := Open(path, Options{Time: "ts"}); err == nil {
 		t.Error("npz: a named array of two units is taken")
+	}
+}
+
+// TestDatesBeyondRows: a date that nanoseconds do not reach is an error, and no other date.
+func TestDatesBeyondRows(t *testing.T) {
+	probs := record.Slab([]float32{.5, .5, .25, .75}, 2)
+	for want, ts := range map[string]arrow.Array{
+		"column ts: row 1: 9999-12-31 is outside the years 1678 to 2261": record.Fixed(arrow.FixedWidthTypes.Date32,
+			[]int32{0, 2932896}, nil),
+		"column ts: row 1: 0001-01-01 is outside the years 1678 to 2261": record.Fixed(arrow.FixedWidthTypes.Date64,
+			[]int64{0, -62135596800000}, nil),
+	} {
+		got, err := openColumns(t, []string{"probs", "ts"}, []arrow.Array{probs, ts})
+		if err != nil || got.NoTime == nil || !strings.Contains(got.NoTime.Error(), want) {
+			t.Errorf("got %v, %+v, want %s", err, got, want)
+		}
+	}
+}
+
+// TestNoneYet: an optional column that has no value yet is one, though its writer knew no type for it.
+func TestNoneYet(t *testing.T) {
+	probs := record.Slab([]float32{.5, .5, .25, .75}, 2)
+	for _, name := range []string{"label", "weight", "served", "id", "ts", "features", "model", "region"} {
+		got, err := openColumns(t, []string{"probs", name}, []arrow.Array{probs, array.NewNull(2)})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if name == "label" && fmt.Sprint(got.Label) != "[-1 -1]" || got.Features != nil || got.TS != nil ||
+			name == "weight" && fmt.Sprint(got.Weight) != "[1 1]" ||
+			name == "served" && got.Served[0] == got.Served[0] {
+			t.Errorf("%s: got %+v", name, got)
+		}
 	}
 }
 

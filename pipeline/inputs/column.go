@@ -162,9 +162,18 @@ func (c *column) wantsAny() string {
 
 func (c *column) addTime(t time.Time) error {
 	if y := t.Year(); y < 1678 || y > 2261 {
-		return c.fail(c.n, "%s: the year must be from 1678 to 2261", t.Format(time.RFC3339))
+		return c.addInstant(math.MaxInt64) // the row is rejected, as of a number
 	}
 	return c.addInstant(t.UnixNano())
+}
+
+// addEpoch adds a time since 1970, ns in nanoseconds, unless the number x is a date.
+func (c *column) addEpoch(x float64, ns arrowio.Time) error {
+	if date := arrowio.SpelledDate(x); date != "" {
+		return c.fail(c.n, "%.0f is no time since 1970 but the date %s: send text as in RFC 3339, such as "+
+			"2024-03-01T12:00:00Z, or a number since 1970", x, date)
+	}
+	return c.addInstant(ns)
 }
 
 // addBool adds true or false.
@@ -191,7 +200,8 @@ func (c *column) addNumber(raw []byte) error {
 		return c.addText(raw)
 	case instant:
 		if ns, _, ok := arrowio.EpochText(string(raw)); ok {
-			return c.addInstant(ns)
+			x, _ := strconv.ParseFloat(string(raw), 64)
+			return c.addEpoch(x, ns)
 		}
 		return c.fail(c.n, "%.40s must be a time since 1970 in s, ms, µs or ns", raw)
 	}
@@ -216,7 +226,7 @@ func (c *column) addInt(n int64) error {
 	case text:
 		return c.addText(strconv.AppendInt(nil, n, 10))
 	case instant:
-		return c.addInstant(arrowio.Epoch(n))
+		return c.addEpoch(float64(n), arrowio.Epoch(n))
 	case class:
 		return c.addInstant(n)
 	case ident:

@@ -1,6 +1,7 @@
 package inputs
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -70,6 +71,18 @@ func TestOddRecords(t *testing.T) {
 	}
 }
 
+// TestTimesBeyondRows: a time that no row may have is one of its row, as text and as a number.
+func TestTimesBeyondRows(t *testing.T) {
+	for _, ts := range []string{`"9999-12-31T00:00:00Z"`, `"0001-01-01T00:00:00Z"`, `99999999999`, `1e300`} {
+		value := `[{"id":"a","prob":0.75,"ts":` + ts + `},{"id":"b","prob":0.25,"ts":1709251200}]`
+		b := decoded(t, Config{Format: "json", Model: "m"}, &Record{Value: []byte(value)})
+		if len(b) != 1 || b[0].N != 2 || b[0].TS[0] != math.MaxInt64 ||
+			b[0].TS[1] != 1709251200e9 {
+			t.Errorf("%s: got %+v", ts, b)
+		}
+	}
+}
+
 // TestOddRecordsAreRefusedInWords: what cannot be read says what to do.
 func TestOddRecordsAreRefusedInWords(t *testing.T) {
 	for value, want := range map[string]string{
@@ -83,6 +96,8 @@ func TestOddRecordsAreRefusedInWords(t *testing.T) {
 		`{"id":"a","prob":0.5,"label":"cat"}`:         "or name them in their order with classes of inputs",
 		`{"id":"a","prob":0.5,"label":"0.5"}`:         "0.5 must be a whole number",
 		`{"id":"a","prob":0.5,"ts":"01.03.2024"}`:     "must be a time as in RFC 3339, such as 2024-03-01T12:00:00Z",
+		`{"id":"a","prob":0.5,"ts":20260301}`:         "20260301 is no time since 1970 but the date 2026-03-01",
+		`{"id":"a","prob":0.5,"ts":"202603011230"}`:   "is no time since 1970 but the date 2026-03-01T12:30",
 		`{"id":"a","y_prob":0.5}`:                     "there is nothing, or null, at \"logits, probs, logit, prob\"",
 		`{"prob":0.5}`:                                "",
 		`null`:                                        "rows without scores",
