@@ -134,9 +134,15 @@ func (a *api) alerts(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	model, version := p.text("model"), p.text("version")
+	current := a.History.CurrentAlerts(model, version)
+	total := len(current)
+	if p.q.Has("limit") && model == "" { // of a model its page needs all, and they are few
+		current = current[max(0, total-limit):]
+	}
 	a.reply(w, map[string]any{
-		"alerts":  a.History.Alerts(model, version, limit),
-		"current": a.History.CurrentAlerts(model, version),
+		"alerts":        a.History.Alerts(model, version, limit),
+		"current":       current,
+		"current_total": total,
 	})
 }
 

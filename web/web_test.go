@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -171,6 +172,25 @@ func TestDecisions(t *testing.T) {
 	}
 	if len(a.Current) != 1 || a.Current[0].Slice != "region=eu" {
 		t.Errorf("current: got %+v, want that of region=eu", a.Current)
+	}
+}
+
+// TestLimitOfAlerts: who asks for one alert of all models gets one, and how many there are; a model's page needs all.
+func TestLimitOfAlerts(t *testing.T) {
+	hist := history.New(history.Config{})
+	for i := range 300 {
+		hist.AddAlert(record.Alert{Model: "m", Version: "1", Slice: fmt.Sprintf("s=%03d", i), Rule: "r",
+			State: "firing", At: record.At(int64(i) * 1e9)})
+	}
+	for query, want := range map[string]int{"?limit=1": 1, "": 300, "?model=m&limit=1": 300, "?limit=10000": 300} {
+		var a struct {
+			Alerts, Current []record.Alert
+			Total           int `json:"current_total"`
+		}
+		fetch(t, testHandler(hist), "/api/v1/alerts"+query, &a)
+		if len(a.Current) != want || a.Total != 300 || a.Current[want-1].Slice != "s=299" {
+			t.Errorf("%q: got %d current alerts of %d, want %d of 300", query, len(a.Current), a.Total, want)
+		}
 	}
 }
 
