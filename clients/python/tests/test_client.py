@@ -413,6 +413,41 @@ if __name__ == "__main__":
             self.assertEqual(kept, {k: vars(logger)[k] for k in kept})
         self.assertEqual(logger.close().logged, 1)
 
+    def test_a_logger_that_nobody_has_sends_what_waits_and_ends(self):
+        r = self.receiver()
+
+        def threads():
+            gc.collect()
+            return sum(t.name == "plumbline" for t in threading.enumerate())
+
+        before = threads()
+        for i in range(20):
+            PlumblineLogger("m", to=r.url, linger=0.05).label([i], [1])
+        end = time.monotonic() + 8
+        while threads() > before and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual(threads(), before)
+        self.assertEqual(sorted(q["id"] for q in r.rows["labels"]), list(range(20)))
+
+    def test_no_pickle_has_a_password(self):
+        for to, options in (("http://ann:pa55@h", {}), ("http://h", {"token": "pa55"})):
+            logger = PlumblineLogger("m", to=to, options=options, max_bytes=1)
+            with self.assertRaisesRegex(TypeError, "make it in the worker; a pickle would hold its password or token"):
+                pickle.dumps(logger)
+            self.assertEqual(copy.deepcopy(logger).to, to)
+            with self.assertLogs("plumbline") as said:
+                logger.label(["a"], [1])
+            self.assertNotIn("pa55", repr(logger) + "".join(said.output))
+            with unittest.mock.patch("multiprocessing.context.get_spawning_popen", return_value=1):
+                self.assertEqual(pickle.loads(pickle.dumps(logger)).to, to)  # a process begins: no file has it
+        self.assertTrue(_transport.secret("kafka://h:9?sasl.password=pa55", {}))
+        self.assertFalse(_transport.secret("kafka://h:9?security.protocol=SSL", {"timeout": 3, "acks": 1}))
+        c = Calibrator()
+        c._headers = {"Authorization": "Bearer pa55"}
+        with self.assertRaisesRegex(TypeError, "call it in the worker; a pickle would hold"):
+            pickle.dumps(c)
+        self.assertEqual(copy.copy(c)._headers, c._headers)
+
     def test_retry_after(self):
         answers = [(503, {"Retry-After": "Fri, 31 Dec 2027 23:59:59 GMT"}, b'{"error": "busy"}'),
                    (429, {"Retry-After": "0"}, b"{}"), (200, {}, b'{"rows": 1}')]

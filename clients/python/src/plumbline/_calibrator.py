@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _columns, _maps
+from . import _columns, _maps, _transport
 
 _log = logging.getLogger("plumbline")
 # Bytes of an answer: a record of Kafka has at most 8 MiB by default; a full matrix for 1,000 classes 20 MB.
@@ -83,6 +83,19 @@ class Calibrator:
             os.register_at_fork(after_in_child=forked)  # threads stay with the parent
 
     def __getstate__(self) -> dict[str, Any]:
+        if self._headers or _transport.secret(self._address, {}):
+            _transport.keep_secret("Calibrator.follow with headers or a password: call it in the worker")
+        return self._state()
+
+    def __copy__(self) -> Calibrator:
+        c = type(self)()
+        c.__setstate__(self._state())
+        return c
+
+    def __deepcopy__(self, _memo: Any) -> Calibrator:
+        return self.__copy__()  # what is in force is replaced, and not changed
+
+    def _state(self) -> dict[str, Any]:
         state = {k: v for k, v in vars(self).items() if k not in ("_stop", "_thread", "_etag", "_quiet")}
         return {**state, "_address": "" if self._stop.is_set() else self._address}
 

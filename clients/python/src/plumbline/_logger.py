@@ -20,7 +20,7 @@ from typing import Any
 
 from numpy import ndarray
 
-from . import _columns
+from . import _columns, _transport
 from ._columns import Call, copied, size_of
 from ._transport import Done, Later, Transport, connect
 
@@ -81,16 +81,8 @@ class PlumblineLogger:
         self._pid = 0
         self._warned = -60.0
         connect_check(to)
-        atexit.register(self.close)
-        if hasattr(os, "register_at_fork"):
-            me = weakref.ref(self)
-
-            def forked() -> None:
-                logger = me()
-                if logger is not None:
-                    logger._forked()
-
-            os.register_at_fork(after_in_child=forked)
+        self._alive: list[PlumblineLogger] = []  # this one, while rows wait: they are sent if nobody has it any more
+        _loggers.add(self)
 
     def log(self, ids: Any, *, logits: Any = None, probs: Any = None, logit: Any = None, prob: Any = None,
             label: Any = None, features: Any = None, served: Any = None, weight: Any = None, ts: Any = None,
@@ -153,7 +145,7 @@ class PlumblineLogger:
         waiting = self._came_bytes - self._went_bytes + size
         if waiting > self._hurry:
             if waiting > self._max_bytes and not self._closed and not self._wait_for(size):
-                self._drop(rows, kept, f"no room: {self._max_bytes} bytes wait for {self.to}")
+                self._drop(rows, kept, f"no room: {self._max_bytes} bytes wait for {_transport.shown(self.to)}")
                 return
             if not self._wake.is_set():  # waking costs more than all else: linger does it
                 self._wake.set()
@@ -161,6 +153,8 @@ class PlumblineLogger:
         with self._lock:
             closed = self._closed
             if not closed:
+                if not self._alive:
+                    self._alive.append(self)
                 self._came += kept
                 self._came_bytes += size
                 self._calls.append(call)
@@ -217,44 +211,57 @@ class PlumblineLogger:
         with self._lock:
             if self._pid == 0 and not self._closed:
                 self._pid = os.getpid()
-                self._thread = threading.Thread(target=self._run, name="plumbline", daemon=True)
+                self._thread = threading.Thread(target=_run, name="plumbline", daemon=True, args=(
+                    weakref.ref(self, functools.partial(_woken, self._wake)), self._wake, self._linger, self._alive))
                 self._thread.start()
                 if multiprocessing.parent_process() is not None:  # its children end without atexit
-                    multiprocessing.util.Finalize(None, self.close, exitpriority=10)
+                    multiprocessing.util.Finalize(None, _close_all, exitpriority=10)
 
     def _forked(self) -> None:
         """Begins anew in a forked process: what was logged before is sent by the parent."""
         self._lock, self._went_lock = threading.Lock(), threading.Lock()
         self._wake, self._room = threading.Event(), threading.Event()
-        self._calls, self._stats, self._full = deque(), Stats(), 0
+        self._calls, self._alive, self._stats, self._full = deque(), [], Stats(), 0
         self._came = self._came_bytes = self._went = self._went_bytes = self._pid = 0
         self._thread = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, as servers make them for their workers, is a new logger with the same settings: what was logged
         before is sent by this one."""
+        if _transport.secret(self.to, self._options):
+            _transport.keep_secret("PlumblineLogger: make it in the worker")
+        return self._again(), (self.model, self.version, self.to)
+
+    def __copy__(self) -> PlumblineLogger:
+        return self._again()(self.model, self.version, self.to)
+
+    def __deepcopy__(self, _memo: Any) -> PlumblineLogger:
+        return self.__copy__()
+
+    def _again(self) -> functools.partial[PlumblineLogger]:
         settings: dict[str, Any] = {
             "max_bytes": self._max_bytes, "block": self._block, "sample": self._sample, "linger": self._linger,
-            "batch_rows": self._batch_rows, "options": self._options, "on_drop": self._on_drop}
-        return functools.partial(type(self), **settings), (self.model, self.version, self.to)
+            "batch_rows": self._batch_rows, "options": dict(self._options), "on_drop": self._on_drop}
+        return functools.partial(type(self), **settings)
 
-    def _run(self) -> None:
-        transport: Transport | None = None
-        pending: deque[tuple[str, Any, Done]] = deque()  # batches that nobody took yet
-        while True:
-            self._wake.wait(0.0 if self._closed else self._linger)
-            self._wake.clear()
-            try:
-                transport = transport or connect(self.to, self.model, self.version, self._options)
-                self._take(pending)
-                self._send(transport, pending)
-            except Exception as e:
-                self._warn(0, f"{type(e).__name__}: {e}")
-                time.sleep(min(1.0, self._linger))
-            if self._closed and not self._calls and not pending or not self._in_time():
-                if transport is not None:
-                    transport.flush(max(0.0, self._deadline - time.monotonic()))
-                return
+    def _turn(self, sent: _Sent) -> bool:
+        """Sends what is there; False at the end."""
+        try:
+            sent.transport = sent.transport or connect(self.to, self.model, self.version, self._options)
+            self._take(sent.pending)
+            self._send(sent.transport, sent.pending)
+        except Exception as e:
+            self._warn(0, f"{type(e).__name__}: {e}")
+            time.sleep(min(1.0, self._linger))
+        if self._closed and not self._calls and not sent.pending or not self._in_time():
+            if sent.transport is not None:
+                sent.transport.flush(max(0.0, self._deadline - time.monotonic()))
+            self._alive.clear()
+            return False
+        with self._lock:
+            if not self._calls and not sent.pending:
+                self._alive.clear()
+        return True
 
     def _in_time(self) -> bool:
         return not self._closed or time.monotonic() <= self._deadline
@@ -374,7 +381,6 @@ class PlumblineLogger:
                 self._stats.dropped += self._came - self._went
                 self._went, self._went_bytes = self._came, self._came_bytes
                 self._ended = True
-            atexit.unregister(self.close)
         return self.stats()
 
     def __enter__(self) -> PlumblineLogger:
@@ -382,6 +388,54 @@ class PlumblineLogger:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _Sent:
+    """What the thread of a logger has at hand."""
+
+    transport: Transport | None = None
+
+    def __init__(self) -> None:
+        self.pending: deque[tuple[str, Any, Done]] = deque()  # batches that nobody took yet
+
+
+def _run(me: weakref.ref[PlumblineLogger], wake: threading.Event, pause: float, _alive: list[PlumblineLogger]) -> None:
+    """The thread of a logger, which it has in a turn, and by _alive while rows wait: nobody else may have it."""
+    sent = _Sent()
+    while True:
+        wake.wait(pause)
+        wake.clear()
+        logger = me()
+        if logger is None:
+            if sent.transport is not None:
+                sent.transport.flush(10.0)
+            return
+        if not logger._turn(sent):
+            return
+        pause = 0.0 if logger._closed else logger._linger
+        del logger
+
+
+def _woken(wake: threading.Event, _gone: Any) -> None:
+    wake.set()
+
+
+_loggers: weakref.WeakSet[PlumblineLogger] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for logger in list(_loggers):
+        logger.close()
+
+
+def _forked_all() -> None:
+    for logger in list(_loggers):
+        logger._forked()
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked_all)
 
 
 def connect_check(to: str) -> None:
@@ -392,7 +446,7 @@ def connect_check(to: str) -> None:
         except ImportError as e:
             raise ImportError('to="kafka://…" needs confluent-kafka: pip install "plumbline[kafka]"') from e
     elif not to.startswith(("http://", "https://")):
-        raise ValueError(f"to={to.rpartition('@')[2]!r}: must begin with kafka://, http:// or https://")
+        raise ValueError(f"to={_transport.shown(to)!r}: must begin with kafka://, http:// or https://")
 
 
 def new_ids(n: int) -> Sequence[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import multiprocessing.context
 import ssl
 import time
 import urllib.parse
@@ -232,10 +233,31 @@ def _rejected(rows: int, status: int, text: str) -> tuple[int, str]:
         return rows, f"{status}: not an answer of plumbline: {text[:80]}"
 
 
+def shown(to: str) -> str:
+    """An address without its user and its query, which may have passwords."""
+    return to.rpartition("@")[2].partition("?")[0]
+
+
+_SECRET = ("password", "secret", "token", "jaas", "key.pem", "userinfo")
+
+
+def secret(to: str, options: dict[str, Any]) -> bool:
+    """Whether a password is in an address or among options."""
+    url = urllib.parse.urlsplit(to)
+    names = [*options, *(name for name, _ in urllib.parse.parse_qsl(url.query))]
+    return url.password is not None or any(s in name.lower() for name in names for s in _SECRET)
+
+
+def keep_secret(what: str) -> None:
+    """Refuses a pickle, which may be a file, unless it is that of a process that multiprocessing begins."""
+    if multiprocessing.context.get_spawning_popen() is None:
+        raise TypeError(f"{what}; a pickle would hold its password or token")
+
+
 def connect(to: str, model: str, version: str, options: dict[str, Any]) -> Transport:
     url = urllib.parse.urlsplit(to)
     if url.scheme == "kafka":
         return Kafka(url, model, version, options)
     if url.scheme in ("http", "https"):
         return HTTP(url, model, version, options)
-    raise ValueError(f"to={to.rpartition('@')[2]!r}: must begin with kafka://, http:// or https://")
+    raise ValueError(f"to={shown(to)!r}: must begin with kafka://, http:// or https://")
