@@ -47,8 +47,8 @@ type Fit struct{ Statistic, DF, P float64 }
 const MaxCondition = 100
 
 const (
-	// steps of BBSE: D depends on q, and after each step on one that is nearer.
-	bbseSteps = 12
+	// steps of BBSE, at most: D depends on q, and after each step on one that is nearer. Ten are enough nearly always.
+	bbseSteps = 200
 	// bbseTolerance ends them: far below any standard error.
 	bbseTolerance = 1e-7
 	z95           = 1.959963984540054
@@ -65,7 +65,8 @@ const (
 // which with one symbol a class is w = C⁻¹μ (Lipton et al.), weights w = q/p. The interval of accuracy is by the delta
 // method: with x = D⁻¹A G⁻¹h, a row now of symbol i and class j has influence x_i - 1[i says j], a reference row
 // q_j/n_j (1[i says j] - x_i). λ is the least that brings the Condition to MaxCondition, as in RLLS the estimate then
-// is drawn towards w = 1. ErrInput where the table is none, or fewer than two classes have reference rows.
+// is drawn towards w = 1. ErrInput where the table is none, fewer than two classes have reference rows, or q does not
+// settle: where classes come and go whose share would be negative.
 // References: Lipton, Wang, Smola, ICML 2018, section 4. Azizzadenesheli et al., Regularized Learning for Domain
 // Adaptation under Label Shifts, ICLR 2019 (RLLS). Rao, Linear Statistical Inference, 1973 (weights).
 func BBSE(t Table) (Estimate, error) {
@@ -74,21 +75,54 @@ func BBSE(t Table) (Estimate, error) {
 		return Estimate{}, err
 	}
 	q := d.prior()
-	var s *solution
+	relaxed := relaxation{factor: 1}
 	for range bbseSteps {
-		if s, err = d.solve(d.noise(q)); err != nil {
+		s, err := d.solve(d.noise(q))
+		if err != nil {
 			return Estimate{}, err
 		}
 		next := s.shares(d)
-		var step float64
-		for x := range q {
-			step = max(step, math.Abs(next[x]-q[x]))
-		}
-		if q = next; step < bbseTolerance {
-			break
+		if relaxed.step(q, next) < bbseTolerance {
+			return d.estimate(MethodBBSE, next, s)
 		}
 	}
-	return d.estimate(MethodBBSE, q, s)
+	return Estimate{}, fmt.Errorf("the shares of the classes do not settle within %d steps: %w", bbseSteps, ErrInput)
+}
+
+// relaxation makes steps longer or shorter by how the one before has turned out (Aitken): plain ones are slow where D
+// moves with q, and may go to and fro between two estimates without end.
+type relaxation struct {
+	factor float64
+	before []float64 // next less q, of the step before
+}
+
+// step moves q towards next, and returns how far that was off.
+func (r *relaxation) step(q, next []float64) (off float64) {
+	var dot, square float64
+	for x := range q {
+		d := next[x] - q[x]
+		off = max(off, math.Abs(d))
+		if r.before != nil {
+			turn := d - r.before[x]
+			dot, square = dot+r.before[x]*turn, square+turn*turn
+		}
+	}
+	if square > 0 {
+		r.factor = min(max(-r.factor*dot/square, 1./16), 2)
+	}
+	if r.before == nil {
+		r.before = make([]float64, len(q))
+	}
+	var sum float64
+	for x := range q {
+		r.before[x] = next[x] - q[x]
+		q[x] = max(0, q[x]+r.factor*r.before[x])
+		sum += q[x]
+	}
+	for x := range q {
+		q[x] /= sum
+	}
+	return off
 }
 
 // solution is a weighted least squares problem with its factors.
