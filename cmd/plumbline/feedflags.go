@@ -182,7 +182,20 @@ func (f *feedFlags) open(files []string, cfg config.Config, partitions int) (*fe
 		return stream, rows, err
 	}
 	start := time.Now().Add(-f.ahead(rows)).Truncate(time.Second) // people read it in alerts
+	f.startTime = start
 	return in.Open(f.options(cfg, partitions, start))
+}
+
+// goOn are the flags with which a feed goes on at a row.
+func (f *feedFlags) goOn(row int64) string {
+	flags := fmt.Sprintf("--skip %d", row)
+	if !f.startTime.IsZero() {
+		flags += " --start " + f.startTime.UTC().Format(time.RFC3339Nano)
+	}
+	if f.limit > 0 {
+		flags += fmt.Sprintf(" --limit %d", f.limit-(row-f.skip))
+	}
+	return flags
 }
 
 // ahead is how far event time gets ahead of the clock while so many rows are sent: rows of the future are rejected.

@@ -62,7 +62,8 @@ func runProduce(cmd *cobra.Command, files []string, feeds *feedFlags, rate float
 	bar.Finish()
 	summary.Partitions = partitions
 	if err != nil {
-		return fmt.Errorf("%w (%d rows were sent, not all acknowledged)", err, summary.Rows)
+		return fmt.Errorf("%w; acknowledged are the rows before number %d, counted from 0: the same command goes on "+
+			"with %s", err, summary.Acknowledged, feeds.goOn(summary.Acknowledged))
 	}
 	if jsonOutput(cmd) {
 		return printJSON(cmd, summary)
@@ -75,4 +76,7 @@ func printSent(cmd *cobra.Command, s producer.Summary) {
 	printf(cmd, "%d rows, %d labels in %d + %d messages, %.1f MB, %s to %s, %.1f s, %.0f rows/s\n", s.Rows, s.Labels,
 		s.LogitsMessages, s.LabelMessages, float64(s.Bytes)/1e6, s.FirstEvent, s.LastEvent, s.Seconds,
 		float64(s.Rows)/s.Seconds)
+	if s.Again > 0 {
+		printf(cmd, "%d messages were sent again; if one is there twice, its rows count as duplicates\n", s.Again)
+	}
 }

@@ -80,6 +80,28 @@ func (f *Feed) LeavesTimes() bool {
 // control messages, then io.EOF. It is how an endless source ends.
 func (f *Feed) Finish() { f.done = true }
 
+// Owed is the number of the first row that was not taken, or whose label was not: with it as Skip a feed goes on.
+func (f *Feed) Owed() int64 {
+	n := f.next
+	if f.loaded {
+		n--
+	}
+	for i := range f.labels {
+		n = min(n, f.labels[i].row)
+	}
+	for s := range f.pending {
+		for i := range f.pending[s] {
+			if p := &f.pending[s][i]; p.rows() > 0 {
+				n = min(n, p.row)
+			}
+		}
+	}
+	for i := range f.out {
+		n = min(n, f.out[i].Row)
+	}
+	return n
+}
+
 // Next returns the next message, io.EOF after the last, or a source's or the encoder's error, after which the feed is
 // not to be used. Messages of one stream and partition come in order of event time.
 func (f *Feed) Next() (Message, error) {
@@ -195,7 +217,8 @@ func (f *Feed) sendRow() error {
 	if err != nil {
 		return err
 	}
-	p.addRow(s, &f.row, f.rowID, f.rowTime, f.opts.InlineLabels && !f.opts.NoLabels)
+	p.stamp(i, f.rowID, f.rowTime)
+	p.addRow(s, &f.row, f.opts.InlineLabels && !f.opts.NoLabels)
 	return f.added(Logits, partition)
 }
 
@@ -306,7 +329,7 @@ func (f *Feed) end() error {
 		}
 		for p := range f.opts.Partitions {
 			f.out = append(f.out, Message{
-				Stream: Stream(s), Partition: int32(p), Value: []byte{}, Time: f.last,
+				Stream: Stream(s), Partition: int32(p), Value: []byte{}, Time: f.last, Row: f.next - 1,
 				Headers: []Header{{Key: WatermarkHeader, Value: strconv.AppendInt(nil, w, 10)}},
 			})
 		}

@@ -39,4 +39,5 @@ type Message struct {
 	First   arrowio.Time // event time of the first row; 0 for control messages
 	Time    arrowio.Time // and of the newest one
 	Rows    int
+	Row     int64 // the lowest number of its rows; of control messages that of the last row
 }

@@ -10,6 +10,7 @@ import (
 type pending struct {
 	group int          // the source whose schema they have
 	first arrowio.Time // of the oldest row; meaningful where cols has rows
+	row   int64        // the lowest number of a row
 	cols  arrowio.Columns
 }
 
@@ -23,10 +24,9 @@ func (p *pending) full(o *Options) bool {
 	return n >= o.Batch || o.MessageBytes > 0 && bytes+bytes/n > o.MessageBytes
 }
 
-// addRow appends a prediction.
-func (p *pending) addRow(s *Fields, row *Row, id string, t arrowio.Time, inline bool) {
+// addRow appends the columns of a prediction that has been stamped.
+func (p *pending) addRow(s *Fields, row *Row, inline bool) {
 	c := &p.cols
-	p.stamp(id, t)
 	p.name(s, row.Model, row.Version)
 	if s.Probs {
 		c.Probs = append(c.Probs, row.Scores...)
@@ -53,15 +53,16 @@ func (p *pending) addRow(s *Fields, row *Row, id string, t arrowio.Time, inline 
 
 // addLabel appends a label.
 func (p *pending) addLabel(s *Fields, l *label) {
-	p.stamp(l.id, l.time)
+	p.stamp(l.row, l.id, l.time)
 	p.name(s, l.model, l.version)
 	p.cols.Label = append(p.cols.Label, l.class)
 }
 
-func (p *pending) stamp(id string, t arrowio.Time) {
+func (p *pending) stamp(row int64, id string, t arrowio.Time) {
 	if p.rows() == 0 {
-		p.first = t
+		p.first, p.row = t, row
 	}
+	p.row = min(p.row, row)
 	p.cols.IDs = append(p.cols.IDs, id)
 	p.cols.TS = append(p.cols.TS, t)
 }
@@ -108,7 +109,7 @@ func (p *pending) message(stream Stream, partition int32, s *Fields) (Message, e
 	}
 	n := p.rows()
 	m := Message{Stream: stream, Partition: partition, Key: []byte(c.IDs[0]), Value: value, Rows: n,
-		First: c.TS[0], Time: c.TS[n-1]}
+		Row: p.row, First: c.TS[0], Time: c.TS[n-1]}
 	p.reset()
 	return m, nil
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -17,13 +20,14 @@ const (
 	laneQueue = 64
 	// requestBytes is where a produce request is full: below the broker's default limit of 1 MB for a record batch.
 	requestBytes = 512 << 10
-	// retryFor bounds how long a partition without a leader is tried again.
-	retryFor   = 30 * time.Second
+	// retryFor bounds how long one request is tried again: a broker that restarts is back by then.
+	retryFor   = time.Minute
 	retryPause = 200 * time.Millisecond
 )
 
 // message is a record to be; a nil Value is a tombstone.
 type message struct {
+	Row     int64 // as of feed.Message
 	Time    time.Time
 	Key     []byte
 	Value   []byte
@@ -38,6 +42,8 @@ type producer struct {
 	lanes  map[lane]chan message
 	group  *errgroup.Group
 	ctx    context.Context // ends with the first error of a lane
+	owed   atomic.Int64    // the lowest row of a message that is not acknowledged, once a lane has ended with an error
+	again  atomic.Int64    // messages sent again although they may be there
 }
 
 // lane is one partition of one topic.
@@ -49,7 +55,9 @@ type lane struct {
 // newProducer returns a producer; close it to wait for what it holds.
 func newProducer(ctx context.Context, client *kafka.Client) *producer {
 	group, ctx := errgroup.WithContext(ctx)
-	return &producer{client: client, lanes: map[lane]chan message{}, group: group, ctx: ctx}
+	p := &producer{client: client, lanes: map[lane]chan message{}, group: group, ctx: ctx}
+	p.owed.Store(math.MaxInt64)
+	return p
 }
 
 // send hands r to its lane; it blocks while the lane is full. An error says only that a lane has stopped: close
@@ -66,7 +74,16 @@ func (p *producer) send(topic string, partition int, r message) error {
 	case queue <- r:
 		return nil
 	case <-p.ctx.Done():
+		p.owe(r)
 		return p.ctx.Err()
+	}
+}
+
+// owe notes messages that are not acknowledged.
+func (p *producer) owe(messages ...message) {
+	for _, m := range messages {
+		for n := p.owed.Load(); m.Row < n && !p.owed.CompareAndSwap(n, m.Row); n = p.owed.Load() {
+		}
 	}
 }
 
@@ -75,7 +92,13 @@ func (p *producer) close() error {
 	for _, queue := range p.lanes {
 		close(queue)
 	}
-	return p.group.Wait()
+	err := p.group.Wait()
+	for _, queue := range p.lanes {
+		for r := range queue { // of a lane that ended with an error
+			p.owe(r)
+		}
+	}
+	return err
 }
 
 // run sends the records of one lane until its queue is closed.
@@ -92,6 +115,8 @@ func (p *producer) run(l lane, queue <-chan message) error {
 		var batch []message
 		batch, held = gather(held, queue)
 		if err := p.write(l, batch); err != nil {
+			p.owe(batch...)
+			p.owe(held...)
 			return fmt.Errorf("produce %d records to %s/%d: %w", len(batch), l.topic, l.partition, err)
 		}
 	}
@@ -121,32 +146,44 @@ func gather(batch []message, queue <-chan message) (full, held []message) {
 
 func (r message) size() int { return len(r.Key) + len(r.Value) }
 
-// unwritten are the errors that say that nothing was written, and that it may be tried again. Others (a timeout, a
-// lost connection) leave it open whether the records are there, and a second try could write them twice.
+// unwritten are the errors that say that nothing was written, and that it may be tried again.
 var unwritten = []error{
 	protocol.ErrNoLeader, // no broker was asked
 	kafka.LeaderNotAvailable, kafka.NotLeaderForPartition, kafka.UnknownTopicOrPartition, kafka.NotEnoughReplicas,
 	kafka.ReplicaNotAvailable,
 }
 
+// open are the answers that leave it open whether the records are there, as a lost connection does: they are sent
+// again, and are there twice then, with the same ids.
+var open = []error{kafka.RequestTimedOut, kafka.NetworkException, kafka.NotEnoughReplicasAfterAppend}
+
+// worth reports whether a request is worth another try, and whether it may have been written.
+func worth(err error) (again, written bool) {
+	is := func(e error) bool { return errors.Is(err, e) }
+	if slices.ContainsFunc(unwritten, is) {
+		return true, false
+	}
+	var answer kafka.Error
+	return !errors.As(err, &answer) || slices.ContainsFunc(open, is), true
+}
+
 func (p *producer) write(l lane, batch []message) error {
-	end := time.Now().Add(retryFor)
+	end, told := time.Now().Add(retryFor), false
 	for {
-		records := make([]kafka.Record, len(batch))
-		for i, r := range batch {
-			records[i] = kafka.Record{Time: r.Time, Key: kafka.NewBytes(r.Key), Value: kafka.NewBytes(r.Value),
-				Headers: r.Headers}
-		}
-		resp, err := p.client.Produce(p.ctx, &kafka.ProduceRequest{
-			Topic: l.topic, Partition: l.partition, RequiredAcks: kafka.RequireAll,
-			Records: kafka.NewRecordReader(records...),
-		})
-		if err == nil {
-			err = resp.Error
-		}
-		again := slices.ContainsFunc(unwritten, func(e error) bool { return errors.Is(err, e) })
-		if err == nil || !again || time.Now().After(end) {
+		err := p.try(l, batch)
+		if err == nil || p.ctx.Err() != nil {
 			return err
+		}
+		again, written := worth(err)
+		if !again || time.Now().After(end) {
+			return err
+		}
+		if written {
+			p.again.Add(int64(len(batch)))
+		}
+		if !told {
+			told = true
+			slog.Warn("records are sent again", "topic", l.topic, "partition", l.partition, "for", retryFor, "err", err)
 		}
 		select {
 		case <-time.After(retryPause):
@@ -154,4 +191,20 @@ func (p *producer) write(l lane, batch []message) error {
 			return p.ctx.Err()
 		}
 	}
+}
+
+func (p *producer) try(l lane, batch []message) error {
+	records := make([]kafka.Record, len(batch))
+	for i, r := range batch {
+		records[i] = kafka.Record{Time: r.Time, Key: kafka.NewBytes(r.Key), Value: kafka.NewBytes(r.Value),
+			Headers: r.Headers}
+	}
+	resp, err := p.client.Produce(p.ctx, &kafka.ProduceRequest{
+		Topic: l.topic, Partition: l.partition, RequiredAcks: kafka.RequireAll,
+		Records: kafka.NewRecordReader(records...),
+	})
+	if err == nil {
+		err = resp.Error
+	}
+	return err
 }

@@ -147,7 +147,9 @@ func TestPaceSpreadsRows(t *testing.T) {
 }
 
 // testFeed is a stream of n rows of 10 classes with labels up to 5 s late, the same at every call.
-func testFeed(t *testing.T, n, partitions int) *feed.Feed {
+func testFeed(t *testing.T, n, partitions int) *feed.Feed { return skippingFeed(t, n, partitions, 0) }
+
+func skippingFeed(t *testing.T, n, partitions int, skip int64) *feed.Feed {
 	t.Helper()
 	rows := &feed.Rows{Model: "m", N: n, K: 10, Scores: make([]float32, 10*n), Label: make([]int32, n)}
 	for i := range rows.Scores {
@@ -162,7 +164,7 @@ func testFeed(t *testing.T, n, partitions int) *feed.Feed {
 	}
 	f, err := feed.New(src, feed.Options{
 		Partitions: partitions, EventRate: 100, Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano(),
-		DelayMax: 5 * time.Second, Batch: 16, End: true, Pane: 10 * time.Second,
+		DelayMax: 5 * time.Second, Batch: 16, End: true, Skip: skip, Pane: 10 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)

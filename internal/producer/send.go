@@ -18,12 +18,16 @@ type Summary struct {
 	LogitsMessages int64   `json:"logits_messages"` // control messages are not counted
 	LabelMessages  int64   `json:"label_messages"`
 	Bytes          int64   `json:"bytes"`
+	Again          int64   `json:"messages_sent_again,omitempty"` // some may be there twice, with the same ids
 	Partitions     int     `json:"partitions"`
 	FirstEvent     string  `json:"first_event"` // event times
 	LastEvent      string  `json:"last_event"`
 	Seconds        float64 `json:"seconds"`
 
 	first, last int64 // those of FirstEvent and LastEvent
+	// Acknowledged is the number of the first row that is not, or whose label is not; of all rows where there is no
+	// error.
+	Acknowledged int64 `json:"-"`
 }
 
 // Options say where a feed goes, and how fast.
@@ -43,6 +47,7 @@ func Send(ctx context.Context, client *kafka.Client, f *feed.Feed, o Options) (S
 	if cause := p.close(); cause != nil {
 		err = cause
 	}
+	s.Acknowledged, s.Again = min(f.Owed(), p.owed.Load()), p.again.Load()
 	s.Seconds = time.Since(start).Seconds()
 	return s, err
 }
@@ -63,7 +68,7 @@ func (s *Summary) sendAll(ctx context.Context, p *producer, f *feed.Feed, o Opti
 		if m.Stream == feed.Labels {
 			topic = o.Labels
 		}
-		r := message{Time: time.Unix(0, m.Time).UTC(), Key: m.Key, Value: m.Value}
+		r := message{Row: m.Row, Time: time.Unix(0, m.Time).UTC(), Key: m.Key, Value: m.Value}
 		for _, h := range m.Headers {
 			r.Headers = append(r.Headers, kafka.Header{Key: h.Key, Value: h.Value})
 		}
