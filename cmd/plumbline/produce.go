@@ -52,11 +52,16 @@ func runProduce(cmd *cobra.Command, files []string, feeds *feedFlags, rate float
 	if err != nil {
 		return err
 	}
+	log, err := newLogger(cmd)
+	if err != nil {
+		return err
+	}
 	bar := progress.New(cmd.ErrOrStderr(), total, "produce", "rows")
 	summary, err := producer.Send(cmd.Context(), client, f, producer.Options{
 		Logits: cfg.Topics.Logits,
 		Labels: cfg.Topics.Labels,
 		Rate:   rate,
+		Log:    log,
 		Done:   bar.Add,
 	})
 	bar.Finish()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,7 @@ type message struct {
 // One goroutine calls send and close.
 type producer struct {
 	client *kafka.Client
+	log    *slog.Logger
 	lanes  map[lane]chan message
 	group  *errgroup.Group
 	ctx    context.Context // ends with the first error of a lane
@@ -53,9 +55,9 @@ type lane struct {
 }
 
 // newProducer returns a producer; close it to wait for what it holds.
-func newProducer(ctx context.Context, client *kafka.Client) *producer {
+func newProducer(ctx context.Context, client *kafka.Client, log *slog.Logger) *producer {
 	group, ctx := errgroup.WithContext(ctx)
-	p := &producer{client: client, lanes: map[lane]chan message{}, group: group, ctx: ctx}
+	p := &producer{client: client, log: log, lanes: map[lane]chan message{}, group: group, ctx: ctx}
 	p.owed.Store(math.MaxInt64)
 	return p
 }
@@ -163,12 +165,15 @@ func worth(err error) (again, written bool) {
 	if slices.ContainsFunc(unwritten, is) {
 		return true, false
 	}
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		return true, false
+	}
 	var answer kafka.Error
 	return !errors.As(err, &answer) || slices.ContainsFunc(open, is), true
 }
 
 func (p *producer) write(l lane, batch []message) error {
-	end, told := time.Now().Add(retryFor), false
+	end, told, twice := time.Now().Add(retryFor), false, false
 	for {
 		err := p.try(l, batch)
 		if err == nil || p.ctx.Err() != nil {
@@ -178,12 +183,14 @@ func (p *producer) write(l lane, batch []message) error {
 		if !again || time.Now().After(end) {
 			return err
 		}
-		if written {
+		if written && !twice {
+			twice = true
 			p.again.Add(int64(len(batch)))
 		}
 		if !told {
 			told = true
-			slog.Warn("records are sent again", "topic", l.topic, "partition", l.partition, "for", retryFor, "err", err)
+			p.log.Warn("records are sent again", "topic", l.topic, "partition", l.partition, "for", retryFor,
+				"err", err)
 		}
 		select {
 		case <-time.After(retryPause):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -35,13 +36,17 @@ type Options struct {
 	Logits, Labels string           // topics
 	Rate           float64          // rows a second of the wall clock; 0: as fast as possible
 	Done           func(rows int64) // called with how many more rows were sent; nil: not called
+	Log            *slog.Logger     // of what is sent again; nil: slog.Default()
 }
 
 // Send sends all of f, and returns what was sent: all of it is acknowledged where there is no error.
 func Send(ctx context.Context, client *kafka.Client, f *feed.Feed, o Options) (Summary, error) {
 	var s Summary
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
 	start := time.Now()
-	p := newProducer(ctx, client)
+	p := newProducer(ctx, client, o.Log)
 	err := s.sendAll(ctx, p, f, o, pace{start, o.Rate})
 	// The error of a lane is the cause of one in sending.
 	if cause := p.close(); cause != nil {
