@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/parquet"
@@ -36,6 +37,32 @@ func columnsOf(s *schema.Schema) []*column {
 		} else {
 			c.other = "no columns"
 		}
+		columns := []*column{c}
+		if g, ok := node.(*schema.GroupNode); ok && c.other == structType {
+			fields := fieldsOf(s, g, leaf)
+			if slices.ContainsFunc(fields, func(c *column) bool { return c.other == "" }) { // a map has none
+				columns = fields
+			}
+		}
+		out = append(out, columns...)
+		leaf += leaves(node)
+	}
+	return out
+}
+
+const structType = "type struct"
+
+// fieldsOf are the fields of a struct, which begin at a leaf, as columns: probs.cat, probs.dog.
+func fieldsOf(s *schema.Schema, g *schema.GroupNode, leaf int) (out []*column) {
+	for i := range g.NumFields() {
+		node := g.Field(i)
+		c := &column{name: g.Name() + "." + node.Name(), at: leaf, leaf: s.Column(leaf)}
+		_, single := node.(*schema.PrimitiveNode)
+		if repeated := c.leaf.MaxRepetitionLevel() > 0; single && !repeated {
+			c.set(node)
+		} else {
+			c.other = "type list, struct or map in a struct"
+		}
 		leaf += leaves(node)
 		out = append(out, c)
 	}
@@ -59,7 +86,7 @@ func (c *column) set(node schema.Node) {
 	switch g := node.(type) {
 	case *schema.GroupNode:
 		if element = elementOf(g); element == nil {
-			c.other = "type struct"
+			c.other = structType
 			return
 		}
 		c.list = true

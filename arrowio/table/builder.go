@@ -10,22 +10,71 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/half"
+	"github.com/plumbline/plumbline/arrowio/internal/record"
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
 // builder appends records of one schema to a Table.
 type builder struct {
 	*filler
-	at     []int // the column of each field in a record, -1 where it has none
-	double bool  // scores in float64
-	rows   int   // of the whole file where it says so; memory for its scores is taken at once
+	at     []place // of each field
+	double bool    // scores in float64
+	rows   int     // of the whole file where it says so; memory for its scores is taken at once
+}
+
+// place is where a field lies in a record.
+type place struct {
+	column int // -1 where it has none
+	child  int // of a struct; -1 is the column itself
+}
+
+// flat are fields with those of structs in the place of these, named as in JSON: probs.cat, probs.dog.
+func flat(fields []arrow.Field) (out []arrow.Field, at []place) {
+	for i, f := range fields {
+		s, ok := f.Type.(*arrow.StructType)
+		if !ok || s.NumFields() == 0 {
+			out, at = append(out, f), append(at, place{i, -1})
+			continue
+		}
+		for j, child := range s.Fields() {
+			child.Name = f.Name + "." + child.Name
+			out, at = append(out, child), append(at, place{i, j})
+		}
+	}
+	return out, at
+}
+
+// arrayAt is the column of a field; a row that is null as a struct is so in each of its fields.
+func arrayAt(rec arrow.Record, at place) arrow.Array {
+	c := rec.Column(at.column)
+	s, ok := c.(*array.Struct)
+	if !ok || at.child < 0 {
+		return c
+	}
+	f := s.Field(at.child)
+	d := f.Data()
+	if s.NullN() == 0 || len(d.Buffers()) == 0 || d.DataType().ID() == arrow.NULL {
+		return f
+	}
+	valid, nulls := record.Bitmap(d.Offset()+f.Len(), func(i int) bool {
+		i -= d.Offset()
+		return i >= 0 && (s.IsNull(i) || f.IsNull(i))
+	})
+	buffers := slices.Clone(d.Buffers())
+	buffers[0] = memory.NewBufferBytes(valid)
+	if dict, ok := d.Dictionary().(*array.Data); ok && dict != nil {
+		return array.MakeFromData(array.NewDataWithDictionary(d.DataType(), f.Len(), buffers, nulls, d.Offset(), dict))
+	}
+	return array.MakeFromData(array.NewData(d.DataType(), f.Len(), buffers, d.Children(), nulls, d.Offset()))
 }
 
 // newBuilder plans the columns of a schema.
 func newBuilder(fields []arrow.Field, o Options) (*builder, error) {
+	fields, at := flat(fields)
 	var known []field
 	for _, f := range fields {
 		known = append(known, field{name: f.Name, kind: kindOf(f.Type)})
@@ -34,9 +83,8 @@ func newBuilder(fields []arrow.Field, o Options) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{filler: newFiller(p)}
+	b := &builder{filler: newFiller(p), at: at}
 	for i, f := range fields {
-		b.at = append(b.at, i)
 		r, t := p.roles[i], f.Type
 		if l, ok := t.(arrow.ListLikeType); ok {
 			t = l.Elem()
@@ -82,10 +130,10 @@ func (b *builder) append(rec arrow.Record) error {
 	b.t.Features = grow(b.t.Features, n*b.p.d)
 	b.hot = slices.Grow(b.hot[:0], n*len(b.p.labels))[:n*len(b.p.labels)]
 	for i, at := range b.at {
-		if at < 0 || b.p.roles[i].part == ignored {
+		if at.column < 0 || b.p.roles[i].part == ignored {
 			continue
 		}
-		if err := b.column(i, rec.Column(at)); err != nil {
+		if err := b.column(i, arrayAt(rec, at)); err != nil {
 			return fmt.Errorf("column %s: %w", quoteName(b.p.fields[i].name), err)
 		}
 	}

@@ -22,8 +22,8 @@ func readParquet(f *os.File, o Options) (*Table, error) {
 	wanted := map[string]bool{}
 	n := 0
 	for i, f := range fields {
-		if b.at[i] = -1; b.p.roles[i].part != ignored && !wanted[f.Name] {
-			wanted[f.Name], b.at[i] = true, n
+		if b.at[i] = (place{-1, -1}); b.p.roles[i].part != ignored && !wanted[f.Name] {
+			wanted[f.Name], b.at[i] = true, place{n, -1}
 			n++
 		}
 	}

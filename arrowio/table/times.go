@@ -23,7 +23,8 @@ type moments struct {
 // Layouts of pandas, polars and databases; without a zone it is UTC.
 var timeLayouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999",
 	"2006-01-02T15:04:05.999999999", zoneLayout, "2006-01-02 15:04", "2006-01-02",
-	"2006-01-02 15:04:05.999999999 -0700", "2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999Z0700"}
+	"2006-01-02 15:04:05.999999999 -0700", "2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999Z0700",
+	"2006-01-02 15:04:05.999999999Z07"}
 
 // zoneLayout is for the name of a zone. The names say an offset for UTC only.
 const zoneLayout = "2006-01-02 15:04:05.999999999 MST"
@@ -47,12 +48,17 @@ func (m *moments) fraction(x float64) error {
 // unitNames are what messages call units.
 var unitNames = map[int64]string{1e9: "seconds", 1e6: "milliseconds", 1e3: "microseconds", 1: "nanoseconds"}
 
+// Days of a spreadsheet since 1899-12-30, from 2000 to 2100.
+const firstSerial, lastSerial = 36526, 73051
+
 // since takes the number x of a unit. 0 is 1970 in any.
 func (m *moments) since(t arrowio.Time, unit int64, x float64, text func() string) error {
 	if date := arrowio.SpelledDate(x); date != "" {
 		return fmt.Errorf("%s is no time since 1970 but the date %s: write it so, or a number since 1970", text(), date)
 	}
 	switch {
+	case m.unit == 0 && t != 0 && x > firstSerial && x < lastSerial:
+		return fmt.Errorf("%s is of 1970-01-01 as seconds, and a date as days of a spreadsheet: write a date", text())
 	case t == math.MaxInt64:
 		return fmt.Errorf("%s is outside the years 1678 to 2261 in %s, its unit by its size", text(), unitNames[unit])
 	case t == 0:

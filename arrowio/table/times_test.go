@@ -47,6 +47,7 @@ func TestTimesThatAreNone(t *testing.T) {
 			"1700000000000.5 at row 1 one in milliseconds"},
 		{[]string{"1700000000", "99999999999"}, "99999999999 is outside the years 1678 to 2261 in seconds"},
 		{[]string{"1700000000", "20260301"}, "20260301 is no time since 1970 but the date 2026-03-01: write it so, or"},
+		{[]string{"0", "46082.5"}, "46082.5 is of 1970-01-01 as seconds, and a date as days of a spreadsheet: write a"},
 		{[]string{"20260301.0"}, "20260301.0 is no time since 1970 but the date 2026-03-01"},
 		{[]string{"20260301123000"}, "20260301123000 is no time since 1970 but the date 2026-03-01T12:30:00"},
 		{[]string{"1700000000", ""}, `"" is neither a time such as 2026-01-31T12:00:00Z nor a number since 1970`},
@@ -124,6 +125,28 @@ func TestNoneYet(t *testing.T) {
 			name == "served" && got.Served[0] == got.Served[0] {
 			t.Errorf("%s: got %+v", name, got)
 		}
+	}
+}
+
+// TestStructs: the fields of a struct are columns, and a row that is null as a struct is so in each.
+func TestStructs(t *testing.T) {
+	number := func(v ...float64) arrow.Array { return record.Fixed(arrow.PrimitiveTypes.Float64, v, nil) }
+	both := arrow.StructOf(arrow.Field{Name: "dog", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+		arrow.Field{Name: "cat", Type: arrow.PrimitiveTypes.Float64, Nullable: true})
+	children := []arrow.ArrayData{number(.25, .75, .5).Data(), number(.75, .25, .5).Data()}
+	full := record.Array(both, 3, 0, children, nil)
+	got, err := openColumns(t, []string{"probs"}, []arrow.Array{full})
+	if err != nil || fmt.Sprint(got.Columns) != "[probs.dog probs.cat]" || got.Scores64[0] != .25 {
+		t.Errorf("got %v, %+v", err, got)
+	}
+	if got, err = Open(writeOdd(t, string(arrowOf(t, true, nil, []arrow.Field{{Name: "probs", Type: both}},
+		[]arrow.Array{full}))), Options{Classes: []string{"cat", "dog"}}); err != nil || got.Scores64[0] != .75 {
+		t.Errorf("by classes: got %v, %+v", err, got)
+	}
+	holes := record.Array(both, 3, 1, children, []byte{5})
+	if got, err = openColumns(t, []string{"probs"}, []arrow.Array{holes}); err != nil || got.Scores64[0] != .25 ||
+		got.Scores64[2] == got.Scores64[2] || got.Scores64[3] == got.Scores64[3] {
+		t.Errorf("a null struct: got %v, %+v", err, got)
 	}
 }
 

@@ -65,9 +65,9 @@ func (c *column) addAbsent() error {
 	return c.room(0)
 }
 
-// timeLayouts are RFC 3339, and what pandas, Python and Java write for it. Without a zone it is UTC.
+// timeLayouts are RFC 3339, and what pandas, Python, Java and databases write for it. Without a zone it is UTC.
 var timeLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04:05.999999999Z0700",
-	"2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999"}
+	"2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07"}
 
 // isNumber reports whether text is a number as JSON writes one.
 func isNumber(s []byte) bool {

@@ -29,6 +29,7 @@ func TestOddRecords(t *testing.T) {
 		oddJSON("probability as text", `{"id":"a","prob":"0.75","label":"true","ts":1709251200000}`, own),
 		oddJSON("label 1.0", `{"id":"a","prob":7.5e-1,"label":"1.0","ts":1709251200.0}`, own),
 		oddJSON("pandas", `{"id":"a","prob":0.75,"label":1,"ts":"2024-03-01 00:00:00"}`, own),
+		oddJSON("PostgreSQL", `{"id":"a","prob":0.75,"label":1,"ts":"2024-03-01 02:00:00+02"}`, own),
 		oddJSON("Python", `{"id":"a","prob":0.75,"label":true,"ts":"2024-03-01T00:00:00.000"}`, own),
 		oddJSON("Java", `{"id":"a","prob":0.75,"label":1,"ts":"2024-03-01T02:00:00+0200"}`, own),
 		oddJSON("byte order mark", "\ufeff"+`{"id":"a","prob":0.75,"label":1,"ts":"2024-03-01T00:00:00Z"}`, own),
