@@ -148,6 +148,7 @@ const (
 	elementChildren = 5
 	pageInflated    = 2
 	pageStored      = 3
+	pageCRC         = 4
 )
 
 // Bounds of the schema.
@@ -205,19 +206,29 @@ func (t *thrift) schema() error {
 	return nil
 }
 
-// pageSizes are the lengths that a page header claims.
-func pageSizes(header []byte) (stored, inflated int64, err error) {
+// pageHeader is what a page header claims.
+type pageHeader struct {
+	stored, inflated int64
+	crc              uint32 // of the stored bytes
+	checked          bool   // there is one
+}
+
+func pageHeaderOf(header []byte) (h pageHeader, err error) {
 	t := &thrift{header}
 	err = t.fields(func(id int64, kind byte) (err error) {
 		switch {
 		case id == pageInflated && kind == thriftI32:
-			inflated, err = t.integer()
+			h.inflated, err = t.integer()
 		case id == pageStored && kind == thriftI32:
-			stored, err = t.integer()
+			h.stored, err = t.integer()
+		case id == pageCRC && kind == thriftI32:
+			var crc int64
+			crc, err = t.integer()
+			h.crc, h.checked = uint32(crc), true
 		default:
 			err = t.skip(kind, 0)
 		}
 		return err
 	})
-	return stored, inflated, err
+	return h, err
 }
