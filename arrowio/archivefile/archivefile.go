@@ -2,8 +2,11 @@ package archivefile
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"slices"
@@ -16,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/half"
 	"github.com/plumbline/plumbline/arrowio/internal/record"
+	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
 // Schema metadata of archive files, beside that of messages; numbers are decimal.
@@ -29,6 +33,7 @@ const (
 	MetaOldest    = "plumbline.oldest"    // label time of the oldest row, ns
 	MetaNewest    = "plumbline.newest"    // and the newest
 	MetaDigest    = "plumbline.digest"    // SHA-256 over those of the file's segments: equal for equal rows
+	MetaCRC       = "plumbline.crc32c"    // of all record batches, metadata and body, 8 hexadecimal digits
 )
 
 // Rows are labelled rows with features, of one model version and one shape, that become one record batch of an
@@ -196,7 +201,42 @@ func (f *File) Bytes() int64 {
 	return n
 }
 
-func (f *File) meta() (keys, values []string) {
+// CRC adds a record batch to the checksum of those before.
+func CRC(sum uint32, m wire.Message) uint32 {
+	return crc32.Update(crc32.Update(sum, castagnoli, m.Meta), castagnoli, m.Body)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// check reads all segments, and returns the checksum of the record batches that a file of them has.
+func (f *File) check(read func(Segment) ([]byte, error)) (sum uint32, err error) {
+	for _, s := range f.Segments {
+		data, err := read(s)
+		if err != nil {
+			return 0, err
+		}
+		if sha := sha256.Sum256(data); hex.EncodeToString(sha[:]) != s.Name {
+			return 0, fmt.Errorf("archive segment %s: the file %s is damaged: its %d bytes have another SHA-256",
+				s.Name, s.Path, len(data))
+		}
+		for rest := data; ; {
+			m, next, end, _, err := wire.Next(rest)
+			if err != nil {
+				return 0, fmt.Errorf("archive segment %s: %w", s.Name, err)
+			}
+			if end {
+				break
+			}
+			if m.Header == wire.HeaderBatch {
+				sum = CRC(sum, m)
+			}
+			rest = next
+		}
+	}
+	return sum, nil
+}
+
+func (f *File) meta(sum uint32) (keys, values []string) {
 	add := func(k, v string) { keys, values = append(keys, k), append(values, v) }
 	if f.Model != "" {
 		add(arrowio.MetaModel, f.Model)
@@ -213,16 +253,22 @@ func (f *File) meta() (keys, values []string) {
 	add(MetaOldest, strconv.FormatInt(f.Oldest, 10))
 	add(MetaNewest, strconv.FormatInt(f.Newest, 10))
 	add(MetaDigest, f.Digest())
+	add(MetaCRC, fmt.Sprintf("%08x", sum))
 	return keys, values
 }
 
-// Write writes the segments of a file, one at a time in memory, as one Arrow IPC file.
+// Write writes the segments of a file, one at a time in memory, as one Arrow IPC file. Each is read twice: the first
+// message of the file has the checksum of all.
 func Write(w io.WriteSeeker, f *File, read func(Segment) ([]byte, error)) (err error) {
 	defer func() {
 		if r := recover(); r != nil { // a segment was damaged in the file system, and the library trusts it
 			err = fmt.Errorf("archive file %s: %v", f.Name(), r)
 		}
 	}()
+	sum, err := f.check(read)
+	if err != nil {
+		return err
+	}
 	var fw *ipc.FileWriter
 	var schema *arrow.Schema
 	for _, s := range f.Segments {
@@ -235,7 +281,7 @@ func Write(w io.WriteSeeker, f *File, read func(Segment) ([]byte, error)) (err e
 			return fmt.Errorf("archive segment %s: %w", s.Name, err)
 		}
 		if fw == nil {
-			md := arrow.NewMetadata(f.meta())
+			md := arrow.NewMetadata(f.meta(sum))
 			schema = arrow.NewSchema(r.Schema().Fields(), &md)
 			if fw, err = ipc.NewFileWriter(w, ipc.WithSchema(schema)); err != nil {
 				return err

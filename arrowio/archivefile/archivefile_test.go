@@ -2,14 +2,18 @@ package archivefile_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/arrowio/internal/archivetest"
 )
@@ -86,4 +90,26 @@ func FuzzReadInfo(f *testing.F) {
 			t.Errorf("info %v and error %v", info, err)
 		}
 	})
+}
+
+// TestDamagedSegment: a segment that has not the bytes of its name does not become a file.
+func TestDamagedSegment(t *testing.T) {
+	good, err := archivefile.EncodeSegment(&archivefile.Rows{Model: "m", Version: "v", K: 2, D: 1,
+		IDs: make([]arrowio.ID, 1), TS: []int64{1}, LabelTS: []int64{2}, Label: []int32{1}, Scores: []float32{1, 2},
+		Features: make([]byte, 4), Weight: []float32{1}}, "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(good)
+	f := &archivefile.File{Model: "m", K: 2, Rows: 1,
+		Segments: []archivefile.Segment{{Name: hex.EncodeToString(sum[:]), Path: "segment"}}}
+	for i := range good {
+		b := bytes.Clone(good)
+		b[i] ^= 1
+		out := &archivetest.Memory{}
+		err := archivefile.Write(out, f, func(archivefile.Segment) ([]byte, error) { return b, nil })
+		if err == nil || !strings.Contains(err.Error(), "the file segment is damaged") || len(out.Bytes) > 0 {
+			t.Fatalf("byte %d: got %v, and %d bytes", i, err, len(out.Bytes))
+		}
+	}
 }

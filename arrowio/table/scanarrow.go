@@ -46,6 +46,7 @@ type arrowScan struct {
 	features, label, ts, weight, id, k int // fields; -1 = none
 	classes                            int
 	rows                               int
+	crc                                uint32 // of the record batches so far
 }
 
 // maxExpanded bounds what one record batch of a compressed file may expand to.
@@ -112,10 +113,20 @@ func (s *arrowScan) finish(empty, ended bool) error {
 		return wire.Errorf(wire.NoSchema, "the file ends before its schema")
 	case !ended:
 		return wire.Errorf(wire.Truncated, "no end-of-stream marker after %d rows", s.rows)
+	case !s.whole():
+		return wire.Errorf(wire.Truncated,
+			"its record batches are damaged: their CRC-32C is %08x, and the metadata %s says %s", s.crc,
+			archivefile.MetaCRC, s.schema.Meta[archivefile.MetaCRC])
 	case known && want != s.rows:
 		return wire.Errorf(wire.Truncated, "%d rows, the metadata %s says %d", s.rows, archivefile.MetaRows, want)
 	}
 	return nil
+}
+
+// whole reports whether the record batches are as they were written, as far as the file says it.
+func (s *arrowScan) whole() bool {
+	want := s.schema.Meta[archivefile.MetaCRC]
+	return want == "" || want == fmt.Sprintf("%08x", s.crc)
 }
 
 func (s *arrowScan) metaRows() (int, bool) {
@@ -179,6 +190,9 @@ func (s *arrowScan) scores(f *wire.Finder) {
 }
 
 func (s *arrowScan) batch(m wire.Message) error {
+	if s.info.Archive {
+		s.crc = archivefile.CRC(s.crc, m)
+	}
 	cols := make([]*wire.Column, len(s.schema.Fields))
 	s.inflater.Budget = maxExpanded
 	n, err := s.schema.Batch(m, s.want, math.MaxInt32, s.inflater, func(i int, c *wire.Column) error {
