@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/plumbline/plumbline/arrowio"
 )
@@ -356,7 +357,13 @@ func (f *csvFiller) column(i int) csvColumn {
 			return nil
 		}
 	case idColumn:
-		return textCells(&t.IDs)
+		cells := textCells(&t.IDs)
+		return func(s string) error {
+			if !utf8.ValidString(s) { // a few such bytes are let pass elsewhere; the labels of an id are found by it
+				return fmt.Errorf("%s is not UTF-8: save the file as CSV UTF-8", quoteName(s))
+			}
+			return cells(s)
+		}
 	case servedColumn:
 		return floatColumn(&t.Served)
 	case weightColumn:

@@ -125,6 +125,7 @@ func TestOddFilesAreRefusedInWords(t *testing.T) {
 		{"prob;label\n22,5%;1\n", "22,5% is no number: write 0.225, not 22,5%"},
 		{"prob;label;weight\n0,25;1;1.200\n", "column weight: 1.200 may be 1200 or a fraction, as other numbers"},
 		{"prob;label;weight\n0.25;1;1,200\n", "line 2, column weight: 1,200 may be 1200 or a fraction"},
+		{"id,prob\na,0.5\nK\xf6ln,0.5\n", "line 3, column id: \"K\\xf6ln\" is not UTF-8: save the file as CSV UTF-8"},
 		{"prob;label;city\n0,5;1;K\xf6ln\n0,5;1;M\xfcnchen\n0,5;1;\xdc\xe4\n", "Windows-1252, as Excel saves CSV"},
 		{swap("probs_0", "cat", "probs_1", "dog", "probs_2", "owl").Replace(oddCSV), "perhaps --prob cat,dog,owl"},
 		{swap("probs", "out.p").Replace(oddJSON), "perhaps --prob out.p"},
