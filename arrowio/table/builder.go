@@ -224,7 +224,11 @@ func (b *builder) labelValues(c arrow.Array) error {
 		if c.DataType().ID() != arrow.DICTIONARY {
 			return b.labelInts(c)
 		}
-	case floats, bools, nulls:
+	case bools:
+		if value := numberAt(c); value != nil {
+			return b.labelTruths(c, value)
+		}
+	case floats, nulls:
 		if value := numberAt(c); value != nil {
 			return b.labelNumbers(c, value)
 		}
@@ -239,6 +243,17 @@ func (b *builder) labelValues(c arrow.Array) error {
 	for _, v := range s {
 		if err := b.y.text(strings.TrimSpace(v)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) labelTruths(c arrow.Array, value func(int) float64) error {
+	for i := range c.Len() {
+		if c.IsNull(i) {
+			b.y.none()
+		} else {
+			b.y.truth(value(i) != 0)
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ type labelReader struct {
 	names  []string
 	place  map[string]int32
 	first  []int // the first row of a name
+	truths bool  // numbers 0 and 1 are false and true
 }
 
 // noLabel is a label that is not there. It is none that a file can hold: -1 may be a class.
@@ -129,6 +130,12 @@ func (l *labelReader) finish(classes []string, k int, note func(string)) ([]int3
 				l.class[i] = of[at]
 			}
 		}
+	} else if no, yes, ok := truths(classes, 0); ok && l.truths {
+		for i, y := range l.class {
+			if y != noLabel {
+				l.class[i] = [2]int32{no, yes}[y]
+			}
+		}
 	} else if of := numbersOf(classes); of != nil {
 		if err := l.renumber(of, classes); err != nil {
 			return nil, fmt.Errorf("column %s: %w", quoteName(l.column), err)
@@ -205,7 +212,7 @@ func (l *labelReader) classesOf(classes []string, k int, note func(string)) ([]i
 	if of, ok := l.byNumber(classes); ok {
 		return of, nil
 	}
-	if of, ok := l.byTruth(k); ok {
+	if of, ok := l.byTruth(classes, k); ok {
 		return of, nil
 	}
 	if classes != nil {
@@ -279,17 +286,44 @@ func (l *labelReader) byNumber(classes []string) ([]int32, bool) {
 	return of, true
 }
 
-// byTruth takes true and false as classes 1 and 0 of two.
-func (l *labelReader) byTruth(k int) ([]int32, bool) {
+// byTruth takes true and false: as classes of such names, in any case, or of the names 1 and 0; else as classes 1 and 0
+// of two.
+func (l *labelReader) byTruth(classes []string, k int) ([]int32, bool) {
+	no, yes, ok := truths(classes, k)
 	of := make([]int32, len(l.names))
 	for i, name := range l.names {
 		switch strings.ToLower(name) {
 		case "true":
-			of[i] = 1
+			of[i] = yes
 		case "false":
+			of[i] = no
 		default:
 			return nil, false
 		}
 	}
-	return of, k == 2
+	return of, ok
+}
+
+// truths are the classes of false and true.
+func truths(classes []string, k int) (no, yes int32, ok bool) {
+	at := func(name string) int32 {
+		return int32(slices.IndexFunc(classes, func(c string) bool { return strings.EqualFold(c, name) }))
+	}
+	if no, yes = at("false"), at("true"); no >= 0 && yes >= 0 {
+		return no, yes, true
+	}
+	if no, yes = at("0"), at("1"); no >= 0 && yes >= 0 {
+		return no, yes, true
+	}
+	return 0, 1, k == 2
+}
+
+// truth takes true or false, as 1 and 0 unless classes have such names.
+func (l *labelReader) truth(v bool) {
+	l.truths = true
+	y := int32(0)
+	if v {
+		y = 1
+	}
+	l.class = append(l.class, y)
 }

@@ -369,6 +369,8 @@ func labelsOf(a *npy.Array, n, k int, classes []string, note func(string)) ([]in
 		switch {
 		case a.IsText():
 			err = y.text(strings.TrimSpace(a.Text(i)))
+		case a.Kind == 'b':
+			y.truth(a.Int(i) != 0)
 		case a.Kind == 'u' && a.Int(i) < 0:
 			err = fmt.Errorf("label %d at row %d is beyond 32 bits: no class has such a number", uint64(a.Int(i)), i)
 		case a.IsInt():

@@ -150,6 +150,30 @@ func TestStructs(t *testing.T) {
 	}
 }
 
+// TestTruths: true and false are the classes of these names, else 1 and 0, in Arrow as in text.
+func TestTruths(t *testing.T) {
+	probs, labels := record.Slab([]float32{.5, .5, .25, .75}, 2), record.Array(arrow.FixedWidthTypes.Boolean, 2, 0, nil,
+		nil, []byte{2})
+	fields := []arrow.Field{{Name: "probs", Type: probs.DataType()}, {Name: "label", Type: labels.DataType()}}
+	for classes, want := range map[string]string{"": "[0 1]", "no,yes": "[0 1]", "True,False": "[1 0]",
+		"1,0": "[1 0]"} {
+		for name, text := range map[string]string{
+			"Arrow": string(arrowOf(t, true, nil, fields, []arrow.Array{probs, labels})),
+			"CSV":   "probs_0,probs_1,label\n.5,.5,false\n.25,.75,TRUE\n",
+			"JSON":  `{"probs":[0.5,0.5],"label":false}{"probs":[0.25,0.75],"label":true}`,
+		} {
+			o := Options{}
+			if classes != "" {
+				o.Classes = strings.Split(classes, ",")
+			}
+			got, err := Open(writeOdd(t, text), o)
+			if err != nil || fmt.Sprint(got.Label) != want {
+				t.Errorf("%s, classes %q: got %v, %+v, want %s", name, classes, err, got, want)
+			}
+		}
+	}
+}
+
 func openTimes(t *testing.T, cells []string, o Options) (*Table, error) {
 	t.Helper()
 	text := "prob,ts\n"

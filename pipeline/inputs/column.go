@@ -30,8 +30,9 @@ const (
 // type there, a value of its kind.
 type column struct {
 	cells
-	part    int // of a vector by several paths: which; -1 = whole
-	classes []string
+	part     int // of a vector by several paths: which; -1 = whole
+	classes  []string
+	numbered map[int64]int64 // as of numbered(classes)
 }
 
 // whole reports whether a value of a column is a list.
@@ -123,8 +124,40 @@ func (c *column) addName(s []byte) error {
 	return c.added()
 }
 
-// addClass adds a class by its name, or by its number as text.
+// numbered are the places of classes all of whose names are whole numbers; nil where one is not.
+func numbered(classes []string) map[int64]int64 {
+	of := map[int64]int64{}
+	for i, name := range classes {
+		n, err := strconv.ParseInt(name, 10, 64)
+		if err != nil {
+			return nil
+		}
+		of[n] = int64(i)
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	return of
+}
+
+// addClassNumber adds a class by its number, or, where the names of all classes are numbers, by its name. -1 is no
+// class, and rejects its row.
+func (c *column) addClassNumber(n int64) error {
+	i, ok := c.numbered[n]
+	switch {
+	case c.numbered == nil || !ok && n == -1:
+		return c.addInstant(n)
+	case !ok:
+		return c.fail(c.n, "%d must be one of classes: %.80s", n, strings.Join(c.classes, ", "))
+	}
+	return c.addInstant(i)
+}
+
+// addClass adds a class by its name, or by its number as text. An empty one is none yet.
 func (c *column) addClass(s []byte) error {
+	if len(s) == 0 {
+		return c.addNull()
+	}
 	if i := slices.Index(c.classes, string(s)); i >= 0 {
 		return c.addInstant(int64(i))
 	}
@@ -180,11 +213,15 @@ func (c *column) addEpoch(x float64, ns arrowio.Time) error {
 func (c *column) addBool(v bool) error {
 	switch c.kind {
 	case class:
-		n := int64(0)
-		if v {
-			n = 1
+		for i, name := range c.classes {
+			if strings.EqualFold(name, strconv.FormatBool(v)) {
+				return c.addInstant(int64(i))
+			}
 		}
-		return c.addInstant(n)
+		if v {
+			return c.addInt(1)
+		}
+		return c.addInt(0)
 	case text:
 		return c.addText(strconv.AppendBool(nil, v))
 	}
@@ -228,7 +265,7 @@ func (c *column) addInt(n int64) error {
 	case instant:
 		return c.addEpoch(float64(n), arrowio.Epoch(n))
 	case class:
-		return c.addInstant(n)
+		return c.addClassNumber(n)
 	case ident:
 		if c.numbers == 2 {
 			return c.fail(c.n, "%d is a number, and the ids before it are text; \"7\" and 7 are different ids", n)

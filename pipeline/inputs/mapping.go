@@ -200,7 +200,8 @@ func (m *mapping) add(w wanted, classes []string) *pathError {
 		paths = splitPaths(w.path)
 	}
 	for i, s := range paths {
-		c := &column{cells: cells{name: w.name, role: w.role, path: s, kind: w.kind}, part: -1, classes: classes}
+		c := &column{cells: cells{name: w.name, role: w.role, path: s, kind: w.kind}, part: -1, classes: classes,
+			numbered: numbered(classes)}
 		if len(paths) > 1 {
 			c.part = i
 		}
