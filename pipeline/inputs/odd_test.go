@@ -84,6 +84,31 @@ func TestTimesBeyondRows(t *testing.T) {
 	}
 }
 
+// TestTensorsOfMoreDimensions: scores of several items a row are not taken for one list of classes; features are.
+func TestTensorsOfMoreDimensions(t *testing.T) {
+	tensor := func(name, shape, data string) string {
+		return `{"name":"` + name + `","datatype":"FP32","shape":` + shape + `,"data":` + data + `}`
+	}
+	features := tensor("x", "[1,2,2]", "[1,2,3,4]")
+	config := Config{Format: "v2", Model: "m", Columns: Columns{ID: "id", Logits: "outputs.z", Features: "outputs.x"}}
+	for shape, want := range map[string]string{"[1,2,1]": "", "[1,1,2]": "", "[1,2]": "",
+		"[1,2,2]": `tensor "z": a shape of [1 2 2]: a row must have one list of scores`} {
+		data := "[1,2]"
+		if want != "" {
+			data = "[1,2,3,4]"
+		}
+		d, err := New(config, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := `{"id":"a","outputs":[` + tensor("z", shape, data) + "," + features + "]}"
+		_, err = d.Decode(&Record{Value: []byte(value)})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %s", shape, err, want)
+		}
+	}
+}
+
 // TestOddRecordsAreRefusedInWords: what cannot be read says what to do.
 func TestOddRecordsAreRefusedInWords(t *testing.T) {
 	for value, want := range map[string]string{

@@ -69,6 +69,17 @@ func (t *tensor) rows(c *collector, n *node) (int, error) {
 	if len(t.shape) == 1 && slices.ContainsFunc(n.each.columns, (*column).whole) {
 		rows = 1
 	}
+	lists := 0
+	for _, d := range t.shape[min(1, len(t.shape)):] {
+		if d > 1 {
+			lists++
+		}
+	}
+	if lists > 1 && slices.ContainsFunc(n.each.columns, func(col *column) bool {
+		return col.whole() && col.role != roleFeatures
+	}) {
+		return 0, t.fail(c, "a shape of %v: a row must have one list of scores", t.shape)
+	}
 	if rows > c.bounds.rows {
 		return 0, wire.Errorf(wire.TooManyRows, "tensor %.40q: %d rows, at most %d", t.name, rows, c.bounds.rows)
 	}
