@@ -13,12 +13,16 @@ const (
 	repeatsOf = 2000
 	// repeatedShare is the share of rows that others repeat from which on this matters.
 	repeatedShare = .1
-	// RepeatsSure is the standard score of what is told, RepeatsLikely of what keeps rows from being evidence. Of fewer
-	// rows than repeatsFew, of which a first answer may be, it is enough then that labels of repeatsPairs agree.
+	// Of fewer rows than repeatsFew, of which a first answer may be, it is enough for RepeatsLikely that labels of
+	// repeatsPairs agree.
+	repeatsFew   = 500
+	repeatsPairs = 10
+)
+
+// Standard scores of what is told, and of what keeps rows from being evidence.
+const (
 	RepeatsSure   = 5
 	RepeatsLikely = 1.5
-	repeatsFew    = 500
-	repeatsPairs  = 10
 )
 
 // Repeats returns of how many of the newest rows since an event time the scores are exactly those of another one, where
