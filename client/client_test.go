@@ -125,6 +125,19 @@ func TestRowsArriveAsTheyWereAtTheCall(t *testing.T) {
 	}
 }
 
+// TestSlowNetworkLosesNothing: what does not come in time is sent again, fewer rows at a time.
+func TestSlowNetworkLosesNothing(t *testing.T) {
+	r := newReceiver(t, 408, 408)
+	l := logTo(t, r.URL, Options{})
+	l.Label([]string{"a", "b"}, []int32{0, 1})
+	if s := l.Close(within(t, 10*time.Second)); s.Sent != 2 {
+		t.Fatalf("%+v", s)
+	}
+	if got := r.ids[arrowio.Labels]; !slices.Equal(got, hashed("a", "b")) || len(r.batches) != 2 {
+		t.Errorf("labels %q in %d requests", got, len(r.batches))
+	}
+}
+
 // TestWhatIsRefusedForGoodIsCounted: it is not sent again, and what comes after it arrives.
 func TestWhatIsRefusedForGoodIsCounted(t *testing.T) {
 	for _, code := range []int{400, 401, 403, 404, 422} {

@@ -267,7 +267,10 @@ func (t *toHTTP) post(ctx context.Context, c *call) (rejected int, reason string
 		return min(max(answer.Rejected, 0), c.n), reason, nil
 	case res.StatusCode == http.StatusRequestEntityTooLarge:
 		return 0, "", fmt.Errorf("%w: 413: %s", errTooLarge, answer.Error)
-	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500:
+	case res.StatusCode == http.StatusRequestTimeout && c.n > 1: // a slow network: less at a time may come through
+		return 0, "", fmt.Errorf("%w: 408: %s", errTooLarge, answer.Error)
+	case res.StatusCode == http.StatusRequestTimeout, res.StatusCode == http.StatusTooManyRequests,
+		res.StatusCode >= 500:
 		if s, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
 			t.until = time.Now().Add(min(time.Duration(s)*time.Second, 30*time.Second))
 		}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -97,6 +98,8 @@ func (h *Handler) refuse(w http.ResponseWriter, err error) {
 		reply.Error(w, http.StatusServiceUnavailable, err.Error())
 	case errors.As(err, &large):
 		reply.Error(w, http.StatusRequestEntityTooLarge, large.Error())
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		reply.Error(w, http.StatusRequestTimeout, "the body did not come in time: send it again, or fewer rows")
 	default:
 		reply.Error(w, http.StatusBadRequest, "body: "+err.Error())
 	}

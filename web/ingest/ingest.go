@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -159,7 +160,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, kind arrowio.Kind
 const mostDrained = 64 << 20
 
 // refusal is the answer where a body could not be read. Where there is no room it is 503, not 429, for which some
-// exporters drop what they sent.
+// exporters drop what they sent; where the network was too slow it is no 400, for which all do.
 func refusal(w http.ResponseWriter, err error) (code int, msg string) {
 	var large budget.TooLarge
 	switch {
@@ -168,6 +169,8 @@ func refusal(w http.ResponseWriter, err error) (code int, msg string) {
 		return http.StatusServiceUnavailable, err.Error()
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge, err.Error() + " (kafka.message_max_bytes): send fewer rows at a time"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusRequestTimeout, "the body did not come in time: send it again, or fewer rows"
 	case errors.Is(err, errEncoding):
 		return http.StatusUnsupportedMediaType, err.Error()
 	}

@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -151,6 +153,26 @@ func TestWhatIsNotDurableIsNotAcknowledged(t *testing.T) {
 	w := post(newTest(&written{err: errors.New("no broker")}), "m/predictions", "application/json", good)
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+}
+
+// slowBody is a body of which the network brings a part in time.
+func slowBody() io.Reader {
+	return io.MultiReader(strings.NewReader("[{"), iotest.ErrReader(os.ErrDeadlineExceeded))
+}
+
+// TestSlowBodyIsNotRefusedForGood: rows that come too slowly are sent again, also by exporters, which do not for 408.
+func TestSlowBodyIsNotRefusedForGood(t *testing.T) {
+	h := newTest(&written{})
+	if w := withoutLength(h, slowBody()); w.Code != http.StatusRequestTimeout {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	r := httptest.NewRequest(http.MethodPost, Prefix+"otlp/v1/traces", slowBody())
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("OpenTelemetry: got %d %s", w.Code, w.Body)
 	}
 }
 

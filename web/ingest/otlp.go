@@ -77,7 +77,11 @@ func (h *Handler) takeOTLP(w http.ResponseWriter, r *http.Request, kind otlpKind
 		done, err = h.budget.Turn(r.Context(), telemetrySize*int64(len(body)))
 	}
 	if err != nil {
-		a.fail(refusal(w, err))
+		code, msg := refusal(w, err)
+		if code == http.StatusRequestTimeout {
+			code = http.StatusServiceUnavailable // exporters send again after 429, 502, 503 and 504 only
+		}
+		a.fail(code, msg)
 		return
 	}
 	defer done()

@@ -485,6 +485,12 @@ if __name__ == "__main__":
             s = logger.stats()
             self.assertEqual((s.failed, s.sent, dropped, s.errors), (1, 1, [1], {f"{code}: not now": 1}))
 
+    def test_a_slow_network_loses_nothing(self):
+        r = self.receiver(408, 408)
+        with PlumblineLogger("m", to=r.url, linger=0.01) as logger:
+            logger.label(["a", "b"], [0, 1])
+        self.assertEqual((logger.stats().sent, [q["id"] for q in r.rows["labels"]]), (2, ["a", "b"]))
+
     def test_too_large_is_halved(self):
         r = self.receiver()
         take = r.take

@@ -153,11 +153,11 @@ class HTTP:
             if not more():
                 raise Later
             status, text, wait = self._try(kind, parts[0])
-            if status == 413 and parts[0].num_rows > 1:
+            if status in (408, 413) and parts[0].num_rows > 1:  # 408: a slow network
                 half = parts[0].num_rows // 2
                 parts[:1] = [parts[0].slice(0, half), parts[0].slice(half)]
                 continue
-            if status == 429 or status >= 500:
+            if status in (408, 429) or status >= 500:
                 self._wait_until = time.monotonic() + _seconds(wait)
                 raise Later(f"{status}: {text}")
             part = parts.pop(0)
