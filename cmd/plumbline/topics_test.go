@@ -121,7 +121,7 @@ func TestTopicsCreateWithoutBroker(t *testing.T) {
 func TestSmallTopics(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	req := &kafka.CreateTopicsRequest{Addr: kafka.TCP(brokers...)}
-	for _, name := range []string{"plumbline.logits", "plumbline.snapshots"} {
+	for _, name := range []string{"plumbline.logits", "plumbline.snapshots", byIDTopic} {
 		req.Topics = append(req.Topics, kafka.TopicConfig{Topic: name, NumPartitions: 4, ReplicationFactor: 1,
 			ConfigEntries: []kafka.ConfigEntry{{ConfigName: "max.message.bytes", ConfigValue: "1048588"}}})
 	}
@@ -129,8 +129,9 @@ func TestSmallTopics(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errs := runCommand(t, "topics", "create", "-c", brokerConfig(t, brokers, ""))
-	if code != exitDone || strings.Count(errs, "max.message.bytes") != 1 ||
-		!strings.Contains(errs, "topic plumbline.snapshots takes at most 1048588 bytes") {
+	if code != exitDone || strings.Count(errs, "max.message.bytes") != 2 ||
+		!strings.Contains(errs, "topic plumbline.snapshots takes at most 1048588 bytes") ||
+		!strings.Contains(errs, "topic "+byIDTopic+" takes at most 1048588 bytes") {
 		t.Errorf("%d %s", code, errs)
 	}
 }
@@ -150,6 +151,7 @@ func unfit(t *testing.T, brokers []string) {
 		"plumbline.heads":       {"cleanup.policy", "delete"},                       // not used
 		"plumbline.labels":      {"retention.ms", "604800000"},                      // as usual
 		"plumbline.finetune":    {"cleanup.policy", "delete", "retention.ms", "-1"}, // harmless
+		byIDTopic:               {"cleanup.policy", "compact"},
 	} {
 		topic := kafka.TopicConfig{Topic: name, NumPartitions: 4, ReplicationFactor: 1,
 			ConfigEntries: []kafka.ConfigEntry{{ConfigName: "max.message.bytes", ConfigValue: "8454144"}}}
@@ -170,6 +172,9 @@ func unfit(t *testing.T, brokers []string) {
 	}
 }
 
+// byIDTopic is one of those that shards read in place of what producers write.
+const byIDTopic = "plumbline.plumbline.logits-by-id-4"
+
 // mends are the settings that mend what unfit makes.
 var mends = map[string]string{
 	"plumbline.logits":      "cleanup.policy=delete",
@@ -178,6 +183,7 @@ var mends = map[string]string{
 	"plumbline.calibrators": "cleanup.policy=compact",
 	"plumbline.checkpoints": "cleanup.policy=compact",
 	"plumbline.decisions":   "retention.ms=-1,retention.bytes=-1",
+	byIDTopic:               "cleanup.policy=delete",
 }
 
 // TestUnfitTopics: of topics that exist the real settings are shown, and those that do harm are named with the command

@@ -51,6 +51,15 @@ func FindByID(ctx context.Context, client *kafka.Client, cfg *config.Config) ([]
 	return out, nil
 }
 
+// withByID are the topics that cfg names, and those that shards read in their place, as far as this user may see them.
+func withByID(ctx context.Context, client *kafka.Client, cfg config.Config) []kafka.TopicConfig {
+	out := topicConfigs(cfg)
+	if found, err := FindByID(ctx, client, &cfg); err == nil && len(found) > 0 {
+		out = append(out, topicConfigs(byID(cfg, found[0].Partitions))...)
+	}
+	return out
+}
+
 // Shards is of how many shards a deployment is one, as far as topics and groups tell, and whether topics are split for
 // them. If it has not begun it has as many as the topic of predictions has partitions, or will have.
 func Shards(ctx context.Context, client *kafka.Client, cfg *config.Config) (shards int, split bool) {

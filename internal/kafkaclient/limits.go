@@ -39,7 +39,7 @@ func SmallTopics(ctx context.Context, client *kafka.Client, cfg config.Config) (
 		read[cfg.Topics.Checkpoints] = true
 	}
 	var written []string
-	for _, t := range topicConfigs(cfg) {
+	for _, t := range withByID(ctx, client, cfg) {
 		if !read[t.Topic] {
 			written = append(written, t.Topic)
 		}

@@ -43,7 +43,7 @@ func (u Unfit) Mend(cfg config.Config) string {
 // are passed over. The error names those whose settings the brokers do not show to this user; all others are judged.
 func UnfitTopics(ctx context.Context, client *kafka.Client, cfg config.Config) ([]Unfit, error) {
 	idle := unused(&cfg)
-	wanted := slices.DeleteFunc(topicConfigs(cfg), func(t kafka.TopicConfig) bool { return idle[t.Topic] })
+	wanted := slices.DeleteFunc(withByID(ctx, client, cfg), func(t kafka.TopicConfig) bool { return idle[t.Topic] })
 	var names []string
 	for _, t := range wanted {
 		names = append(names, t.Topic)
