@@ -1,8 +1,12 @@
 package kafkaio
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -93,5 +97,30 @@ func TestAbortedRecordsAreNoRecords(t *testing.T) {
 	if got, want := values(read(t, s, func(r pipeline.Record) bool { return string(r.Value) == "behind" })),
 		"open behind"; got != want {
 		t.Errorf("after the open transaction's end: got %s, want %s", got, want)
+	}
+}
+
+// TestOpenTransactionIsTold: records behind one are no lag, so the log alone can say that they wait.
+func TestOpenTransactionIsTold(t *testing.T) {
+	var log bytes.Buffer
+	f := &fetcher{topic: "z", partition: 3, log: slog.New(slog.NewTextHandler(&log, nil))}
+	now := time.Now()
+	lines := func(want int, why string, after time.Duration, high, stable int64) {
+		t.Helper()
+		f.behindTransaction(&partitionAnswer{high: high, stable: stable}, now.Add(after))
+		if got := strings.Count(log.String(), "level=WARN"); got != want {
+			t.Errorf("%s: %d lines, want %d: %s", why, got, want, &log)
+		}
+	}
+	lines(0, "begun", 0, 9, 5)
+	lines(0, "short", 59*time.Second, 12, 5)
+	lines(1, "a minute", time.Minute, 12, 5)
+	lines(1, "at once again", 2*time.Minute, 13, 5)
+	lines(2, "still open", 11*time.Minute, 13, 5)
+	lines(2, "the next one", 12*time.Minute, 15, 14)
+	lines(2, "ended", 14*time.Minute, 15, 15)
+	lines(2, "another one", 15*time.Minute, 16, 15)
+	if want := "topic=z partition=3 offset=5 behind=7 for=1m0s"; !strings.Contains(log.String(), want) {
+		t.Errorf("no %q in %s", want, &log)
 	}
 }

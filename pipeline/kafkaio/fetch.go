@@ -48,6 +48,7 @@ type fetcher struct {
 	resumed atomic.Int64  // when the last answer came that took so long
 
 	refused atomic.Pointer[refusal] // nil = brokers do not refuse to read
+	held    held
 }
 
 // news wakes a consumer that waits: a fetcher has moved, or the gate has closed.
@@ -179,10 +180,36 @@ func (f *fetcher) fetch(ctx context.Context, asked time.Time) error {
 	})
 	f.next = max(f.next, after)
 	f.ended(res)
+	f.behindTransaction(res, asked)
 	if herr := f.hand(ctx, res.settled()); herr != nil {
 		return herr
 	}
 	return err
+}
+
+// held is what waits behind a transaction that stays open.
+type held struct {
+	at          int64     // offset of its first record
+	since, told time.Time // told: when the log was
+}
+
+// behindTransaction logs that records have waited for a minute behind an open transaction: they are no lag, and an
+// input that has nothing else looks silent. An answer to a request that was first sent at now comes soon.
+func (f *fetcher) behindTransaction(res *partitionAnswer, now time.Time) {
+	const first, again = time.Minute, 10 * time.Minute
+	end := res.settled()
+	switch {
+	case end == res.high:
+		f.held = held{}
+	case f.held.since.IsZero() || f.held.at != end:
+		f.held = held{at: end, since: now}
+	case now.Sub(f.held.since) >= first && now.Sub(f.held.told) >= again:
+		f.held.told = now
+		f.log.Warn("records wait until a producer ends its transaction; nobody can read them before",
+			"topic", f.topic, "partition", f.partition, "offset", end, "behind", res.high-end,
+			"for", now.Sub(f.held.since).Round(time.Second),
+			"mend", "kafka-transactions.sh --bootstrap-server HOST:PORT list, then abort")
+	}
 }
 
 // leastPart keeps small fetches from making a part of each record.
