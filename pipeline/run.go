@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -187,6 +189,9 @@ func (rn Runner) restore(ctx context.Context, build Build) (t Registered, from r
 		if ctx.Err() != nil { // no fault of the checkpoint's
 			return fail(ctx.Err())
 		}
+		if ofMachine(err) {
+			return fail(fmt.Errorf("%s: %s cannot be used now: %w", t.Name(), st.Name, err))
+		}
 		errs = append(errs, fmt.Errorf("%s: %w", st.Name, err))
 		if errors.Is(err, ErrSettings) {
 			break
@@ -204,6 +209,18 @@ func (rn Runner) restore(ctx context.Context, build Build) (t Registered, from r
 		return fail(fmt.Errorf("%s: %w: %w (%s)", t.Name(), ErrUnusable, all, rn.wayOut(all)))
 	}
 	return t, from, nil
+}
+
+// ofMachine reports that this machine lets nobody write, or open a file: no checkpoint is damaged by that, one of
+// before is no better, and a person must not give the state up.
+func ofMachine(err error) bool {
+	for _, e := range []error{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE,
+		syscall.ENOMEM, fs.ErrPermission} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // wayOut is what a person can do where no checkpoint can be used.

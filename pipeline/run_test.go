@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -404,6 +407,36 @@ func TestOtherSettingsDoNotFallBack(t *testing.T) {
 	if !errors.Is(err, ErrSettings) || !errors.Is(err, ErrUnusable) || len(r.events) != 0 ||
 		!strings.HasSuffix(err.Error(), "(or begin anew with another directory)") {
 		t.Errorf("%v, events %v; want a clear error and nothing done", err, r.events)
+	}
+}
+
+// cramped is an adder that needs room on the disk, as a join does.
+type cramped struct{ *adder }
+
+func (c cramped) Sections() []Section { return []Section{{Name: "sum", State: noRoom{}}} }
+
+type noRoom struct{}
+
+func (noRoom) AppendState(dst []byte) ([]byte, error) { return dst, nil }
+func (noRoom) RestoreState([]byte) error {
+	return fmt.Errorf("work directory: %w", &fs.PathError{Op: "open", Path: "lock", Err: syscall.EROFS})
+}
+
+// TestFullDiskIsNoDamage: where the machine lets nobody write, checkpoints are not called unusable, no older one is
+// taken, and nobody is told to give the state up.
+func TestFullDiskIsNoDamage(t *testing.T) {
+	r := newRig(1, 2)
+	if err := r.run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	built := 0
+	build := func() (Registered, error) { built++; return Registered{Task: cramped{&adder{}}}, nil }
+	err := Run(context.Background(), r.runner, build, func(map[Input]int64) (Opened, error) {
+		return Opened{Source: r.source}, nil
+	})
+	if !errors.Is(err, syscall.EROFS) || errors.Is(err, ErrUnusable) || built != 1 ||
+		strings.Contains(err.Error(), "state reset") {
+		t.Errorf("%v after %d tries", err, built)
 	}
 }
 
