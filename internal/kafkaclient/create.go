@@ -69,7 +69,7 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 		entries := []kafka.ConfigEntry{
 			{ConfigName: "cleanup.policy", ConfigValue: e.cleanup},
 			{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(cfg.Kafka.MessageMax + BatchOverhead)},
-			{ConfigName: "message.timestamp.type", ConfigValue: e.time},
+			{ConfigName: timestampType, ConfigValue: e.time},
 		}
 		if e.name == t.Decisions { // what the history is rebuilt from
 			entries = append(entries, kafka.ConfigEntry{ConfigName: "retention.ms", ConfigValue: "-1"})

@@ -18,6 +18,7 @@ const (
 	cleanup        = "cleanup.policy"
 	retentionTime  = "retention.ms"
 	retentionBytes = "retention.bytes"
+	timestampType  = "message.timestamp.type"
 	forever        = "-1"
 )
 
@@ -48,11 +49,12 @@ func UnfitTopics(ctx context.Context, client *kafka.Client, cfg config.Config) (
 	for _, t := range wanted {
 		names = append(names, t.Topic)
 	}
-	has, err := settings(ctx, client, names, cleanup, retentionTime, retentionBytes)
+	has, err := settings(ctx, client, names, cleanup, retentionTime, retentionBytes, timestampType)
 	var out []Unfit
 	for _, t := range wanted {
 		if h, ok := has[t.Topic]; ok {
 			out = append(out, judge(t, h, t.Topic == cfg.Topics.Decisions)...)
+			out = append(out, judgeTime(t, h)...)
 		}
 	}
 	return out, err
@@ -99,6 +101,20 @@ func judge(wants kafka.TopicConfig, has map[string]string, history bool) []Unfit
 		return nil
 	}
 	return []Unfit{u}
+}
+
+// judgeTime judges whose clock a topic's records have.
+func judgeTime(wants kafka.TopicConfig, has map[string]string) []Unfit {
+	const sender, broker = timestampType + "=CreateTime", timestampType + "=LogAppendTime"
+	wanted := slices.ContainsFunc(wants.ConfigEntries, func(e kafka.ConfigEntry) bool {
+		return e.ConfigName+"="+e.ConfigValue == broker
+	})
+	if !wanted || timestampType+"="+has[timestampType] != sender {
+		return nil
+	}
+	return []Unfit{{Topic: wants.Topic, Has: sender, Wants: broker, Slow: true,
+		Harm: "its records have their writer's time, or that of events: brokers refuse those an hour ahead of their " +
+			"clock, and delete those past retention at once"}}
 }
 
 func includes(policies, policy string) bool {
