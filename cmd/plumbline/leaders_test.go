@@ -8,11 +8,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 )
 
@@ -71,4 +73,38 @@ func noLeader(r *kmsg.ListOffsetsRequest) kmsg.Response {
 		res.Topics = append(res.Topics, answer)
 	}
 	return res
+}
+
+// TestTooFewReplicas: doctor says that a broker that is down stops the pipeline, where fewer replicas are in sync than
+// min.insync.replicas wants.
+func TestTooFewReplicas(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "plumbline.panes", "plumbline.snapshots"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	cluster.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		res := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
+		for _, r := range req.(*kmsg.DescribeConfigsRequest).Resources {
+			of := kmsg.NewDescribeConfigsResponseResource()
+			of.ResourceType, of.ResourceName = r.ResourceType, r.ResourceName
+			c := kmsg.NewDescribeConfigsResponseResourceConfig()
+			least := "2"
+			if r.ResourceName == "plumbline.snapshots" {
+				least = "1"
+			}
+			c.Name, c.Value = "min.insync.replicas", &least
+			of.Configs = append(of.Configs, c)
+			res.Resources = append(res.Resources, of)
+		}
+		return res, nil, true
+	})
+	client := &kafka.Client{Addr: kafka.TCP(cluster.ListenAddrs()...)}
+	behind := kafkaclient.Topic{Partitions: 2, Behind: 1, InSync: 1}
+	got, err := kafkaclient.RefuseWrites(t.Context(), client, map[string]kafkaclient.Topic{
+		"plumbline.panes": behind, "plumbline.snapshots": behind, "plumbline.alerts": {Partitions: 2}})
+	if want := "plumbline.panes (1 in sync, min.insync.replicas=2)"; err != nil || len(got) != 1 || got[0] != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
 }

@@ -189,6 +189,11 @@ func (d *doctor) settings(ctx context.Context) {
 		}
 		d.say("topics", state, u.Mend(d.Config), "%s", u)
 	}
+	refuse, _ := kafkaclient.RefuseWrites(ctx, d.client, d.topics)
+	if refuse != nil {
+		d.say("topics", Bad, "start the broker that is down, or lower min.insync.replicas",
+			"nothing can be written, so nothing goes on: too few replicas of %s", list(refuse))
+	}
 	small, _ := kafkaclient.SmallTopics(ctx, d.client, d.Config) // the same error
 	for _, s := range small {
 		d.say("topics", Warn, "", "%s", s)

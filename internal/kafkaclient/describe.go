@@ -24,6 +24,7 @@ type Cluster struct {
 // Topic is what the brokers say about one.
 type Topic struct {
 	Partitions, Leaderless, Behind int  // Behind: with fewer replicas in sync than there are
+	InSync                         int  // replicas in sync of the partition that is behind the most; 0: of none
 	Known, Read, Write             bool // what the user may do, where the brokers say it
 }
 
@@ -97,6 +98,9 @@ func topicOf(t metadata.ResponseTopic, tells bool) Topic {
 		}
 		if len(p.IsrNodes) < len(p.ReplicaNodes) {
 			out.Behind++
+			if n := len(p.IsrNodes); out.InSync == 0 || n < out.InSync {
+				out.InSync = n
+			}
 		}
 	}
 	return out

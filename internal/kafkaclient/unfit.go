@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/segmentio/kafka-go"
@@ -130,6 +131,26 @@ func includes(policies, policy string) bool {
 func unused(cfg *config.Config) map[string]bool {
 	t, heads := &cfg.Topics, cfg.Trigger.Enabled || cfg.Heads.Shadow
 	return map[string]bool{t.Calibrated: !cfg.Calibrated.Enabled, t.Finetune: !heads, t.Heads: !heads}
+}
+
+// RefuseWrites are those of the topics whose brokers refuse what must be written to all replicas in sync, since these
+// are fewer than min.insync.replicas.
+func RefuseWrites(ctx context.Context, client *kafka.Client, topics map[string]Topic) ([]string, error) {
+	const least = "min.insync.replicas"
+	var behind, out []string
+	for name, t := range topics {
+		if t.Behind > 0 {
+			behind = append(behind, name)
+		}
+	}
+	has, err := settings(ctx, client, behind, least)
+	for name, of := range has {
+		if n, err := strconv.Atoi(of[least]); err == nil && topics[name].InSync < n {
+			out = append(out, fmt.Sprintf("%s (%d in sync, %s=%d)", name, topics[name].InSync, least, n))
+		}
+	}
+	slices.Sort(out)
+	return out, err
 }
 
 // settings asks the brokers for the named settings of topics. Topics that are not there, and those of the error, which
