@@ -161,16 +161,24 @@ func (f *orderFlags) list(cmd *cobra.Command, model string, limit int) error {
 	return nil
 }
 
-func printDecision(cmd *cobra.Command, c *record.Calibrator) {
-	who, pinned := "", ""
-	if c.By != "" || c.Why != "" {
-		who = fmt.Sprintf(" (%s: %s)", c.By, c.Why)
+// signed is who decided, and why, as far as it is known: a trainer gives no reason for its head.
+func signed(by, why string) string {
+	switch {
+	case by == "" && why == "":
+		return ""
+	case why == "":
+		return " (" + by + ")"
 	}
+	return fmt.Sprintf(" (%s: %s)", by, why)
+}
+
+func printDecision(cmd *cobra.Command, c *record.Calibrator) {
+	pinned := ""
 	if c.Pinned {
 		pinned = " pinned"
 	}
 	printf(cmd, "%s  %s/%s  revision %d%s  %s  %s%s\n", c.DecidedAt, c.Model, c.Version, c.Revision, pinned, c.Reason,
-		c.Outcome, who)
+		c.Outcome, signed(c.By, c.Why))
 	if e := &c.Evidence; e.FitDigest != "" {
 		printf(cmd, "    fitted on %d rows, %s to %s, begun %s: %s, by %s\n", e.FitRows, e.FitFrom, e.FitTo, e.FitBegan,
 			e.FitDigest, c.Build)

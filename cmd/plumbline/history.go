@@ -185,14 +185,12 @@ func (f *historyFlags) print(cmd *cobra.Command, p *decisionlog.Page) error {
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	for i := range p.Entries {
 		e := &p.Entries[i]
-		of, who := e.Version, ""
+		of := e.Version
 		if e.Slice != "" {
 			of += " " + e.Slice
 		}
-		if e.By != "" || e.Why != "" {
-			who = fmt.Sprintf(" (%s: %s)", e.By, e.Why)
-		}
-		_, _ = printable.Fprintf(w, "%s\t%s\t%s\t%s\t%s%s\n", e.At, of, e.Kind, e.State, e.Summary, who)
+		_, _ = printable.Fprintf(w, "%s\t%s\t%s\t%s\t%s%s\n", e.At, of, e.Kind, e.State, e.Summary,
+			signed(e.By, e.Why))
 		if len(e.Record) > 0 {
 			fmt.Fprintf(w, "\t%s\n", e.Record)
 		}

@@ -190,3 +190,10 @@ func TestHistoryUsage(t *testing.T) {
 		}
 	}
 }
+
+// TestSigned: a trainer that gives no reason leaves no empty one in the history.
+func TestSigned(t *testing.T) {
+	if got := signed("t1", "") + signed("", "") + signed("ann", "noise"); got != " (t1) (ann: noise)" {
+		t.Errorf("%q", got)
+	}
+}
