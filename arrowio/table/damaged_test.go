@@ -22,7 +22,7 @@ func TestDamagedArchives(t *testing.T) {
 		_, err = ScanFeatures(path, func(p *FeaturePart) error {
 			rows += fmt.Sprintln(p.Label, p.TS, p.IDs, p.Weighted, p.N, p.D)
 			if p.Offset >= 0 {
-				rows += fmt.Sprintln(b[p.Offset : p.Offset+int64(p.N*p.D*p.Width)])
+				rows += string(b[p.Offset : p.Offset+int64(p.N*p.D*p.Width)])
 			}
 			return nil
 		})
