@@ -77,7 +77,7 @@ func TestProduceSurvivesLostConnections(t *testing.T) {
 func TestProduceGoesOn(t *testing.T) {
 	const rows = 400
 	ended := 0
-	for stop := int64(1); stop < 30; stop += 4 {
+	for _, stop := range []int64{1, 2, 3, 5, 9, 13, 21, 29} { // each of four partitions takes a request at least
 		brokers := kafkatest.Start(t)
 		topics := config.Default().Topics
 		kafkatest.CreateTopics(t, brokers, 2, topics.Logits, topics.Labels)
@@ -104,8 +104,8 @@ func TestProduceGoesOn(t *testing.T) {
 			}
 		}
 	}
-	if ended < 2 {
-		t.Errorf("%d streams ended early, want some", ended)
+	if ended < 3 {
+		t.Errorf("%d streams ended early, want 3 at least", ended)
 	}
 }
 
