@@ -23,6 +23,7 @@ const (
 // Attributes of a batch.
 const (
 	codecBits     = 7
+	appendTime    = 1 << 3 // the broker's clock has dated all records alike
 	transactional = 1 << 4
 	control       = 1 << 5
 )
@@ -36,6 +37,7 @@ type head struct {
 	base, last int64 // offsets
 	attributes uint16
 	first      int64 // timestamp
+	newest     int64 // timestamp
 	producer   int64
 	count      int32
 }
@@ -47,6 +49,7 @@ func parseHead(b []byte) head {
 		base:       int64(be.Uint64(b)),
 		attributes: be.Uint16(b[21:]),
 		first:      int64(be.Uint64(b[27:])),
+		newest:     int64(be.Uint64(b[35:])),
 		producer:   int64(be.Uint64(b[43:])),
 		count:      int32(be.Uint32(b[57:])),
 	}
@@ -159,9 +162,12 @@ func (w *walk) record(h head, src *source) (*pipeline.Record, error) {
 	}
 	f := fields{b: body}
 	f.skip(1) // attributes, which no version uses
-	stamp, offset := f.varint(), f.varint()
+	stamp, offset := h.first+f.varint(), f.varint()
+	if h.attributes&appendTime != 0 {
+		stamp = h.newest // the broker leaves those of the producer as they were
+	}
 	r := &w.at
-	*r = pipeline.Record{Offset: h.base + offset, Time: nanoseconds(h.first + stamp)}
+	*r = pipeline.Record{Offset: h.base + offset, Time: nanoseconds(stamp)}
 	r.Key = f.bytes()
 	if value := f.bytes(); len(value) < leastMoved {
 		r.Value = w.copied(value)

@@ -14,12 +14,13 @@ import (
 // A message of formats 0 and 1, as topics from before Kafka 0.11 still hold: offset, size, CRC32, magic, attributes,
 // from format 1 on the timestamp, key, value. In a compressed one the value holds messages.
 type message struct {
-	offset int64
-	magic  byte
-	codec  uint16
-	stamp  int64
-	key    []byte
-	value  []byte
+	offset   int64
+	magic    byte
+	codec    uint16
+	appended bool // the stamp is of the broker's clock
+	stamp    int64
+	key      []byte
+	value    []byte
 }
 
 var errMessage = errors.New("message with fields that do not fill it")
@@ -36,7 +37,7 @@ func parseMessage(offset int64, b []byte) (message, error) {
 	if got, want := crc32.ChecksumIEEE(b[4:]), be.Uint32(b); got != want {
 		return message{}, fmt.Errorf("message at offset %d: CRC32 %08x, written %08x", offset, got, want)
 	}
-	m := message{offset: offset, magic: b[4], codec: uint16(b[5]) & codecBits}
+	m := message{offset: offset, magic: b[4], codec: uint16(b[5]) & codecBits, appended: b[5]&appendTime != 0}
 	b = b[least:]
 	if m.magic > 0 {
 		if len(b) < 8 {
@@ -140,6 +141,9 @@ func (w *walk) wrapped(outer message) (next int64, err error) {
 		m, err := parseMessage(offset, b)
 		if err == nil && m.codec != 0 {
 			err = errors.New("compressed messages in compressed messages")
+		}
+		if outer.appended {
+			m.stamp = outer.stamp
 		}
 		if err == nil {
 			err = w.single(m, offset, Inflates)

@@ -182,6 +182,37 @@ func TestLargeValues(t *testing.T) {
 }
 
 // batchOf is one record batch whose body a codec makes of records that are given as bytes.
+// TestAppendTime: records of a topic whose timestamps are those of the broker have the batch's, as Kafka's own client
+// reads it; what the producer said is in the batch still, and counts for nothing.
+func TestAppendTime(t *testing.T) {
+	const appended = 1_800_000_000_456
+	be := binary.BigEndian
+	for _, version := range []int8{1, 2} {
+		data := encode(t, version, protocol.Gzip, record("", "v"), record("", "w"))
+		switch version {
+		case 1:
+			data[7] = 1
+			data[17] |= 1 << 3
+			be.PutUint64(data[18:], appended)
+			be.PutUint32(data[12:], crc32.ChecksumIEEE(data[16:]))
+		case 2:
+			data[22] |= 1 << 3
+			be.PutUint64(data[35:], appended)
+			be.PutUint32(data[17:], crc32.Checksum(data[21:], castagnoli))
+		}
+		set := recordset.Set{Data: data, Size: len(data)}
+		n := 0
+		if _, err := set.Each(0, limits, func(r *pipeline.Record, _ int) error {
+			if n++; r.Time != appended*1_000_000 {
+				t.Errorf("format %d: record %d has time %d, want %d ms", version, r.Offset, r.Time, int64(appended))
+			}
+			return nil
+		}); err != nil || n != 2 {
+			t.Fatalf("format %d: %d records, error %v", version, n, err)
+		}
+	}
+}
+
 func batchOf(codec compress.Compression, count, last int, body []byte) []byte {
 	if c := codec.Codec(); c != nil {
 		var b bytes.Buffer
