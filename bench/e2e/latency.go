@@ -144,7 +144,7 @@ func milliseconds(d time.Duration) string {
 func (b *bench) follow(ctx context.Context, c cell, l *live, x settings) (*seen, error) {
 	var err error
 	c.Rows = int64(l.seconds * l.rate)
-	if l.stream, err = newStream(ctx, b.broker, c); err != nil {
+	if l.stream, err = newStream(ctx, b.broker, c, appendTime); err != nil {
 		return nil, err
 	}
 	defer l.remove(context.WithoutCancel(ctx), b.broker)

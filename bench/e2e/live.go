@@ -77,6 +77,7 @@ func (l *live) send(ctx context.Context, broker string, atOnce bool) error {
 	defer w.Close()
 	const atATime = 256
 	l.begun = time.Now().Add(time.Second / 2)
+	due := l.begun
 	for i := 0; i < len(l.messages) && failed.Load() == nil; {
 		if !atOnce {
 			time.Sleep(time.Until(l.sentAt(l.messages[i].Time)))
@@ -84,7 +85,9 @@ func (l *live) send(ctx context.Context, broker string, atOnce bool) error {
 		now, j := time.Now(), i
 		for ; j < min(i+atATime, len(l.messages)); j++ {
 			k := &l.messages[j]
-			due := l.sentAt(k.Time)
+			if at := l.sentAt(k.Time); at.After(due) { // else it has waited for more rows while others were due
+				due = at
+			}
 			if !atOnce && due.After(now) {
 				break
 			}

@@ -37,14 +37,17 @@ func (s *stream) topics() []string {
 
 const partitions = 4
 
+// appendTime has records dated by the broker when it appends them, instead of by their sender, which may be late.
+var appendTime = kafka.ConfigEntry{ConfigName: "message.timestamp.type", ConfigValue: "LogAppendTime"}
+
 // newStream makes the topics of a cell.
-func newStream(ctx context.Context, broker string, c cell) (*stream, error) {
+func newStream(ctx context.Context, broker string, c cell, settings ...kafka.ConfigEntry) (*stream, error) {
 	s := &stream{cell: c, prefix: fmt.Sprintf("e2e-%s-%08x", c.name(), rand.Uint32()), count: map[string]int64{}}
 	client := &kafka.Client{Addr: kafka.TCP(broker), Timeout: time.Minute}
 	var configs []kafka.TopicConfig
 	for _, name := range []string{"logits", "labels"} {
-		one := kafka.TopicConfig{Topic: s.topic(name), NumPartitions: partitions, ReplicationFactor: 1}
-		configs = append(configs, one)
+		configs = append(configs, kafka.TopicConfig{Topic: s.topic(name), NumPartitions: partitions,
+			ReplicationFactor: 1, ConfigEntries: settings})
 	}
 	made, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: configs})
 	if err == nil {
