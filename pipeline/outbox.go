@@ -115,20 +115,24 @@ func (o *Outbox) Clear() { o.pending, o.bytes = nil, 0 }
 
 // AppendState appends uvarint panes partitions, each uvarint seq of the last message; u8 whether the last punctuation
 // said idle; uvarint pending messages, each uvarint partition, bytes key, bytes pane message.
-func (o *Outbox) AppendState(dst []byte) ([]byte, error) {
-	const most = 64 // bytes of a message beside its value, mostly
-	dst = slices.Grow(dst, o.bytes+most*(len(o.pending)+1))
-	dst = binenc.AppendUvarint(dst, uint64(len(o.seq)))
+func (o *Outbox) AppendState(dst []byte) ([]byte, error) { return o.Freeze()(dst) }
+
+// Freeze implements Freezer: messages that wait never change.
+func (o *Outbox) Freeze() func(dst []byte) ([]byte, error) {
+	head := binenc.AppendUvarint(nil, uint64(len(o.seq)))
 	for _, s := range o.seq {
-		dst = binenc.AppendUvarint(dst, s)
+		head = binenc.AppendUvarint(head, s)
 	}
-	idle := byte(0)
-	if o.idle {
-		idle = 1
-	}
-	dst = append(dst, idle)
-	dst = binenc.AppendUvarint(dst, uint64(len(o.pending)))
-	for _, m := range o.pending {
+	head = append(head, binenc.Flags(o.idle))
+	pending, bytes := o.pending, o.bytes
+	return func(dst []byte) ([]byte, error) { return appendPending(append(dst, head...), pending, bytes) }
+}
+
+func appendPending(dst []byte, pending []Message, bytes int) ([]byte, error) {
+	const most = 64 // bytes of a message beside its value, mostly
+	dst = slices.Grow(dst, bytes+most*(len(pending)+1))
+	dst = binenc.AppendUvarint(dst, uint64(len(pending)))
+	for _, m := range pending {
 		dst = binenc.AppendUvarint(dst, uint64(m.Partition))
 		dst = binenc.AppendBytes(dst, m.Key)
 		dst = binenc.AppendBytes(dst, m.Value)

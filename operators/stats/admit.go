@@ -132,6 +132,7 @@ func (s *cellTable) evict(c *sliceColumn, p *paneValues, labelPane int64) (rows 
 		if err != nil {
 			return rows, err
 		}
+		s.lent.back(set)
 		if err := dst.Merge(set); err != nil {
 			return rows, err
 		}

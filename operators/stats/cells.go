@@ -19,6 +19,7 @@ type cellTable struct {
 	keys    keyTable
 	cells   map[cellKey]*acc.Set
 	late    map[cellKey]*acc.Set // whose label pane has been emitted
+	lent    loans                // of them
 	last    cachedCell
 	buf     []byte // scratch of emit
 	most    int    // bytes that the cells may take (Options.CellBytes)
@@ -69,6 +70,7 @@ func (s *cellTable) cell(k cellKey, classes int) (set *acc.Set, late bool, err e
 			p.has[k.key] = append(p.has[k.key], k.predictionPane)
 		}
 	}
+	s.lent.back(set)
 	set.CountClasses(s.countsClasses(k.key))
 	s.last = cachedCell{k, set, late}
 	return set, late, nil
@@ -115,6 +117,7 @@ func (s *cellTable) emit(to *pipeline.Outbox, m map[cellKey]*acc.Set, which read
 			s.keys.keys[ready[n].key].model.Model == first.model.Model {
 			k := s.keys.keys[ready[n].key]
 			set := m[ready[n]]
+			s.lent.back(set)
 			at := len(s.buf)
 			if s.buf, err = set.AppendBinary(s.buf); err != nil {
 				return err

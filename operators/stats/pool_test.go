@@ -56,27 +56,3 @@ func TestStatsPoolIsBoundedInBytes(t *testing.T) {
 		t.Errorf("%d sets are left in the pool, %d bytes; want none", len(s.pool[classes]), s.pooledBytes)
 	}
 }
-
-// TestCopiesAreBoundedInBytes: what other shards have copied leaves less for this one, until they have encoded it.
-func TestCopiesAreBoundedInBytes(t *testing.T) {
-	s := New(Options{Pane: 10, MaxKeys: 10}, pipeline.Host{Outbox: pipeline.NewOutbox(0, 1, 10, 1),
-		Counts: pipeline.NewCounts()})
-	key := s.keys.add(sliceKey{model: arrowio.ModelKey{Version: "v"}, classes: 2})
-	if _, _, err := s.cell(cellKey{key: key}, 2); err != nil {
-		t.Fatal(err)
-	}
-	was := frozenBytes.Load()
-	first := s.Freeze()
-	if first == nil || frozenBytes.Load() == was {
-		t.Fatalf("no copy with %d bytes in use", was)
-	}
-	others := maxFrozenBytes - frozenBytes.Load()
-	frozenBytes.Add(others)
-	if s.Freeze() != nil {
-		t.Error("a copy beyond the bound")
-	}
-	frozenBytes.Add(-others)
-	if _, err := first(nil); err != nil || frozenBytes.Load() != was {
-		t.Errorf("%d bytes are in use after all is encoded, %v; want %d", frozenBytes.Load(), err, was)
-	}
-}

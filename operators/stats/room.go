@@ -50,6 +50,7 @@ func (s *cellTable) held() int {
 	n := s.keys.bytes
 	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
 		for _, set := range m {
+			s.lent.back(set)
 			n += cellBytes + set.Memory()
 		}
 	}

@@ -174,12 +174,32 @@ func TestStateGoesOn(t *testing.T) {
 	if b, err := again.op.AppendState(nil); err != nil || !bytes.Equal(b, state) {
 		t.Errorf("another state after a restore, %v", err)
 	}
-	// A copy is of its moment, whatever comes later.
-	frozen := again.op.Freeze()
-	again.take(predictions("v1", 1, 3, 12), labelled("v3", [2]int64{1, 13}))
-	again.advance(30)
-	if b, err := frozen(nil); err != nil || !bytes.Equal(b, state) {
-		t.Errorf("another state of a copy, %v", err)
+	// A frozen state is of its moment, whatever comes before it is encoded and meanwhile.
+	for _, beside := range []bool{false, true} {
+		again = newRig(t)
+		if err := again.op.RestoreState(state); err != nil {
+			t.Fatal(err)
+		}
+		frozen, encoded := again.op.Freeze(), make(chan []byte, 1)
+		encode := func() {
+			b, err := frozen(nil)
+			if err != nil {
+				t.Error(err)
+			}
+			encoded <- b
+		}
+		if beside {
+			go encode()
+		}
+		again.take(predictions("v1", 1, 3, 12), labelled("v3", [2]int64{1, 13}))
+		again.advance(30)
+		again.take(predictions("v1", 31, 32))
+		if !beside {
+			encode()
+		}
+		if !bytes.Equal(<-encoded, state) {
+			t.Error("another state of a frozen one")
+		}
 	}
 	again = newRig(t)
 	if err := again.op.RestoreState(state); err != nil {
