@@ -137,7 +137,7 @@ func (s *State) Obey(c *pipeline.Order, now int64) error {
 		}
 	}
 	s.Accept(c)
-	s.recount(now)
+	s.count(nil, now)
 	switch c.Action {
 	case pipeline.ActionPin:
 		s.pin = &pin{c.By, c.Why, now}

@@ -23,18 +23,21 @@ type State struct {
 
 // publisher puts the calibrators of a version into force and monitors them.
 type publisher struct {
-	stage    *Stage
-	version  *stage.Version
-	revision int                              // the latest published revision
-	changes  changes                          // known changes of the stream
-	unit     float64                          // largest row weight at the latest publication by a refit
-	quarters int                              // by which the bound of losses is raised, for a rare class
-	pin      *pin                             // while set, only a person changes the calibrator in force
-	monitor  *monitor                         // of the calibrator in force
-	account  account                          // what was lost to the raw scores
-	withheld int64                            // when something was withheld last because of labels; 0 = never
-	counted  *stage.Key                       // what sampled returns where not all rows count; nil = the key; not saved
-	losses   map[*stage.InForce]*sampleLosses // of the sample, by calibrator; nil key = the identity; not saved
+	stage     *Stage
+	version   *stage.Version
+	revision  int                              // the latest published revision
+	changes   changes                          // known changes of the stream
+	unit      float64                          // largest row weight at the latest publication by a refit
+	quarters  int                              // by which the bound of losses is raised, for a rare class
+	pin       *pin                             // while set, only a person changes the calibrator in force
+	monitor   *monitor                         // of the calibrator in force
+	account   account                          // what was lost to the raw scores
+	withheld  int64                            // when something was withheld last because of labels; 0 = never
+	counted   *stage.Key                       // what sampled returns where not all rows count; nil = the key
+	countedAt int64                            // the end of the pane for which it was prepared; not saved
+	once      bool                             // rows that repeat others count once in it; not saved
+	views     int64                            // by how much its Added exceeds that of the key; not saved
+	losses    map[*stage.InForce]*sampleLosses // of the sample, by calibrator; nil key = the identity; not saved
 }
 
 // NewState returns the state of a version without any refit.
@@ -54,29 +57,54 @@ func (p *publisher) sampled() *stage.Key {
 	return p.whole()
 }
 
-// count prepares sampled for the end of a pane, and returns the rows that count from then on.
+// count prepares sampled for the end of a pane, and returns the rows that count from then on. Rows that repeat others
+// count once, where the rows before the pane show that there are such: what a row's own label decides would be no
+// evidence.
 func (p *publisher) count(rows []acc.SampleRow, now int64) []acc.SampleRow {
+	var k stage.Key
 	if p.stage.env.Maturity.On() {
 		rows = p.mature(now)
+		k = *p.counted
+		fresh := make(map[[16]byte]bool, len(rows))
+		for i := range rows {
+			fresh[rows[i].ID] = true
+		}
+		k.Sample = slices.DeleteFunc(slices.Clone(k.Sample), func(row acc.SampleRow) bool { return fresh[row.ID] })
 	} else {
 		p.counted = nil
+		k = *p.whole()
+		k.Sample = k.Sample[:max(0, len(k.Sample)-len(rows))]
 	}
-	k := *p.sampled()
 	weighted := func(row acc.SampleRow) bool { return row.W != k.Sample[0].W } // by 1/g, as told
-	n, _ := stage.Repeats(&k, math.MinInt64, stage.RepeatsLikely)
-	if n == 0 || slices.ContainsFunc(k.Sample, weighted) {
+	n := 0
+	if !slices.ContainsFunc(k.Sample, weighted) {
+		n, _ = stage.Repeats(&k, math.MinInt64, stage.RepeatsLikely)
+	}
+	was := p.once
+	if p.once = n > 0; !p.once && p.views == 0 {
+		return rows
+	}
+	k = *p.sampled()
+	if p.counted == nil {
+		k.Added += p.views
+	}
+	if p.once || was { // another sample than before: what is known of its rows begins anew
+		p.views += int64(len(k.Sample))
+		k.Added += int64(len(k.Sample))
+	}
+	if p.counted = &k; !p.once {
 		return rows
 	}
 	var repeats map[[16]byte]bool
 	k.Sample, repeats = stage.Once(k.Sample)
-	p.counted, p.losses = &k, nil
 	return slices.DeleteFunc(slices.Clone(rows), func(row acc.SampleRow) bool { return repeats[row.ID] })
 }
 
-// recount prepares sampled for a time at which no rows have come.
+// recount prepares sampled for the end of a pane without rows, unless it is.
 func (p *publisher) recount(now int64) {
-	if p.stage.env.Maturity.On() {
+	if p.countedAt != now {
 		p.count(nil, now)
+		p.countedAt = now
 	}
 }
 
@@ -138,8 +166,9 @@ func (s *State) Online() *record.Online {
 // current run, and decides whether to begin one.
 func (s *State) Step(in *stage.Pane) error {
 	counted := *in
-	if counted.Rows = s.count(in.Rows, in.End); len(counted.Rows) == 0 {
-		return StepEmpty(s, in)
+	counted.Rows = s.count(in.Rows, in.End)
+	if s.countedAt = in.End; len(counted.Rows) == 0 {
+		return StepEmpty(s, &counted)
 	}
 	in = &counted
 	rows, err := s.corrections.scored(in)
@@ -243,7 +272,7 @@ func (p *publisher) TellClasses(d *record.Calibrator, now int64) error {
 // Forget ends the current run and drops what was learnt about a version that is out of service. The revision, the
 // calibrators in force, pins and orders stay.
 func (s *State) Forget(why string, now int64) error {
-	s.recount(now)
+	s.count(nil, now)
 	if s.run != nil {
 		if err := s.end(why, now); err != nil {
 			return err

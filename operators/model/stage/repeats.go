@@ -13,16 +13,16 @@ const (
 	repeatsOf = 2000
 	// repeatedShare is the share of rows that others repeat from which on this matters.
 	repeatedShare = .1
-	// Of fewer rows than repeatsFew, of which a first answer may be, it is enough for RepeatsLikely that labels of
-	// repeatsPairs agree.
-	repeatsFew   = 500
-	repeatsPairs = 10
+	// Of fewer rows than fewRepeats nothing is learnt where the labels of all of leastPairs agree: Repeats cannot yet
+	// tell.
+	fewRepeats = 1000
+	leastPairs = 10
 )
 
-// Standard scores of what is told, and of what keeps rows from being evidence.
+// Standard scores of what is told of an alert, and of what keeps rows from being evidence.
 const (
 	RepeatsSure   = 5
-	RepeatsLikely = 1.5
+	RepeatsLikely = 3
 )
 
 // Repeats returns of how many of the newest rows since an event time the scores are exactly those of another one, where
@@ -34,87 +34,129 @@ const (
 //
 //	n - g ≥ .1 n,  a ≤ b/2,  b - a > z √b
 func Repeats(k *Key, since int64, z float64) (repeats, of int) {
-	rows := make([]*acc.SampleRow, 0, min(len(k.Sample), repeatsOf))
-	for i := len(k.Sample) - 1; i >= 0 && len(rows) < repeatsOf; i-- {
-		if row := &k.Sample[i]; row.TS >= since {
-			rows = append(rows, row)
-		}
+	r := repetitionOf(k, since)
+	if r.differ > r.neighbours/2 || r.neighbours-r.differ <= z*math.Sqrt(r.neighbours) {
+		return 0, r.rows
 	}
-	known, same := make(map[uint64]*acc.SampleRow, len(rows)), 0
-	for _, row := range rows { // costs less than the order below, which most streams do not need
-		if seen(known, row) {
-			same++
-		}
-	}
-	if float64(same) < repeatedShare*float64(len(rows)) || !agree(k.K, rows, z) {
-		return 0, len(rows)
-	}
-	return same, len(rows)
+	return r.same, r.rows
 }
 
-// seen reports whether a known row has the scores of another one, which it adds.
-func seen(known map[uint64]*acc.SampleRow, row *acc.SampleRow) bool {
-	h := uint64(len(row.Z))
-	for _, z := range row.Z[:min(len(row.Z), 8)] { // equal ones are compared as a whole
-		h = (h ^ uint64(math.Float32bits(z))) * 0x9e3779b97f4a7c15
-		h ^= h >> 29
+// mayRepeat reports whether rows are too few for Repeats, and all of those that could be repeats agree.
+func mayRepeat(k *Key) bool {
+	if len(k.Sample) >= fewRepeats {
+		return false
 	}
-	if was := known[h]; was != nil {
-		return slices.Equal(was.Z, row.Z)
-	}
-	known[h] = row
-	return false
+	r := repetitionOf(k, math.MinInt64)
+	return r.pairs >= leastPairs && r.differ == 0
 }
 
-// agree is the second and third condition of Repeats.
-func agree(classes int, rows []*acc.SampleRow, z float64) bool {
-	type scored struct {
-		class int
-		conf  float64
-		z     []float32
-		y     int32
+// repetition holds n, n - g, and the pairs with a and b of Repeats, 0 where n - g is too small to matter.
+type repetition struct {
+	rows, same, pairs  int
+	differ, neighbours float64
+}
+
+func repetitionOf(k *Key, since int64) (r repetition) {
+	type group struct {
+		row    *acc.SampleRow
+		second int32 // label of the next row; -1 = none
+		RowScore
 	}
-	sc, order := NewScorer(classes), make([]scored, 0, len(rows))
-	for _, row := range rows {
-		s, err := sc.Row(nil, row, math.Inf(1))
-		if err != nil {
-			return false
-		}
-		order = append(order, scored{s.Class, s.Confidence, row.Z, row.Y})
-	}
-	slices.SortStableFunc(order, func(a, b scored) int {
-		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.conf, b.conf), slices.Compare(a.z, b.z))
-	})
-	pairs, differ, neighbours := 0, 0.0, 0.0
-	for i, j := 0, 0; i < len(order); i = j { // rows with equal scores are from i to j
-		for j = i + 1; j < len(order) && slices.Equal(order[j].z, order[i].z); j++ {
-		}
-		if j == i+1 || j == len(order) || order[j].class != order[i].class {
+	var known scores
+	groups := make([]group, 0, repeatsOf)
+	for i := len(k.Sample) - 1; i >= 0 && r.rows < repeatsOf; i-- {
+		row := &k.Sample[i]
+		if row.TS < since {
 			continue
 		}
-		if pairs++; order[i+1].y != order[i].y {
-			differ++
-		}
-		if order[j].y != order[i].y {
-			neighbours++
+		r.rows++
+		if at, is := known.add(row); !is {
+			groups = append(groups, group{row: row, second: -1})
+		} else if r.same++; groups[at].second < 0 {
+			groups[at].second = row.Y
 		}
 	}
-	if z == RepeatsLikely && len(rows) < repeatsFew && pairs >= repeatsPairs && differ == 0 {
-		return true
+	if r.same == 0 || float64(r.same) < repeatedShare*float64(r.rows) {
+		return r
 	}
-	return differ <= neighbours/2 && neighbours-differ > z*math.Sqrt(neighbours)
+	sc := NewScorer(k.K)
+	for i := range groups {
+		var err error
+		if groups[i].RowScore, err = sc.Row(nil, groups[i].row, math.Inf(1)); err != nil {
+			return r
+		}
+	}
+	slices.SortFunc(groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Confidence, b.Confidence),
+			slices.Compare(a.row.Z, b.row.Z))
+	})
+	for i, g := range groups[:len(groups)-1] {
+		next := groups[i+1]
+		if g.second < 0 || next.Class != g.Class {
+			continue
+		}
+		if r.pairs++; g.second != g.row.Y {
+			r.differ++
+		}
+		if next.row.Y != g.row.Y {
+			r.neighbours++
+		}
+	}
+	return r
 }
 
 // Once returns the sampled rows whose scores no earlier one has, and the ids of the others.
 func Once(sample []acc.SampleRow) (rows []acc.SampleRow, others map[[16]byte]bool) {
-	known := make(map[uint64]*acc.SampleRow, len(sample))
+	var known scores
 	others = make(map[[16]byte]bool)
 	for i := range sample {
-		if row := &sample[i]; seen(known, row) {
-			others[row.ID] = true
+		if _, is := known.add(&sample[i]); is {
+			others[sample[i].ID] = true
 		} else {
-			rows = append(rows, *row)
+			rows = append(rows, sample[i])
 		}
 	}
 	return rows, others
+}
+
+// scores are different rows of scores, found by a hash.
+type scores struct {
+	first map[uint64]int32
+	rows  []*acc.SampleRow
+	next  []int32 // of the same hash; -1 = none
+}
+
+// add returns the place of the row's scores, and whether they were known; else it adds them.
+func (s *scores) add(row *acc.SampleRow) (place int, known bool) {
+	if s.first == nil {
+		s.first = make(map[uint64]int32, 64)
+	}
+	h := hashOf(row.Z)
+	first, any := s.first[h]
+	if !any {
+		first = -1
+	}
+	for at := first; at >= 0; at = s.next[at] {
+		if slices.Equal(s.rows[at].Z, row.Z) {
+			return int(at), true
+		}
+	}
+	s.first[h] = int32(len(s.rows))
+	s.rows, s.next = append(s.rows, row), append(s.next, first)
+	return len(s.rows) - 1, false
+}
+
+// hashOf has four sums, so that a processor need not wait for each product.
+func hashOf(z []float32) uint64 {
+	const odd = 0x9e3779b97f4a7c15
+	var h [4]uint64
+	for ; len(z) >= len(h); z = z[len(h):] {
+		for j := range h {
+			h[j] = (h[j] ^ uint64(math.Float32bits(z[j]))) * odd
+		}
+	}
+	for _, x := range z {
+		h[0] = (h[0] ^ uint64(math.Float32bits(x))) * odd
+	}
+	return (h[0] ^ h[1]>>7 ^ h[2]>>13 ^ h[3]>>23) * odd
 }

@@ -44,38 +44,50 @@ func (l *labels) thinned() (string, error) {
 	if l.covered.Said == nil || l.open() < thinnedOpen*float64(l.covered.Predictions) {
 		return "", nil
 	}
-	k, class := l.key.K, 0
-	score := func(c int) float64 { return (l.of[c] - l.expected[c]) / math.Sqrt(l.variance[c]+1e-9) }
+	k := l.key.K
 	for c := range k {
-		if score(c) < score(class) {
-			class = c
+		// The test itself is the sharper one where scores are sure.
+		if z := (l.of[c] - l.expected[c]) / math.Sqrt(l.variance[c]+1e-9); z > -thinnedZ/2 {
+			continue
+		}
+		why, err := l.thinnedClass(c)
+		if why != "" || err != nil {
+			return why, err
 		}
 	}
-	if score(class) > -thinnedZ/2 { // the test below is the sharper one where scores are sure
-		return "", nil
-	}
-	p, hit, at := make([]float64, len(l.rows)), make([]bool, len(l.rows)), make([]int, len(l.rows))
-	sc, q := NewScorer(k), make([]float64, k)
-	for i, row := range l.rows {
+	return "", nil
+}
+
+// thinnedClass is thinned of one class, by the rows of the time of the predictions.
+func (l *labels) thinnedClass(class int) (string, error) {
+	p, hit, at := make([]float64, 0, len(l.rows)), make([]bool, 0, len(l.rows)), make([]int, 0, len(l.rows))
+	sc, q := NewScorer(l.key.K), make([]float64, l.key.K)
+	for _, row := range l.rows {
+		if row.TS > l.to {
+			continue
+		}
 		raw, err := sc.Row(nil, row, math.Inf(1))
 		if err != nil {
 			return "", err
 		}
 		sc.Probs(q)
-		p[i], hit[i] = min(max(q[class], oddsFloor), 1-oddsFloor), int(row.Y) == class
-		at[i] = symbolOf(raw.Class, class, acc.BandOf(raw.Confidence))
+		p, hit = append(p, min(max(q[class], oddsFloor), 1-oddsFloor)), append(hit, int(row.Y) == class)
+		at = append(at, symbolOf(raw.Class, class, acc.BandOf(raw.Confidence)))
 	}
 	logOdds, information := oddsRatio(p, hit)
 	if logOdds*math.Sqrt(information) > -thinnedZ || logOdds > math.Log(thinnedShare) {
 		return "", nil
 	}
 	var all, labelled, counted, expected [symbols]float64
+	sum, has := 0.0, 0
 	for i, s := range at {
 		labelled[s]++
 		if hit[i] {
 			counted[s]++
+			has++
 		}
 		expected[s] += moreOdds(p[i], math.Exp(logOdds))
+		sum += p[i]
 	}
 	for cell := range l.covered.Said.Cells() {
 		all[symbolOf(cell.Class, class, cell.Band)] += float64(cell.Seen.N)
@@ -84,10 +96,10 @@ func (l *labels) thinned() (string, error) {
 	if r > thinnedShare {
 		return "", nil
 	}
-	return fmt.Sprintf("%.0f of %d labels are of class %d, where the scores expect %.0f, and fewer predictions of "+
+	return fmt.Sprintf("%d of %d labels are of class %d, where the scores expect %.0f, and fewer predictions of "+
 		"that class have a label: its labels seem to come %.2g times as often as others. If the rest come later, set "+
 		"alarm.matured to the longest delay; else labels tell nothing of that class",
-		l.of[class], len(l.rows), class, l.expected[class], r), nil
+		has, len(p), class, sum, r), nil
 }
 
 // oddsFloor keeps odds finite.

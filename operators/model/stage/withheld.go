@@ -24,6 +24,9 @@ const (
 // Biased says why the sampled rows since an event time are not like the predictions that have no label yet; "" where
 // nothing says so. What is learnt from them would be wrong. settled is SettledInOrder or SettledSince.
 func Biased(k *Key, since, settled int64) (string, error) {
+	if mayRepeat(k) {
+		return "all labels of predictions with equal scores agree: more rows must tell whether they are repeats", nil
+	}
 	if why, err := Withheld(k, since); why != "" || err != nil || k.Aged {
 		return why, err
 	}
@@ -48,7 +51,8 @@ func Withheld(k *Key, since int64) (string, error) {
 	if why := l.absent(); why != "" {
 		return why, nil
 	}
-	if why, err := l.thinned(); why != "" || err != nil || len(l.rows) < l.most {
+	why, err := l.thinned()
+	if all := min(len(k.Sample), absentScores/k.K); why != "" || err != nil || len(l.rows) < l.most || all <= l.most {
 		return why, err
 	}
 	// What the newest rows leave open, all may tell.
@@ -63,6 +67,7 @@ type labels struct {
 	key     *Key
 	most    int
 	rows    []*acc.SampleRow
+	to      int64 // the newest predictions that covered has
 	covered Coverage
 	// By class, of the predicted class, and of any other: the labels; the sums of their probabilities p and of
 	// p (1 - p), and the logarithm of the chance of none.
@@ -92,6 +97,7 @@ func newestLabels(k *Key, since int64, most int) (*labels, error) {
 	} else if known {
 		return nil, nil
 	}
+	l.to = to
 	var err error
 	if l.covered, err = k.Covered(from, to); err != nil || l.covered.Labelled == 0 || l.open() <= 0 {
 		return nil, err

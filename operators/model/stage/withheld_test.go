@@ -1,8 +1,10 @@
 package stage_test
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +111,50 @@ func TestThinned(t *testing.T) {
 			if err != nil || c.want != strings.Contains(got, "labels are of class 0, where ") {
 				t.Errorf("%s, seed %d: %q, %v; want %v", c.name, seed, got, err, c.want)
 			}
+		}
+	}
+}
+
+// TestThinnedWhileLabelsCome: a class that comes less often since less than the lag of labels is not missing.
+func TestThinnedWhileLabelsCome(t *testing.T) {
+	const k, n, lag = 3, 3000, 1500
+	for seed := range uint64(10) {
+		rng, key := rand.New(rand.NewPCG(seed, 1)), &stage.Key{K: k}
+		predictions := make([]acc.SampleRow, n)
+		for i := range predictions {
+			z, y := make([]float32, k), 1+rng.IntN(k-1)
+			if rng.Float64() < pick(i < n/2, 1./3, .03) {
+				y = 0
+			}
+			for j := range z {
+				z[j] = float32(1.5 * (rng.NormFloat64() + 1.5*pick(j == y, 1, 0)))
+			}
+			predictions[i] = acc.SampleRow{TS: int64(i), LabelTS: int64(i) + rng.Int64N(lag), Y: int32(y), W: 1, Z: z}
+			if rng.Float64() < .9 && predictions[i].LabelTS <= n {
+				key.Sample = append(key.Sample, predictions[i])
+			}
+		}
+		slices.SortStableFunc(key.Sample, func(a, b acc.SampleRow) int { return cmp.Compare(a.LabelTS, b.LabelTS) })
+		key.Covered = func(from, to int64) (c stage.Coverage, err error) {
+			if c.Said, err = acc.NewClassCounts(k); err != nil {
+				return c, err
+			}
+			for _, row := range predictions[from : to+1] {
+				says, conf := confidence(row.Z)
+				if err := c.Said.Predict(says, conf, 1); err != nil {
+					return c, err
+				}
+				c.Predictions++
+			}
+			for _, row := range key.Sample {
+				if row.TS >= from && row.TS <= to {
+					c.Labelled++
+				}
+			}
+			return c, nil
+		}
+		if got, err := stage.Withheld(key, math.MinInt64); err != nil || got != "" {
+			t.Errorf("seed %d: %q, %v", seed, got, err)
 		}
 	}
 }
