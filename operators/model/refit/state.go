@@ -76,12 +76,13 @@ func (p *publisher) count(rows []acc.SampleRow, now int64) []acc.SampleRow {
 		k.Sample = k.Sample[:max(0, len(k.Sample)-len(rows))]
 	}
 	weighted := func(row acc.SampleRow) bool { return row.W != k.Sample[0].W } // by 1/g, as told
-	n := 0
-	if !slices.ContainsFunc(k.Sample, weighted) {
-		n, _ = stage.Repeats(&k, math.MinInt64, stage.RepeatsLikely)
-	}
 	was := p.once
-	if p.once = n > 0; !p.once && p.views == 0 {
+	p.once = false
+	if !slices.ContainsFunc(k.Sample, weighted) {
+		n, of := stage.Repeats(&k, math.MinInt64, stage.RepeatsLikely)
+		p.once = n > 0 && float64(n) >= stage.ManyRepeats*float64(of)
+	}
+	if !p.once && p.views == 0 {
 		return rows
 	}
 	k = *p.sampled()

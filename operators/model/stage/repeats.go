@@ -19,6 +19,10 @@ const (
 	leastPairs = 10
 )
 
+// ManyRepeats is the share of rows that others repeat from which on these are no evidence: of fewer, evidence is too
+// large by less than a half.
+const ManyRepeats = .3
+
 // Standard scores of what is told of an alert, and of what keeps rows from being evidence.
 const (
 	RepeatsSure   = 5
@@ -47,7 +51,7 @@ func mayRepeat(k *Key) bool {
 		return false
 	}
 	r := repetitionOf(k, math.MinInt64)
-	return r.pairs >= leastPairs && r.differ == 0
+	return r.pairs >= leastPairs && r.differ == 0 && float64(r.same) >= ManyRepeats*float64(r.rows)
 }
 
 // repetition holds n, n - g, and the pairs with a and b of Repeats, 0 where n - g is too small to matter.
