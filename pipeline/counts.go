@@ -79,7 +79,7 @@ const (
 	CountArchivePublished = "archive_published"      // of those archived: in a file of the directory
 	CountArchiveMemory    = "archive_waiting:memory" // wait for their file to be complete, or published: in memory
 	CountArchiveDisk      = "archive_waiting:disk"   // in the work directory
-	CountArchiveLost      = "archive_lost"           // were waiting when the archive was turned off
+	CountArchiveLost      = "archive_lost"           // waited when the archive was turned off, or were damaged on disk
 	archiveWaiting        = "archive_waiting"        // with the place as reason
 )
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -208,6 +209,9 @@ func CRC(sum uint32, m wire.Message) uint32 {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// ErrDamaged means that a segment's bytes have changed since they were written: no attempt is better.
+var ErrDamaged = errors.New("damaged")
+
 // check reads all segments, and returns the checksum of the record batches that a file of them has.
 func (f *File) check(read func(Segment) ([]byte, error)) (sum uint32, err error) {
 	for _, s := range f.Segments {
@@ -216,8 +220,8 @@ func (f *File) check(read func(Segment) ([]byte, error)) (sum uint32, err error)
 			return 0, err
 		}
 		if sha := sha256.Sum256(data); hex.EncodeToString(sha[:]) != s.Name {
-			return 0, fmt.Errorf("archive segment %s: the file %s is damaged: its %d bytes have another SHA-256",
-				s.Name, s.Path, len(data))
+			return 0, fmt.Errorf("archive segment %s: the file %s is %w: its %d bytes have another SHA-256",
+				s.Name, s.Path, ErrDamaged, len(data))
 		}
 		for rest := data; ; {
 			m, next, end, _, err := wire.Next(rest)

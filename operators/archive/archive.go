@@ -34,7 +34,8 @@ type Options struct {
 	Slices []string // configured slice columns, in order
 	// Dir is where a directory is made whose name begins with Name: for rows that are not published yet.
 	Dir, Name string
-	// Publish makes a file visible: once is enough, and again changes nothing.
+	// Publish makes a file visible: once is enough, and again changes nothing. A file is given up after
+	// archivefile.ErrDamaged.
 	Publish func(context.Context, *archivefile.File) error
 	// ID is what an id is in the files; nil = itself. It decides nothing.
 	ID func(arrowio.ID) arrowio.ID

@@ -1,10 +1,13 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -162,6 +165,56 @@ func TestArchiveBacklog(t *testing.T) {
 		archiveConserves(t, counts, len(got), 0)
 		if err := shard.Close(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestDamagedFileIsSetAside: a file whose bytes have changed on disk is never right again: its rows are lost, and
+// counted, its segments are kept under another name, and all other files are published.
+func TestDamagedFileIsSetAside(t *testing.T) {
+	t.Parallel()
+	rows, in := archiveRows(t)
+	dir := t.TempDir()
+	s := newArchiveSetup(t, true)
+	var log bytes.Buffer
+	damaged := atomic.Pointer[archivefile.File]{}
+	archive := sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet})
+	s.archive.Publish = func(ctx context.Context, f *archivefile.File) error {
+		if damaged.CompareAndSwap(nil, f) {
+			data, err := os.ReadFile(f.Segments[0].Path)
+			data[len(data)/2] ^= 1
+			if err = errors.Join(err, os.WriteFile(f.Segments[0].Path, data, 0o600)); err != nil {
+				t.Error(err)
+			}
+		}
+		return archive.Publish(ctx, f)
+	}
+	shard := s.shard()
+	a := archiveOf(shard)
+	a.queue.log = slog.New(slog.NewTextHandler(&log, nil))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := errors.Join(takeAll(ctx, t, shard, in), a.Flush(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	if err := shard.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, counts, got, want := damaged.Load(), shard.Counts.All(), archivedLines(t, dir), lines(rows)
+	if lost := counts[pipeline.CountArchiveLost]; lost != f.Rows || int64(len(got))+lost != int64(len(want)) {
+		t.Errorf("%d rows in the archive, %d lost of a file of %d, want %d in all", len(got), lost, f.Rows, len(want))
+	}
+	archiveConserves(t, counts, len(got), 0)
+	if !archive.Totals().FailingSince.IsZero() {
+		t.Error("the archive counts as failing: the others can be written")
+	}
+	if n := strings.Count(log.String(), f.Name()+".damaged"); n != 1 {
+		t.Errorf("logged %d times: %s", n, &log)
+	}
+	for _, g := range f.Segments {
+		if st, err := os.Stat(filepath.Join(s.archive.Dir, f.Name()+".damaged", g.Name)); err != nil ||
+			st.Size() != g.Bytes {
+			t.Errorf("segment %s: %v", g.Name, err)
 		}
 	}
 }

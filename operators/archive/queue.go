@@ -2,8 +2,11 @@ package archive
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/plumbline/plumbline/arrowio/archivefile"
@@ -34,8 +37,9 @@ type publishQueue struct {
 
 type queuedFile struct {
 	file      *archivefile.File
-	published bool
-	counted   bool // as published: the shard does so between records, so that a state and the counts beside it agree
+	published bool // or given up
+	damaged   bool // given up: its rows are lost
+	counted   bool // the shard does so between records, so that a state and the counts beside it agree
 }
 
 func (s *publishQueue) init(cfg *Options, h pipeline.Host) {
@@ -73,6 +77,10 @@ func (s *publishQueue) count() {
 		}
 		if !f.counted {
 			f.counted = true
+			if f.damaged {
+				s.counts.Move(pipeline.CountArchiveDisk, pipeline.CountArchiveLost, f.file.Rows)
+				continue
+			}
 			s.rows += f.file.Rows
 			s.counts.Move(pipeline.CountArchiveDisk, pipeline.CountArchivePublished, f.file.Rows)
 		}
@@ -141,10 +149,14 @@ func (s *publishQueue) run() {
 		}
 		s.mu.Unlock()
 		err := s.publish(f)
-		if err == nil {
+		damaged := errors.Is(err, archivefile.ErrDamaged)
+		if damaged {
+			s.setAside(f.file, err)
+		}
+		if err == nil || damaged {
 			again.Reset()
 			s.mu.Lock()
-			f.published = true
+			f.published, f.damaged = true, damaged
 			close(s.changed)
 			s.changed = make(chan struct{})
 			s.mu.Unlock()
@@ -157,6 +169,22 @@ func (s *publishQueue) run() {
 		}
 		backoff.Sleep(s.ctx, wait)
 	}
+}
+
+// setAside keeps the segments of a damaged file for a person, in a directory that outlives the process: most of its
+// rows may be good.
+func (s *publishQueue) setAside(f *archivefile.File, why error) {
+	dir := filepath.Join(s.cfg.Dir, f.Name()+".damaged")
+	err := os.MkdirAll(dir, 0o700)
+	for _, g := range f.Segments {
+		if err == nil {
+			if err = os.Link(g.Path, filepath.Join(dir, g.Name)); errors.Is(err, fs.ErrExist) {
+				err = nil // before a crash
+			}
+		}
+	}
+	s.log.Error("archive file is damaged: its rows are lost, and its record batches set aside", "file", f.Name(),
+		"model", f.Model, "version", f.Version, "rows", f.Rows, "directory", dir, "err", errors.Join(why, err))
 }
 
 // publish publishes a file. A panic is an error, so that it does not end the process.

@@ -67,7 +67,8 @@ func (a *Archive) Totals() Stats {
 }
 
 // Publish makes a file visible. One that is there with the same rows stays; one with other rows is replaced, for the
-// sequence of files is begun anew only by somebody who removed the checkpoints.
+// sequence of files is begun anew only by somebody who removed the checkpoints. After archivefile.ErrDamaged another
+// attempt is of no use.
 func (a *Archive) Publish(ctx context.Context, f *archivefile.File) error {
 	err := a.publish(ctx, f)
 	a.mu.Lock()
@@ -75,7 +76,7 @@ func (a *Archive) Publish(ctx context.Context, f *archivefile.File) error {
 	case err != nil:
 		a.stats.Failed++
 		a.stats.LastFailure = err.Error()
-		if a.stats.FailingSince.IsZero() {
+		if a.stats.FailingSince.IsZero() && !errors.Is(err, archivefile.ErrDamaged) {
 			a.stats.FailingSince = time.Now()
 		}
 	default:
