@@ -440,7 +440,9 @@ if __name__ == "__main__":
             self.assertNotIn("pa55", repr(logger) + "".join(said.output))
             with unittest.mock.patch("multiprocessing.context.get_spawning_popen", return_value=1):
                 self.assertEqual(pickle.loads(pickle.dumps(logger)).to, to)  # a process begins: no file has it
-        self.assertTrue(_transport.secret("kafka://h:9?sasl.password=pa55", {}))
+        for to in ("kafka://h:9?sasl.password=pa55", "http://TOKEN@h", "http://h?apikey=TOKEN", "http://h?api-key=TOKEN",
+                   "kafka://h:9?basic.auth.user.info=a:pa55", "kafka://h:9?sasl.oauthbearer.config=pa55"):
+            self.assertTrue(_transport.secret(to, {}), to)
         self.assertFalse(_transport.secret("kafka://h:9?security.protocol=SSL", {"timeout": 3, "acks": 1}))
         c = Calibrator()
         c._headers = {"Authorization": "Bearer pa55"}

@@ -238,14 +238,15 @@ def shown(to: str) -> str:
     return to.rpartition("@")[2].partition("?")[0]
 
 
-_SECRET = ("password", "secret", "token", "jaas", "key.pem", "userinfo")
+_SECRET = ("password", "secret", "token", "jaas", "key.pem", "userinfo", "user.info", "apikey", "api_key", "api-key",
+           "oauthbearer.config")
 
 
 def secret(to: str, options: dict[str, Any]) -> bool:
     """Whether a password is in an address or among options."""
     url = urllib.parse.urlsplit(to)
     names = [*options, *(name for name, _ in urllib.parse.parse_qsl(url.query))]
-    return url.password is not None or any(s in name.lower() for name in names for s in _SECRET)
+    return bool(url.username or url.password) or any(s in name.lower() for name in names for s in _SECRET)
 
 
 def keep_secret(what: str) -> None:
