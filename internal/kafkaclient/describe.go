@@ -24,7 +24,7 @@ type Cluster struct {
 // Topic is what the brokers say about one.
 type Topic struct {
 	Partitions, Leaderless, Behind int  // Behind: with fewer replicas in sync than there are
-	InSync                         int  // replicas in sync of the partition that is behind the most; 0: of none
+	InSync                         int  // replicas in sync of the partition that has the fewest
 	Known, Read, Write             bool // what the user may do, where the brokers say it
 }
 
@@ -92,15 +92,15 @@ func topicOf(t metadata.ResponseTopic, tells bool) Topic {
 	may := t.TopicAuthorizedOperations
 	out := Topic{Partitions: len(t.Partitions), Known: tells && may != notKnown, Read: may&mayRead != 0,
 		Write: may&mayWrite != 0}
-	for _, p := range t.Partitions {
+	for i, p := range t.Partitions {
 		if p.LeaderID < 0 {
 			out.Leaderless++
 		}
 		if len(p.IsrNodes) < len(p.ReplicaNodes) {
 			out.Behind++
-			if n := len(p.IsrNodes); out.InSync == 0 || n < out.InSync {
-				out.InSync = n
-			}
+		}
+		if n := len(p.IsrNodes); i == 0 || n < out.InSync {
+			out.InSync = n
 		}
 	}
 	return out

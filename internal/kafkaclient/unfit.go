@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,16 +135,11 @@ func unused(cfg *config.Config) map[string]bool {
 }
 
 // RefuseWrites are those of the topics whose brokers refuse what must be written to all replicas in sync, since these
-// are fewer than min.insync.replicas.
+// are fewer than min.insync.replicas: one is down, or there never were enough.
 func RefuseWrites(ctx context.Context, client *kafka.Client, topics map[string]Topic) ([]string, error) {
 	const least = "min.insync.replicas"
-	var behind, out []string
-	for name, t := range topics {
-		if t.Behind > 0 {
-			behind = append(behind, name)
-		}
-	}
-	has, err := settings(ctx, client, behind, least)
+	var out []string
+	has, err := settings(ctx, client, slices.Collect(maps.Keys(topics)), least)
 	for name, of := range has {
 		if n, err := strconv.Atoi(of[least]); err == nil && topics[name].InSync < n {
 			out = append(out, fmt.Sprintf("%s (%d in sync, %s=%d)", name, topics[name].InSync, least, n))
