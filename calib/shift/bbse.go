@@ -49,6 +49,9 @@ const MaxCondition = 100
 const (
 	// steps of BBSE, at most: D depends on q, and after each step on one that is nearer. Ten are enough nearly always.
 	bbseSteps = 200
+	// bbseStepsMany where there are more than bbseMany classes, with which a step takes milliseconds.
+	bbseStepsMany = 40
+	bbseMany      = 64
 	// bbseTolerance ends them: far below any standard error.
 	bbseTolerance = 1e-7
 	z95           = 1.959963984540054
@@ -75,8 +78,12 @@ func BBSE(t Table) (Estimate, error) {
 		return Estimate{}, err
 	}
 	q := d.prior()
+	steps := bbseSteps
+	if len(d.classes) > bbseMany {
+		steps = bbseStepsMany
+	}
 	relaxed := relaxation{factor: 1}
-	for range bbseSteps {
+	for range steps {
 		s, err := d.solve(d.noise(q))
 		if err != nil {
 			return Estimate{}, err
@@ -86,7 +93,7 @@ func BBSE(t Table) (Estimate, error) {
 			return d.estimate(MethodBBSE, next, s)
 		}
 	}
-	return Estimate{}, fmt.Errorf("the shares of the classes do not settle within %d steps: %w", bbseSteps, ErrInput)
+	return Estimate{}, fmt.Errorf("the shares of the classes do not settle within %d steps: %w", steps, ErrInput)
 }
 
 // relaxation makes steps longer or shorter by how the one before has turned out (Aitken): plain ones are slow where D

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -69,4 +71,39 @@ func hardTable(rng *rand.Rand) Table {
 		}
 	}
 	return t
+}
+
+// TestBBSEOfManyClasses: shares of many classes that do not settle are given up soon.
+func TestBBSEOfManyClasses(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		table := hardTable(rng)
+		if _, err := BBSE(table); err == nil || !strings.Contains(err.Error(), "within 200 steps") {
+			continue
+		}
+		if _, err := BBSE(besides(table, 100)); err != nil {
+			if !strings.Contains(err.Error(), "within 40 steps") {
+				t.Errorf("got %v, want 40 steps", err)
+			}
+			return
+		}
+	}
+	t.Error("all tables settle")
+}
+
+// besides returns the table with n more classes, which have symbols of their own.
+func besides(t Table, n int) Table {
+	out := t
+	k, symbols := t.K+n, len(t.Says)+n
+	out.K, out.Says = k, slices.Clone(t.Says)
+	out.Joint, out.Now = make([]float64, symbols*k), append(slices.Clone(t.Now), make([]float64, n)...)
+	for i := range t.Says {
+		copy(out.Joint[i*k:], t.Joint[i*t.K:(i+1)*t.K])
+	}
+	for x := range n {
+		i := len(t.Says) + x
+		out.Says = append(out.Says, t.K+x)
+		out.Joint[i*k+t.K+x], out.Now[i] = 50, 50
+	}
+	return out
 }
