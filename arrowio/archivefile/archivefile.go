@@ -212,16 +212,25 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // ErrDamaged means that a segment's bytes have changed since they were written: no attempt is better.
 var ErrDamaged = errors.New("damaged")
 
+// readSegment reads a segment, whose bytes must be those of its name.
+func readSegment(s Segment, read func(Segment) ([]byte, error)) ([]byte, error) {
+	data, err := read(s)
+	if err != nil {
+		return nil, err
+	}
+	if sha := sha256.Sum256(data); hex.EncodeToString(sha[:]) != s.Name {
+		return nil, fmt.Errorf("archive segment %s: the file %s is %w: its %d bytes have another SHA-256",
+			s.Name, s.Path, ErrDamaged, len(data))
+	}
+	return data, nil
+}
+
 // check reads all segments, and returns the checksum of the record batches that a file of them has.
 func (f *File) check(read func(Segment) ([]byte, error)) (sum uint32, err error) {
 	for _, s := range f.Segments {
-		data, err := read(s)
+		data, err := readSegment(s, read)
 		if err != nil {
 			return 0, err
-		}
-		if sha := sha256.Sum256(data); hex.EncodeToString(sha[:]) != s.Name {
-			return 0, fmt.Errorf("archive segment %s: the file %s is %w: its %d bytes have another SHA-256",
-				s.Name, s.Path, ErrDamaged, len(data))
 		}
 		for rest := data; ; {
 			m, next, end, _, err := wire.Next(rest)
@@ -263,12 +272,7 @@ func (f *File) meta(sum uint32) (keys, values []string) {
 
 // Write writes the segments of a file, one at a time in memory, as one Arrow IPC file. Each is read twice: the first
 // message of the file has the checksum of all.
-func Write(w io.WriteSeeker, f *File, read func(Segment) ([]byte, error)) (err error) {
-	defer func() {
-		if r := recover(); r != nil { // a segment was damaged in the file system, and the library trusts it
-			err = fmt.Errorf("archive file %s: %v", f.Name(), r)
-		}
-	}()
+func Write(w io.WriteSeeker, f *File, read func(Segment) ([]byte, error)) error {
 	sum, err := f.check(read)
 	if err != nil {
 		return err
@@ -276,7 +280,7 @@ func Write(w io.WriteSeeker, f *File, read func(Segment) ([]byte, error)) (err e
 	var fw *ipc.FileWriter
 	var schema *arrow.Schema
 	for _, s := range f.Segments {
-		data, err := read(s)
+		data, err := readSegment(s, read)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,7 +93,7 @@ func FuzzReadInfo(f *testing.F) {
 	})
 }
 
-// TestDamagedSegment: a segment that has not the bytes of its name does not become a file.
+// TestDamagedSegment: a segment that has not the bytes of its name does not become a file, whenever it changes.
 func TestDamagedSegment(t *testing.T) {
 	good, err := archivefile.EncodeSegment(&archivefile.Rows{Model: "m", Version: "v", K: 2, D: 1,
 		IDs: make([]arrowio.ID, 1), TS: []int64{1}, LabelTS: []int64{2}, Label: []int32{1}, Scores: []float32{1, 2},
@@ -110,6 +111,16 @@ func TestDamagedSegment(t *testing.T) {
 		err := archivefile.Write(out, f, func(archivefile.Segment) ([]byte, error) { return b, nil })
 		if err == nil || !strings.Contains(err.Error(), "the file segment is damaged") || len(out.Bytes) > 0 {
 			t.Fatalf("byte %d: got %v, and %d bytes", i, err, len(out.Bytes))
+		}
+		reads := 0
+		err = archivefile.Write(&archivetest.Memory{}, f, func(archivefile.Segment) ([]byte, error) {
+			if reads++; reads == 1 {
+				return good, nil
+			}
+			return b, nil
+		})
+		if !errors.Is(err, archivefile.ErrDamaged) {
+			t.Fatalf("byte %d, changed since the first read: got %v", i, err)
 		}
 	}
 }
