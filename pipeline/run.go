@@ -190,7 +190,11 @@ func (rn Runner) restore(ctx context.Context, build Build) (t Registered, from r
 			return fail(ctx.Err())
 		}
 		if ofMachine(err) {
-			return fail(fmt.Errorf("%s: %s cannot be used now: %w", t.Name(), st.Name, err))
+			mend := ""
+			if errors.Is(err, fs.ErrPermission) {
+				mend = " (let this user read and write it)"
+			}
+			return fail(fmt.Errorf("%s: %s cannot be used now: %w%s", t.Name(), st.Name, err, mend))
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", st.Name, err))
 		if errors.Is(err, ErrSettings) {

@@ -440,6 +440,33 @@ func TestFullDiskIsNoDamage(t *testing.T) {
 	}
 }
 
+// TestForbiddenFileSaysWhatToDo: a checkpoint that this user may not read is no reason to take an older one, or to give
+// the state up: the error names it and the right that is missing.
+func TestForbiddenFileSaysWhatToDo(t *testing.T) {
+	r := newRig(1, 2)
+	if err := r.run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	build := func() (Registered, error) { return Registered{Task: forbidden{&adder{}}}, nil }
+	err := Run(context.Background(), r.runner, build, func(map[Input]int64) (Opened, error) {
+		return Opened{Source: r.source}, nil
+	})
+	if !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrUnusable) ||
+		!strings.HasSuffix(err.Error(), "open /s/7: permission denied (let this user read and write it)") {
+		t.Error(err)
+	}
+}
+
+type forbidden struct{ *adder }
+
+func (f forbidden) Sections() []Section { return []Section{{Name: "sum", State: noRight{}}} }
+
+type noRight struct{ noRoom }
+
+func (noRight) RestoreState([]byte) error {
+	return &fs.PathError{Op: "open", Path: "/s/7", Err: syscall.EACCES}
+}
+
 // otherFormat is an adder whose state has another format.
 type otherFormat struct{ *adder }
 
