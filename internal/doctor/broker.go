@@ -191,7 +191,7 @@ func (d *doctor) settings(ctx context.Context) {
 	}
 	refuse, _ := kafkaclient.RefuseWrites(ctx, d.client, d.topics)
 	if refuse != nil {
-		d.say("topics", Bad, "start the broker that is down, or lower min.insync.replicas",
+		d.say("topics", Bad, "start the broker that is down, add replicas, or lower min.insync.replicas",
 			"nothing can be written, so nothing goes on: too few replicas of %s", list(refuse))
 	}
 	small, _ := kafkaclient.SmallTopics(ctx, d.client, d.Config) // the same error
