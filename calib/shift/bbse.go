@@ -50,7 +50,7 @@ const (
 	// steps of BBSE, at most: D depends on q, and after each step on one that is nearer. Ten are enough nearly always.
 	bbseSteps = 200
 	// bbseStepsMany where there are more than bbseMany classes, with which a step takes milliseconds.
-	bbseStepsMany = 40
+	bbseStepsMany = 100
 	bbseMany      = 64
 	// bbseTolerance ends them: far below any standard error.
 	bbseTolerance = 1e-7

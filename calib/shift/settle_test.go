@@ -82,8 +82,8 @@ func TestBBSEOfManyClasses(t *testing.T) {
 			continue
 		}
 		if _, err := BBSE(besides(table, 100)); err != nil {
-			if !strings.Contains(err.Error(), "within 40 steps") {
-				t.Errorf("got %v, want 40 steps", err)
+			if !strings.Contains(err.Error(), "within 100 steps") {
+				t.Errorf("got %v, want 100 steps", err)
 			}
 			return
 		}
