@@ -194,6 +194,9 @@ func (s *stack) command(name string) *exec.Cmd {
 			"--ro-bind", s.abs("deploy/docker/root/etc/passwd"), "/etc/passwd",
 			"--ro-bind", s.program(), "/usr/bin/plumbline",
 			"--dir", "/var/lib/plumbline", "--chdir", "/var/lib/plumbline")
+		if name == "plumbline" {
+			args = append(args, "--ro-bind", s.alarmFirst(), "/etc/plumbline/plumbline.yaml")
+		}
 		program = []string{"/usr/bin/plumbline"}
 	}
 	for _, v := range c.Volumes {
@@ -237,6 +240,21 @@ func (s *stack) abs(path string) string {
 		s.t.Fatalf("%v; make release-binaries", err)
 	}
 	return out
+}
+
+// alarmFirst is the image's configuration without first answers: one that comes a pane before the alarm inhibits it, as
+// depends on where in a pane the drift begins.
+func (s *stack) alarmFirst() string {
+	s.t.Helper()
+	b, err := os.ReadFile(s.abs("deploy/docker/root/etc/plumbline/plumbline.yaml"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	path := filepath.Join(s.mkdir("etc"), "plumbline.yaml")
+	if err := os.WriteFile(path, append(b, "\nrefit:\n  first_answer: false\n"...), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
 }
 
 func (s *stack) mkdir(parts ...string) string {
