@@ -135,7 +135,7 @@ var begun atomic.Uint32
 
 // firstDue returns the time to the first checkpoint of the nth task, in the last quarter of the interval. Tasks that
 // start together would otherwise all encode their states at the same moment, and hardly a row would pass meanwhile. By
-// the golden ratio the first checkpoints of n successive tasks are nowhere closer together than half an nth of the
+// the golden ratio the first checkpoints of n successive tasks are nowhere closer together than .4 of an nth of the
 // quarter. The spread is no larger, because a pane is complete only when the last shard has written its part.
 func firstDue(interval time.Duration, nth uint32) time.Duration {
 	const ratio = 0x9e3779b9 // the golden one's fraction, of 2³²
