@@ -14,7 +14,7 @@ import (
 // The same sources, but for a process that stops itself, where a file asks for it, between its look at who holds a
 // model task and what it writes then.
 const (
-	lookBefore = "\tif err := l.Sink.Write(l.ctx, s.before); err != nil {\n"
+	lookBefore = "\tif err := l.write(s, s.before, "
 	haltCall   = "\thaltBehind(name, len(s.before))\n"
 	haltSource = `package pipeline
 

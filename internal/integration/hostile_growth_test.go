@@ -38,7 +38,7 @@ func init() {
 
 // growthConfig closes panes and windows while the stream goes on. A row that came late would change what is published.
 const growthConfig = `
-event_time: {idle_timeout: 2s, allowed_lateness: 2m, pane: 10s}
+event_time: {idle_timeout: 6s, allowed_lateness: 2m, pane: 10s}
 join: {wait: 30m}
 stats: {bins: 15, extra_bins: [10]}
 windows: [{name: day, kind: time, size: 24h}, {name: minutes, kind: time, size: 2m}]
@@ -54,6 +54,8 @@ const (
 	growthTick  = 100 * time.Millisecond
 	growthTicks = 100 // rows of a tick
 	growthDelay = 40 * time.Second
+	// growthIdle is longer than the idle timeout: after it the last panes are closed.
+	growthIdle = 7500 * time.Millisecond
 )
 
 // growthStream is a live stream of three producers, each of which learns of new partitions later than the one before.
@@ -65,6 +67,8 @@ type growthStream struct {
 	sent  int // rows
 	due   []int
 	knows [3]int // partitions, by producer
+	at    time.Time
+	still time.Duration // the longest between two ticks
 }
 
 func newGrowthStream(t *testing.T, s settings) *growthStream {
@@ -102,8 +106,12 @@ func (g *growthStream) tick(last bool) {
 	msgs := append(g.messages(fresh, false), g.messages(due, true)...)
 	kafkatest.Write(g.t, brokers, msgs...)
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.sent += growthTicks
-	g.mu.Unlock()
+	if !g.at.IsZero() {
+		g.still = max(g.still, time.Since(g.at))
+	}
+	g.at = time.Now()
 }
 
 func (g *growthStream) total() int64 {
@@ -234,7 +242,7 @@ func (w *growthWorkers) view() (v growthView, err error) {
 	return v, nil
 }
 
-// drain waits until all rows have been joined and nothing changes.
+// drain waits until all rows have been joined and nothing changes, although all partitions are idle by then.
 func (w *growthWorkers) drain(rows int64) growthView {
 	w.t.Helper()
 	var v, last growthView
@@ -250,7 +258,7 @@ func (w *growthWorkers) drain(rows int64) growthView {
 		if !maps.Equal(v.models, last.models) {
 			last, since = v, time.Now()
 		}
-		return time.Since(since) > 1500*time.Millisecond
+		return time.Since(since) > growthIdle
 	})
 	return v
 }
@@ -348,6 +356,7 @@ func growOnline(t *testing.T, a *attack, store string) {
 	g.tick(true)
 	ended := time.Now()
 	total := g.total()
+	t.Logf("the producers stood still for up to %.1f s", g.still.Seconds())
 	v := w.drain(total)
 	a.Lag = fmt.Sprintf("%.1f s", time.Since(ended).Seconds())
 	for _, name := range []string{"predictions", "labels", "joined", "labelled"} {
