@@ -28,8 +28,8 @@ func (s *Set) PredictRows(b *Block, rows []int32) error {
 		g.n += int64(len(rows))
 		g.w += wf
 	}
-	if s.counting {
-		s.classes().predictRows(b, rows, wf)
+	if c := s.counted(s.cfg.K); c != nil {
+		c.predictRows(b, rows, wf)
 	}
 	return nil
 }
@@ -67,8 +67,8 @@ func (s *Set) BothRows(b *Block, rows []int32) error {
 		return err
 	}
 	s.owed = true
-	if s.counting {
-		s.classes().predictRows(b, rows, wf)
+	if c := s.counted(s.cfg.K); c != nil {
+		c.predictRows(b, rows, wf)
 	}
 	return nil
 }
@@ -130,10 +130,13 @@ func (s *Set) labelRows(b *Block, rows []int32) error {
 		}
 	}
 	wf, err := s.Labelled.addRows(b, rows)
-	if err == nil && s.counting {
-		s.classes().labelRows(b, rows, wf)
+	if err != nil {
+		return err
 	}
-	return err
+	if c := s.counted(s.cfg.K); c != nil {
+		c.labelRows(b, rows, wf)
+	}
+	return nil
 }
 
 func (s *Set) checkBlock(b *Block) error {

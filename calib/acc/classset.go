@@ -3,44 +3,39 @@ package acc
 import (
 	"fmt"
 	"slices"
-
-	"github.com/plumbline/plumbline/calib/kernel"
 )
+
+// classCounting is the part of a set that counts rows by predicted class.
+type classCounting struct {
+	// Classes counts, by predicted class, the rows that were added while CountClasses was on; nil if there are none.
+	Classes  *ClassCounts
+	counting bool
+}
 
 // CountClasses sets whether rows added from now on are also counted by predicted class (ClassCounts); by default they
 // are not. It is not part of the configuration: sets with and without such counts merge, and existing counts stay.
-func (s *Set) CountClasses(on bool) { s.counting = on }
+func (c *classCounting) CountClasses(on bool) { c.counting = on }
 
-// classes returns the class counts, made where there are none yet.
-func (s *Set) classes() *ClassCounts {
-	if s.Classes == nil {
-		s.Classes, _ = NewClassCounts(s.cfg.K) // K has been checked
+// counted returns the counts that rows of k classes are to be added to, nil where they are not. If Seen and Labelled
+// had room for a row, so have these counts.
+func (c *classCounting) counted(k int) *ClassCounts {
+	if !c.counting {
+		return nil
 	}
-	return s.Classes
-}
-
-// countPrediction counts a row that was added to Seen. If Seen had room for it, so have these counts.
-func (s *Set) countPrediction(r *kernel.Row, w float64) {
-	if s.counting {
-		s.classes().predict(symbol(r), fix(w))
+	if c.Classes == nil {
+		c.Classes, _ = NewClassCounts(k) // k has been checked
 	}
-}
-
-// countLabel counts a row that was added to Labelled.
-func (s *Set) countLabel(r *kernel.Row, y int, w float64) {
-	if s.counting {
-		s.classes().label(symbol(r), y, fix(w))
-	}
+	return c.Classes
 }
 
 // mergeClasses merges the class counts of sets of one K whose Seen and Labelled fit.
-func (s *Set) mergeClasses(o *Set) {
+func (c *classCounting) mergeClasses(o *classCounting) {
 	switch {
 	case o.Classes == nil:
-	case s.Classes == nil:
-		s.Classes = o.Classes.Clone()
+	case c.Classes == nil:
+		c.Classes = o.Classes.Clone()
 	default:
-		s.Classes.merge(o.Classes)
+		c.Classes.merge(o.Classes)
 	}
 }
 

@@ -105,12 +105,10 @@ type Set struct {
 	// may lack rows of BothRows; whatever is encoded, cloned or merged has them.
 	Seen     *Seen
 	Labelled *Labelled
-	// Classes counts, by predicted class, the rows that were added while CountClasses was on; nil if there are none.
-	Classes *ClassCounts
+	classCounting
 
-	owed     bool // Seen lacks the rows of Labelled, all of which are predictions of the set too (BothRows)
-	pieced   bool // it lies in pieces of a Decoder
-	counting bool
+	owed   bool // Seen lacks the rows of Labelled, all of which are predictions of the set too (BothRows)
+	pieced bool // it lies in pieces of a Decoder
 }
 
 // New returns an empty set, or ErrShape with the field that is out of range.
@@ -141,7 +139,9 @@ func (s *Set) Predict(r kernel.Row, w float64) error {
 	if err := s.Seen.add(f, w); err != nil {
 		return err
 	}
-	s.countPrediction(&r, w)
+	if c := s.counted(s.cfg.K); c != nil {
+		c.predict(symbol(&r), fix(w))
+	}
 	return nil
 }
 
@@ -168,7 +168,9 @@ func (s *Set) Label(r kernel.Row, p []float64, t Truth) error {
 	if err := s.Labelled.add(&row, p, t.Class); err != nil {
 		return err
 	}
-	s.countLabel(&r, t.Class, t.Weight)
+	if c := s.counted(s.cfg.K); c != nil {
+		c.label(symbol(&r), t.Class, fix(t.Weight))
+	}
 	return nil
 }
 
@@ -197,7 +199,9 @@ func (s *Set) LabelScaled(r kernel.Row, v, z []float32, t Truth) error {
 		return err
 	}
 	l.addScores(&row)
-	s.countLabel(&r, t.Class, t.Weight)
+	if c := s.counted(s.cfg.K); c != nil {
+		c.label(symbol(&r), t.Class, fix(t.Weight))
+	}
 	return nil
 }
 
@@ -301,7 +305,7 @@ func (s *Set) Merge(o *Set) error {
 	if s.Labelled != nil {
 		s.Labelled.Sample.bound(s.cfg.SampleRows)
 	}
-	s.mergeClasses(o)
+	s.mergeClasses(&o.classCounting)
 	return nil
 }
 

@@ -36,14 +36,6 @@ var exceptions = map[string]string{
 	"trainer/backend/cuda.session":            "the one owner of device memory in a training: a method for each step",
 }
 
-// wide are types on which more than maxMethods functions work, methods and those that take the type first, with their
-// number. Their concepts are to become types of their own; a number may only fall.
-var wide = map[string]int{
-	"calib/acc.Set":              34,
-	"operators/archive.Operator": 32,
-	"trainer/dataset.Source":     31,
-}
-
 // goFile is a parsed source file.
 type goFile struct {
 	pkg, path string
@@ -183,13 +175,9 @@ func TestTypesAreSmall(t *testing.T) {
 		}
 	})
 	for typ, n := range of {
-		if most := max(maxMethods, wide[typ]); n > most && exceptions[typ] == "" {
-			t.Errorf("%s has %d methods and functions that take it first, the most is %d", typ, n, most)
-		}
-	}
-	for typ := range wide {
-		if of[typ] <= maxMethods {
-			t.Errorf("%s is within the limit now: take it out of wide", typ)
+		if n > maxMethods && exceptions[typ] == "" {
+			t.Errorf("%s has %d methods and functions that take it first, the most is %d: make types of its concepts",
+				typ, n, maxMethods)
 		}
 	}
 }

@@ -1,11 +1,7 @@
 package dataset
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"strconv"
-	"time"
 
 	"github.com/plumbline/plumbline/trainer/data"
 )
@@ -27,7 +23,7 @@ func (s *Source) NewestRows(file string, k, most int) (*data.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	out = s.newest(out, most)
+	out = s.newest(out, most, s.Len())
 	s.keys = nil
 	return out, s.hold(out)
 }
@@ -65,7 +61,7 @@ func (s *Source) usable(file string, k int) (*data.Set, error) {
 // collect adds the usable rows to a set, and counts the others.
 func (s *Source) collect(out *data.Set) error {
 	n := len(s.labels)
-	null, outside, notFinite, repeated := marks(s.null, n), marks(s.Outside, n), make([]bool, n), s.repeats()
+	null, outside, notFinite, repeated := marks(s.null, n), marks(s.Outside, n), make([]bool, n), s.repeats(n)
 	if err := out.Stored.Scan(func(row int, finite bool) { notFinite[row] = !finite }); err != nil {
 		return fmt.Errorf("read %w", err)
 	}
@@ -158,70 +154,4 @@ func (s *Source) hold(out *data.Set) (err error) {
 	}
 	out.Stored, out.Index, s.times = nil, data.Rows(out.N()), out.Time
 	return s.Close()
-}
-
-// newest is the last n rows of a set, all where n is 0, in the order of time, of id where times are equal, and of their
-// place. So the order of rows with ids does not depend on their files.
-func (s *Source) newest(set *data.Set, n int) *data.Set {
-	rows := data.Rows(set.N())
-	if set.Time != nil {
-		keyed := len(s.keys) == len(s.labels)
-		slices.SortStableFunc(rows, func(a, b int32) int {
-			c := cmp.Compare(set.Time[a], set.Time[b])
-			if c == 0 && keyed {
-				c = cmp.Compare(s.keys[set.Index[a]], s.keys[set.Index[b]])
-			}
-			return c
-		})
-	}
-	if n > 0 && len(rows) > n {
-		rows = rows[len(rows)-n:]
-	}
-	return set.Select(rows)
-}
-
-// repeats marks the rows whose key and time were there before; nil where rows have none.
-func (s *Source) repeats() []bool {
-	if len(s.keys) != len(s.labels) || len(s.times) != len(s.labels) {
-		return nil
-	}
-	rows := data.Rows(len(s.keys))
-	slices.SortFunc(rows, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(s.keys[a], s.keys[b]), cmp.Compare(s.times[a], s.times[b]), cmp.Compare(a, b))
-	})
-	out := make([]bool, len(rows))
-	for i := 1; i < len(rows); i++ {
-		a, b := rows[i-1], rows[i]
-		out[b] = s.keys[b] == s.keys[a] && s.times[b] == s.times[a] && s.keys[b] != 0
-	}
-	return out
-}
-
-// timeOf is the time range of a set of this source; nil where there are no times.
-func (s *Source) timeOf(set *data.Set) *timeRange {
-	if set == nil || s.times == nil || set.N() == 0 {
-		return nil
-	}
-	place := func(i int) int { return int(set.Index[i]) }
-	lo := s.times[place(0)]
-	hi := lo
-	for i := range set.N() {
-		t := s.times[place(i)]
-		lo, hi = min(lo, t), max(hi, t)
-	}
-	format := func(t int64) string {
-		if !s.nanos {
-			return strconv.FormatInt(t, 10)
-		}
-		return time.Unix(0, t).UTC().Format(time.RFC3339Nano)
-	}
-	return &timeRange{format(lo), format(hi)}
-}
-
-// Placed has the rows of a set that stays in files in their order there: they are read from one end to the other.
-func Placed(s *data.Set) *data.Set {
-	if s == nil || s.Stored == nil {
-		return s
-	}
-	return s.Select(s.ByPlace(data.Rows(s.N())))
 }

@@ -32,15 +32,12 @@ type Source struct {
 	regions []data.Region
 	places  []sourceFile // in the order of their rows
 	labels  []int32
-	times   []int64 // empty where a part had none
-	nanos   bool    // times are nanoseconds since 1970
-	untimed bool
-	keys    []uint64 // of the rows of an archive: rows of one key and time are one row
-	null    []int32  // rows without features
-	Outside []int32  // rows that are not of the span
-	early   int      // rows without features before the first that has some, for which there is no room yet
-	open    []io.Closer
-	Used    *Rows
+	null    []int32 // rows without features
+	Outside []int32 // rows that are not of the span
+	early   int     // rows without features before the first that has some, for which there is no room yet
+	order
+	open []io.Closer
+	Used *Rows
 }
 
 // sourceFile is a file that rows came from: its first row is that of the source; features and label are what messages
@@ -65,7 +62,7 @@ type Span struct{ From, To int64 }
 
 // NewSource returns an empty source that keeps at most so many bytes; used counts what is taken and left out.
 func NewSource(memory int64, used *Rows) *Source {
-	return &Source{memory: memory, Bound: "--memory", nanos: true, Used: used}
+	return &Source{memory: memory, Bound: "--memory", order: order{nanos: true}, Used: used}
 }
 
 // Close closes the files.

@@ -18,11 +18,11 @@ import (
 // TestTrainSourceRepeats: rows with the id and times of one before are repeats, rows without ids never.
 func TestTrainSourceRepeats(t *testing.T) {
 	a, b := arrowio.HashID("a"), arrowio.HashID("b")
-	s := &Source{labels: make([]int32, 6), times: []int64{1, 1, 1, 2, 1, 1}}
+	s := order{times: []int64{1, 1, 1, 2, 1, 1}}
 	for _, id := range []arrowio.ID{a, b, a, a, {}, {}} {
 		s.keys = append(s.keys, rowKey(id))
 	}
-	if got := s.repeats(); !slices.Equal(got, []bool{false, false, true, false, false, false}) {
+	if got := s.repeats(6); !slices.Equal(got, []bool{false, false, true, false, false, false}) {
 		t.Errorf("got %v", got)
 	}
 }
