@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/doctor"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 )
 
@@ -100,6 +101,21 @@ func TestDoctor(t *testing.T) {
 	got = examine(t, file)
 	expect("one bad record", got["records"], doctor.Warn,
 		"1 (10 %) of the last 10 records of predictions cannot be read: 1 not_arrow; first plumbline.logits/0/1 ", "")
+
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Transport: &kafka.Transport{}}
+	if got := got["positions"]; got.Check != "" {
+		t.Errorf("no process ever ran, got %+v", got)
+	}
+	if _, err := client.OffsetCommit(t.Context(), &kafka.OffsetCommitRequest{GroupID: "plumbline-shards",
+		GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{logits: {{Offset: 2}}, labels: {{}}}}); err != nil {
+		t.Fatal(err)
+	}
+	expect("all is there", examine(t, file)["positions"], doctor.OK, "not been read", "")
+	if err := kafkaclient.DeleteRecords(t.Context(), client, logits, 0, 5); err != nil {
+		t.Fatal(err)
+	}
+	expect("retention went on", examine(t, file)["positions"], doctor.Bad,
+		"3 offsets left the logs of plumbline.logits before they were read", "plumbline state reset")
 }
 
 // guarded makes the topics on a broker where user app may do what rules say, and returns app's configuration.
@@ -141,7 +157,7 @@ func TestDoctorNamesGroups(t *testing.T) {
 			"topic plumbline.decisions Read,Write", "topic plumbline.deadletter Write"}, doctor.OK, "may read"},
 		{"shards only", []string{topics, "group plumbline-shards Read", "group plumbline* Describe"}, doctor.Bad,
 			"user app may not Read the consumer groups: plumbline-models"},
-		{"none", []string{topics}, doctor.Bad, "plumbline-shards, plumbline-models"},
+		{"none", []string{topics}, doctor.Bad, "plumbline-models, plumbline-shards"},
 	} {
 		got := examine(t, guarded(t, c.rules...))["permissions"]
 		if got.State != c.state || !strings.Contains(got.Found, c.found) {

@@ -82,6 +82,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		d.checkTopics()
 		d.settings(ctx)
 		d.permissions(ctx)
+		d.positions(ctx)
 		d.inputs(ctx)
 		d.letters(ctx)
 	}

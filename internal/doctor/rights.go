@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -116,25 +117,31 @@ func (d *doctor) grant(kind string, l lack) string {
 	return command
 }
 
-// groups are the consumer groups that processes join.
-func (d *doctor) groups() []string {
+// reads are the topics of each consumer group that processes join.
+func (d *doctor) reads() map[string][]string {
 	c := d.Config
+	own := []string{c.Topics.Logits}
+	if c.Topics.Labels != "" {
+		own = append(own, c.Topics.Labels)
+	}
 	if !d.split {
-		return []string{c.Group + "-shards", c.Group + "-models"}
+		return map[string][]string{c.Group + "-shards": own, c.Group + "-models": {c.Topics.Panes}}
 	}
 	// Names where an input was made again differ in their end.
 	of := fmt.Sprintf("-%d", d.shards)
-	out := []string{c.Group + "-shards" + of, c.Group + "-models"}
+	out := map[string][]string{c.Group + "-models": {c.Topics.Panes}}
+	for _, u := range d.byID() {
+		out[c.Group+"-shards"+of] = append(out[c.Group+"-shards"+of], u.name)
+	}
 	inputs := c.InputTopics()
 	for _, topic := range inputs {
-		out = append(out, c.Group+"-input-"+topic+of)
+		out[c.Group+"-input-"+topic+of] = []string{topic}
 	}
-	for in, topic := range map[string]string{"logits": c.Topics.Logits, "labels": c.Topics.Labels} {
-		if topic != "" && !slices.Contains(inputs, topic) {
-			out = append(out, c.Group+"-repartition-"+in+of)
+	for i, topic := range own {
+		if !slices.Contains(inputs, topic) {
+			out[c.Group+"-repartition-"+[]string{"logits", "labels"}[i]+of] = []string{topic}
 		}
 	}
-	slices.Sort(out)
 	return out
 }
 
@@ -142,7 +149,7 @@ func (d *doctor) groups() []string {
 func (d *doctor) notToJoin(ctx context.Context) (denied []string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, name := range d.groups() {
+	for _, name := range slices.Sorted(maps.Keys(d.reads())) {
 		if kafkaio.MayJoin(ctx, d.client, name) != nil {
 			denied = append(denied, name)
 		}
