@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/arrowio/internal/record"
 )
 
@@ -23,6 +24,11 @@ func readArrowFile(f *os.File, o Options) (*Table, error) {
 		return nil, broken(err)
 	}
 	defer r.Close()
+	if want, ok := r.Schema().Metadata().GetValue(archivefile.MetaCRC); ok {
+		if err := checkArchive(f, want); err != nil {
+			return nil, err
+		}
+	}
 	b, err := newBuilder(r.Schema().Fields(), o)
 	if err != nil {
 		return nil, err

@@ -113,20 +113,48 @@ func (s *arrowScan) finish(empty, ended bool) error {
 		return wire.Errorf(wire.NoSchema, "the file ends before its schema")
 	case !ended:
 		return wire.Errorf(wire.Truncated, "no end-of-stream marker after %d rows", s.rows)
-	case !s.whole():
-		return wire.Errorf(wire.Truncated,
-			"its record batches are damaged: their CRC-32C is %08x, and the metadata %s says %s", s.crc,
-			archivefile.MetaCRC, s.schema.Meta[archivefile.MetaCRC])
 	case known && want != s.rows:
 		return wire.Errorf(wire.Truncated, "%d rows, the metadata %s says %d", s.rows, archivefile.MetaRows, want)
 	}
-	return nil
+	return intact(s.crc, s.schema.Meta[archivefile.MetaCRC])
 }
 
-// whole reports whether the record batches are as they were written, as far as the file says it.
-func (s *arrowScan) whole() bool {
-	want := s.schema.Meta[archivefile.MetaCRC]
-	return want == "" || want == fmt.Sprintf("%08x", s.crc)
+// intact returns an error where the record batches are not as they were written, as far as the file says it.
+func intact(sum uint32, want string) error {
+	if want == "" || want == fmt.Sprintf("%08x", sum) {
+		return nil
+	}
+	return wire.Errorf(wire.Truncated,
+		"its record batches are damaged: their CRC-32C is %08x, and the metadata %s says %s", sum, archivefile.MetaCRC,
+		want)
+}
+
+// checkArchive compares the record batches of an archive file with what it says of them.
+func checkArchive(f *os.File, want string) (err error) {
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	data, unmap, err := mapFile(f, st.Size())
+	if err != nil {
+		return err
+	}
+	defer unmap()
+	defer catchFaults(&err)()
+	rest, err := streamOfFile(data)
+	for sum := uint32(0); err == nil; {
+		m, next, end, _, e := wire.Next(rest)
+		switch {
+		case e != nil:
+			return fmt.Errorf("at byte %d: %w", len(data)-len(rest), e)
+		case end:
+			return intact(sum, want)
+		case m.Header == wire.HeaderBatch:
+			sum = archivefile.CRC(sum, m)
+		}
+		rest = next
+	}
+	return err
 }
 
 func (s *arrowScan) metaRows() (int, bool) {
