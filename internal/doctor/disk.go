@@ -3,8 +3,8 @@ package doctor
 import (
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/plumbline/plumbline/internal/disk"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -38,7 +38,7 @@ const (
 
 // disk makes and removes a file, and asks for the room that is left.
 func (d *doctor) disk(key, dir string) {
-	at := existing(dir)
+	at := disk.Existing(dir)
 	f, err := os.CreateTemp(at, ".doctor-*")
 	if err != nil {
 		d.say("disk", Bad, "let the user of plumbline write there, or set "+key, "%s: %v", key, err)
@@ -46,25 +46,15 @@ func (d *doctor) disk(key, dir string) {
 	}
 	_ = f.Close()
 	_ = os.Remove(f.Name())
-	free, err := freeBytes(at)
-	const mib = 1 << 20
-	switch {
-	case err != nil:
-		d.say("disk", Unknown, "", "%s %s: %v", key, at, err)
+	space, told := disk.Under(at)
+	switch free := space.Free; {
+	case !told:
+		d.say("disk", Unknown, "", "%s %s: this system does not tell how much is free", key, at)
 	case free < noRoom:
-		d.say("disk", Bad, "make room, or set "+key+" to a larger disk", "%s %s: %d MiB free", key, at, free/mib)
+		d.say("disk", Bad, "make room, or set "+key+" to a larger disk", "%s %s: %d MiB free", key, at, free>>20)
 	case free < littleRoom:
-		d.say("disk", Warn, "make room before it is full", "%s %s: %d MiB free", key, at, free/mib)
+		d.say("disk", Warn, "make room before it is full", "%s %s: %d MiB free", key, at, free>>20)
 	default:
 		d.say("disk", OK, "", "%s %s: %d GiB free, can be written", key, at, free>>30)
-	}
-}
-
-// existing is dir, or the first directory above it that is there: it is made at the start.
-func existing(dir string) string {
-	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(dir); err == nil || dir == "." || strings.HasSuffix(dir, string(filepath.Separator)) {
-			return dir
-		}
 	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/internal/config"
-	"github.com/plumbline/plumbline/internal/engine/disk"
+	"github.com/plumbline/plumbline/internal/disk"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/attempts"
 )
@@ -38,7 +39,7 @@ var (
 	descScaleSince = prometheus.NewDesc("plumbline_scale_open_timestamp_seconds",
 		"When the order for more shards was given that is being carried out.", nil, nil)
 	descDiskFree = prometheus.NewDesc("plumbline_disk_free_bytes",
-		"What this process may still write to the file system of its checkpoints, or of its waiting rows.",
+		"What this process may still write to the file system of a directory.",
 		[]string{"dir"}, nil)
 	descFailing = prometheus.NewDesc("plumbline_task_failing",
 		"1 while a task fails and is tried again, 0 otherwise.", []string{"task", "partition"}, nil)
@@ -136,6 +137,12 @@ func diskDirs(c *config.Config) map[string]string {
 	}
 	if c.Checkpoints.Store == pipeline.StoreDirectory {
 		out["checkpoints"] = c.Checkpoints.Dir
+	}
+	if c.Archive.Directory != "" {
+		out["archive"] = c.Archive.Directory
+	}
+	if p := c.History.Path; p != "" { // else it is where the join is
+		out["history"] = filepath.Dir(p)
 	}
 	return out
 }

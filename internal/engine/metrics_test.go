@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/internal/config"
-	"github.com/plumbline/plumbline/internal/engine/disk"
+	"github.com/plumbline/plumbline/internal/disk"
 	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -20,6 +20,7 @@ import (
 func TestBoundsAreMetrics(t *testing.T) {
 	cfg := config.Default()
 	cfg.Join.MaxRows, cfg.Checkpoints.Dir = 1234, filepath.Join(t.TempDir(), "not", "yet")
+	cfg.Archive.Directory, cfg.History.Path = t.TempDir(), filepath.Join(t.TempDir(), "history.db")
 	gather := func(cfg config.Config) map[string]float64 {
 		return gauges(t, New(cfg, slog.New(slog.DiscardHandler)))
 	}
@@ -31,13 +32,14 @@ func TestBoundsAreMetrics(t *testing.T) {
 	if !ok {
 		t.Skip("this system does not tell what a file system has")
 	}
-	for _, dir := range []string{"checkpoints", "join"} {
+	for _, dir := range []string{"checkpoints", "join", "archive", "history"} {
 		if size := got["disk_size_bytes "+dir]; size != float64(space.Size) || got["disk_free_bytes "+dir] > size ||
 			size == 0 {
 			t.Errorf("%s: %v free of %v, the file system has %d", dir, got["disk_free_bytes "+dir], size, space.Size)
 		}
 	}
 	cfg.Checkpoints.Store, cfg.Join.MemoryBytes = pipeline.StoreTopic, 0
+	cfg.Archive.Directory, cfg.History.Path = "", ""
 	for name := range gather(cfg) {
 		if strings.HasPrefix(name, "disk_") {
 			t.Errorf("%s of a process that writes to no disk", name)
