@@ -200,7 +200,7 @@ func Undoing(ends []End) map[string]pipeline.Edit {
 }
 
 func modelSection(t *Task) pipeline.Section {
-	return pipeline.Section{Name: "model", Version: 14, State: taskState{t}}
+	return pipeline.Section{Name: "model", Version: 15, Oldest: 14, State: taskState{t}}
 }
 
 func lossesSection(t *Task) pipeline.Section {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/plumbline/plumbline/calib/acc"
-	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -126,17 +125,8 @@ func giveBack(s *State, in *stage.Pane, x *losses) (returned bool, err error) {
 	if f := s.version.Newest(); f == nil || isIdentity(f.Cal) {
 		return false, nil
 	}
-	encoded, err := calibrator.Encode(calibrator.Identity{})
-	if err != nil {
-		return false, err
-	}
-	identity := 0
-	d := record.Calibrator{Reason: reasonRollback, State: record.DecidedRolledBack, Restores: &identity,
-		Method: "identity",
-		Outcome: fmt.Sprintf("published: rollback to the identity: %s; nothing else takes force for %d sampled rows",
-			why, a.rest),
-		Evidence: record.Evidence{TestRows: x.rows, TestTo: record.At(in.End),
+	return true, s.identityAgain(fmt.Sprintf("%s; nothing else takes force for %d sampled rows", why, a.rest),
+		record.Evidence{TestRows: x.rows, TestTo: record.At(in.End),
 			NLLInForce: stage.FiniteOrZero(x.inForce / x.w), NLLNew: stage.FiniteOrZero(x.identity / x.w),
-			NLLDiff: stage.FiniteOrZero((x.identity - x.inForce) / x.w)}}
-	return true, s.putInForce(&d, calibrator.Identity{}, encoded, in.End)
+			NLLDiff: stage.FiniteOrZero((x.identity - x.inForce) / x.w)}, in.End)
 }

@@ -15,12 +15,15 @@ import (
 // Append appends the state.
 func (s *State) Append(dst []byte) ([]byte, error) {
 	dst = append(dst, binenc.Flags(s.started, s.quarters > 0, s.corrections.served.split(),
-		s.corrections.served.powered(), s.withheld != 0))
+		s.corrections.served.powered(), s.withheld != 0, s.learnt != 0))
 	if s.quarters > 0 {
 		dst = binenc.AppendUvarint(dst, uint64(s.quarters))
 	}
 	if s.withheld != 0 {
 		dst = binenc.AppendVarint(dst, s.withheld)
+	}
+	if s.learnt != 0 {
+		dst = binenc.AppendVarint(dst, s.learnt)
 	}
 	dst = binenc.AppendVarint(dst, s.period)
 	dst = binenc.AppendVarint(dst, s.alarmAt)
@@ -70,6 +73,9 @@ func (s *State) Restore(in *binenc.Reader) error {
 	}
 	if flags&16 != 0 {
 		s.withheld = in.Varint()
+	}
+	if flags&32 != 0 {
+		s.learnt = in.Varint()
 	}
 	s.period, s.alarmAt, s.revision = in.Varint(), in.Varint(), int(in.Int("revision", 0, 1<<40))
 	s.version.Decision = stage.Decision{At: in.Varint(), Revision: int(in.Int("revision", 0, 1<<40))}

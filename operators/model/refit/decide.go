@@ -26,6 +26,10 @@ func (p *publisher) putInForce(d *record.Calibrator, cal calibrator.Calibrator, 
 	}
 	v.Calibrators = append(v.Calibrators, f)
 	v.ForgetBefore(now - p.stage.env.FinalAfter)
+	p.learnt = 0
+	if from := d.Evidence.FitFrom; !from.IsZero() && d.State == record.DecidedPublished {
+		p.learnt = from.UnixNano()
+	}
 	p.monitor = p.monitor.next(old, f, p.unit)
 	if err := p.monitor.allow(f, p.sampled()); err != nil {
 		return err

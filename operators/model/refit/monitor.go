@@ -188,6 +188,9 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	if err := m.take(p.bounded(), f, in); err != nil {
 		return false, err
 	}
+	if rolled, err := p.unlearn(in.End); rolled || err != nil {
+		return rolled, err
+	}
 	if p.account.resting() {
 		return false, nil
 	}
@@ -367,6 +370,44 @@ func (p *publisher) rollBack(b *baseline, logE, need float64, now int64) error {
 	d.Outcome = fmt.Sprintf("published: rollback to %s, %s on the latest %d rows", revisionName(b.revision), what,
 		b.rows)
 	return p.putInForce(&d, b.cal, b.encoded, now)
+}
+
+// unlearnFor is how many times as long as its rows took a calibrator is doubted for the labels that they lacked.
+const unlearnFor = 4
+
+// unlearn puts the identity into force where the rows that the calibrator in force was fitted and tested on were no
+// fair sample. At its publication the predictions of their time could still get the labels that they lack.
+func (p *publisher) unlearn(now int64) (bool, error) {
+	f := p.version.Newest()
+	if p.learnt != 0 && now-f.From > unlearnFor*(f.From-p.learnt) {
+		p.learnt = 0
+	}
+	if p.learnt == 0 || isIdentity(f.Cal) {
+		return false, nil
+	}
+	k := *p.sampled()
+	k.Sample = slices.Clone(k.Sample)
+	k.Sample = slices.DeleteFunc(k.Sample, func(row acc.SampleRow) bool {
+		return row.TS < p.learnt || row.TS >= f.From
+	})
+	why, err := stage.Withheld(&k, p.learnt)
+	if why == "" || err != nil {
+		return false, err
+	}
+	return true, p.identityAgain("the rows that the calibrator in force was fitted on are no fair sample of the "+
+		"predictions: "+why, record.Evidence{}, now)
+}
+
+// identityAgain puts the identity into force in place of what a refit had put there.
+func (p *publisher) identityAgain(why string, found record.Evidence, now int64) error {
+	encoded, err := calibrator.Encode(calibrator.Identity{})
+	if err != nil {
+		return err
+	}
+	revision := 0
+	d := record.Calibrator{Reason: reasonRollback, State: record.DecidedRolledBack, Restores: &revision,
+		Method: "identity", Outcome: "published: rollback to the identity: " + why, Evidence: found}
+	return p.putInForce(&d, calibrator.Identity{}, encoded, now)
 }
 
 func revisionName(revision int) string {

@@ -3,6 +3,7 @@ package refit
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -211,5 +212,66 @@ func TestAccuracyIsTiedByMaps(t *testing.T) {
 	c := x.published(pipeline.StreamCalibrators)
 	if last := c[len(c)-1]; !rolled || last.Restores == nil || *last.Restores != 0 {
 		t.Errorf("rolled back %t: %+v, want the identity", rolled, last)
+	}
+}
+
+// TestUnlearns: the identity returns where the rows of a fit turn out to lack the labels of a class, not where such
+// labels are missing since then, and no longer than some times as long as those rows took.
+func TestUnlearns(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name          string
+		before, since bool // whether the labels of class 0 are missing of the rows of the fit, and of later ones
+		late          int64
+		want          bool
+	}{
+		{"missing", true, true, 0, true},
+		{"they come by now", true, false, 0, true},
+		{"missing since then", false, true, 0, false},
+		{"all come", false, false, 0, false},
+		{"long after", true, true, unlearnFor + 1, false},
+	} {
+		x := newFixture(t, testConfig(), 4)
+		rows := sample(batchtest.Rows(7, batchtest.Options{N: 1200, Step: second}))
+		took := rows[len(rows)/2].TS
+		missing := func(row *acc.SampleRow) bool {
+			return row.Y == 0 && (row.TS < took && c.before || row.TS >= took && c.since)
+		}
+		x.key.Covered = func(from, to int64) (of stage.Coverage, err error) {
+			for i := range rows {
+				if row := &rows[i]; row.TS >= from && row.TS <= to {
+					if of.Predictions++; !missing(row) {
+						of.Labelled++
+					}
+				}
+			}
+			return of, nil
+		}
+		for i := range rows {
+			if !missing(&rows[i]) {
+				x.key.Sample = append(x.key.Sample, rows[i])
+			}
+		}
+		f := inForceAs(t, 0, 2, reasonAlarm)
+		x.must(x.putInForce(&record.Calibrator{Reason: reasonAlarm,
+			Evidence: record.Evidence{FitFrom: record.At(rows[0].TS)}}, f.Cal, f.Encoded, took))
+		end := rows[len(rows)-1].TS + c.late*(took-rows[0].TS)
+		state, err := x.Append(nil)
+		x.must(err)
+		back, in := newFixture(t, testConfig(), 4), binenc.NewReader(state)
+		if x.must(back.Restore(&in)); back.learnt != x.learnt || x.learnt != rows[0].TS {
+			t.Errorf("%s: fitted from %d on, restored %d, want %d", c.name, x.learnt, back.learnt, rows[0].TS)
+		}
+		rolled, err := x.stepMonitor(&stage.Pane{End: end})
+		x.must(err)
+		d := x.published(pipeline.StreamCalibrators)
+		last := d[len(d)-1]
+		if why := "no fair sample of the predictions: "; rolled != c.want || rolled && (last.Method != "identity" ||
+			!strings.Contains(last.Outcome, why)) {
+			t.Errorf("%s: rolled back %t: %+v", c.name, rolled, last)
+		}
+		if (x.learnt != 0) != (!rolled && c.late == 0) {
+			t.Errorf("%s: rolled back %t, and doubts the rows from %d on", c.name, rolled, x.learnt)
+		}
 	}
 }
