@@ -10,6 +10,8 @@ import (
 	"github.com/plumbline/plumbline/internal/cli"
 	"github.com/plumbline/plumbline/internal/control"
 	"github.com/plumbline/plumbline/internal/doctor"
+	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/engine/deployment"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
@@ -39,6 +41,9 @@ func runDoctor(cmd *cobra.Command, f *processFlags, records int) error {
 		return err
 	}
 	o := doctor.Options{Config: cfg, Records: records, Log: log}
+	o.Foreign = func(ctx context.Context) (int, []error, error) {
+		return deployment.New(&cfg, log).Foreign(ctx, engine.New(cfg, log).Readable)
+	}
 	if cfg.HTTP.Listen != "" || len(f.urls) > 0 {
 		o.Ask = func(context.Context) (s doctor.Status, err error) {
 			err = f.ask(cmd, control.Request{Method: http.MethodGet, Path: "status"}, &s)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/internal/doctor"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/dirstore"
@@ -18,7 +19,8 @@ func (b bytesState) AppendState(dst []byte) ([]byte, error) { return append(dst,
 func (b bytesState) RestoreState([]byte) error              { return nil }
 
 // TestStateOfAnotherBuild: state reset does not say that a checkpoint can be used which this build refuses, names the
-// build that can, and lets the task begin anew; restore refuses a copy of it before it writes anything.
+// build that can, and lets the task begin anew; doctor names it before an upgrade, and restore
+// refuses a copy of it before it writes anything.
 func TestStateOfAnotherBuild(t *testing.T) {
 	dir := t.TempDir()
 	state := filepath.Join(dir, "state")
@@ -33,6 +35,10 @@ func TestStateOfAnotherBuild(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	if f := examine(t, path)["state"]; f.State != doctor.Bad || !strings.Contains(f.Found, "2 of 2 tasks") ||
+		!strings.Contains(f.Found, "has version 99, this build reads version ") {
+		t.Errorf("doctor says of the state: %+v", f)
 	}
 	code, out, stderr := runCommand(t, "state", "reset", "--task", "all", "--from", "earliest", "--why", "x",
 		"-c", path)

@@ -54,7 +54,9 @@ type Options struct {
 	Records int // of a partition of an input, from its end
 	// Ask asks a running process; nil where none is asked.
 	Ask func(ctx context.Context) (Status, error)
-	Log *slog.Logger
+	// Foreign returns how many tasks have checkpoints, and why this build cannot read those of some.
+	Foreign func(ctx context.Context) (tasks int, foreign []error, err error)
+	Log     *slog.Logger
 }
 
 // doctor is one examination.
@@ -85,10 +87,26 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		d.positions(ctx)
 		d.inputs(ctx)
 		d.letters(ctx)
+		d.state(ctx)
 	}
 	d.running(ctx)
 	d.disks()
 	return Report{d.findings}, ctx.Err()
+}
+
+// state says whether this build reads what the one before has written: where it does not, an upgrade would stop half
+// way, with states that only one of the builds reads.
+func (d *doctor) state(ctx context.Context) {
+	tasks, foreign, err := d.Foreign(ctx)
+	switch {
+	case err != nil:
+		d.say("state", Unknown, "", "%v", err)
+	case len(foreign) > 0:
+		d.say("state", Bad, "stay with the build that wrote it; docs/operations.md#life-of-a-deployment",
+			"%d of %d tasks have a state that this build cannot read: %v", len(foreign), tasks, foreign[0])
+	case tasks > 0:
+		d.say("state", OK, "", "this build reads the checkpoints of all %d tasks that have one", tasks)
+	}
 }
 
 func (d *doctor) say(check string, s State, do, format string, args ...any) {

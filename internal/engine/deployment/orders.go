@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -150,6 +151,41 @@ func (d *Deployment) Reset(ctx context.Context, o reset.Order, accept bool,
 		return plan, err
 	}
 	return plan, d.record().save(ctx, now, stored)
+}
+
+// Foreign returns how many tasks have checkpoints, and for those whose newest one this build cannot read why not.
+// readable is that of Reset.
+func (d *Deployment) Foreign(ctx context.Context, readable func(stage string, data []byte) error) (tasks int,
+	foreign []error, err error) {
+	if err := HasStateDir(d.Config); err != nil {
+		return 0, nil, nil // there is no state yet, or other errors tell
+	}
+	now, _, err := d.join(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	least := map[string]int{"models": now[2].partitions, "shards": now[0].partitions}
+	for _, stage := range []string{"models", "shards"} {
+		for p := 0; ; p++ { // more shards than partitions have come by scale
+			stored, err := d.Store.Load(ctx, reset.Key(d.Config.Group, stage, p))
+			if err != nil {
+				return 0, nil, err
+			}
+			if len(stored) == 0 && p >= least[stage] {
+				break
+			}
+			if len(stored) == 0 {
+				continue
+			}
+			tasks++
+			data, err := stored[0].Read()
+			format := (*pipeline.FormatError)(nil)
+			if err == nil && errors.As(readable(stage, data), &format) {
+				foreign = append(foreign, fmt.Errorf("%s: %w", reset.Task(stage, p), format))
+			}
+		}
+	}
+	return tasks, foreign, nil
 }
 
 // TopicsMoved notes that the deployment's topics, with their records and offsets, have been copied to the topics that

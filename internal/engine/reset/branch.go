@@ -69,7 +69,7 @@ func (b *branch) shard(ctx context.Context, shard int) (there bool, err error) {
 // amend changes the newest checkpoint of a task that can be read, where it has one.
 func (b *branch) amend(ctx context.Context, stage string, partition int,
 	edits func(pipeline.Stored) (map[string]pipeline.Edit, error)) (there bool, err error) {
-	key := keyOf(b.group, stage, partition)
+	key := Key(b.group, stage, partition)
 	stored, err := b.store.Load(ctx, key)
 	if err != nil {
 		return false, err

@@ -267,10 +267,10 @@ func (r *Reset) load(ctx context.Context, c *Change) (*pipeline.CheckpointInfo, 
 	return nil, nil
 }
 
-func (c *Change) key(group string) string { return keyOf(group, c.stage, c.partition) }
+func (c *Change) key(group string) string { return Key(group, c.stage, c.partition) }
 
-// keyOf is where the checkpoints of a task are: of stage shards or models.
-func keyOf(group, stage string, partition int) string {
+// Key is where the checkpoints of a task are: of stage shards or models.
+func Key(group, stage string, partition int) string {
 	return fmt.Sprintf("%s/%s/%s-%05d", group, stage, strings.TrimSuffix(stage, "s"), partition)
 }
 
