@@ -15,7 +15,7 @@ type Config struct {
 	// Address to listen on; empty: off.
 	Listen string `yaml:"listen" default:"127.0.0.1:8080" format:"listen"`
 	// Names that requests may use for this server, beside addresses, localhost, the name in listen and the machine's;
-	// "*": every name.
+	// "*": every name; "*.x": those below x.
 	Hosts []string `yaml:"hosts"`
 	// File with TLS and users in the format of Prometheus exporters; empty: plain HTTP for everyone who can connect.
 	WebConfig string `yaml:"web_config_file"`

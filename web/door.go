@@ -12,7 +12,7 @@ import (
 
 // KnownHosts refuses requests whose Host header is a name that this server does not have: a page of another site can
 // make its own name an address of ours (DNS rebinding), and a browser then takes our answers for that site's. Addresses
-// and names of the loopback are known, as are those given; "*" is every name.
+// and names of the loopback are known, as are those given; "*" is every name, "*.x" every name below x.
 func KnownHosts(next http.Handler, names ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if host := hostOf(r.Host); !knownHost(host, names) {
@@ -39,7 +39,10 @@ func knownHost(host string, names []string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host) != nil {
 		return true
 	}
-	return host != "" && slices.ContainsFunc(names, func(n string) bool { return n == "*" || hostOf(n) == host })
+	return host != "" && slices.ContainsFunc(names, func(n string) bool {
+		below, ok := strings.CutPrefix(hostOf(n), "*.")
+		return n == "*" || hostOf(n) == host || ok && len(host) > len(below)+1 && strings.HasSuffix(host, "."+below)
+	})
 }
 
 // person is who sends a request that changes something, claimed is who they say they are. Only a name whose password or

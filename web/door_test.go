@@ -26,11 +26,13 @@ func TestKnownHosts(t *testing.T) {
 		"10.1.2.3": 200, "plumbline.example:443": 200, "Plumbline.Example.": 200,
 		"evil.example": 421, "evil.example:8080": 421, "127.0.0.1.evil.example": 421, "localhost.evil.example": 421,
 		"plumbline.example.evil.example": 421, "": 421, "0x7f.1": 421, "*": 421,
+		"pod-0.models.ns.svc:8080": 200, "models.ns.svc": 421, ".models.ns.svc": 421, "evilmodels.ns.svc": 421,
+		"models.ns.svc.evil.example": 421,
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/status", nil)
 		r.Host = host
 		w := httptest.NewRecorder()
-		KnownHosts(served, "plumbline.example").ServeHTTP(w, r)
+		KnownHosts(served, "plumbline.example", "*.models.ns.svc").ServeHTTP(w, r)
 		if w.Code != want || (w.Code == 200) != strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("host %q: %d %s, want %d", host, w.Code, w.Body, want)
 		}

@@ -176,6 +176,22 @@ func checkPod(t *testing.T, name string, p *core.PodSpec) {
 	}
 }
 
+// TestChartHosts: the services' names and those of their pods are names of the page: each of several pods shows its own
+// models.
+func TestChartHosts(t *testing.T) {
+	out, err := render(t, "--namespace", "ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, config, _ := strings.Cut(string(out), "plumbline.yaml: |")
+	for _, part := range []string{"-models\n", "-models'\n", "-models.ns.svc\n", "-models.ns.svc'\n", "-shards'\n",
+		"-shards.ns.svc.cluster.local'\n"} {
+		if !strings.Contains(config, part) {
+			t.Errorf("no host that ends with %q in %s", part, config)
+		}
+	}
+}
+
 // TestChartRefuses: values that cannot work fail when the chart is rendered.
 func TestChartRefuses(t *testing.T) {
 	for args, want := range map[string]string{
