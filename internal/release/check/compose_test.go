@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
@@ -26,7 +27,11 @@ func project(t *testing.T) *types.Project {
 	return p
 }
 
-// TestComposeFile: the file is valid, all that it mounts is there, and no port is open to other machines.
+// longestStop is the default of shutdown_timeout and some seconds.
+const longestStop = types.Duration(30 * time.Second)
+
+// TestComposeFile: the file is valid, all that it mounts is there, no port is open to other machines, and plumbline may
+// take its last checkpoints.
 func TestComposeFile(t *testing.T) {
 	p := project(t)
 	for _, want := range []string{"kafka", "topics", "plumbline", "producer", "prometheus", "alertmanager", "grafana",
@@ -40,6 +45,10 @@ func TestComposeFile(t *testing.T) {
 			if _, err := os.Stat(v.Source); v.Type == types.VolumeTypeBind && err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+		run := len(s.Command) > 0 && s.Command[0] == "run"
+		if run && (s.StopGracePeriod == nil || *s.StopGracePeriod < longestStop) {
+			t.Errorf("%s: is killed before shutdown_timeout is over", name)
 		}
 		for _, port := range s.Ports {
 			if port.HostIP != "127.0.0.1" {
