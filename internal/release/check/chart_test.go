@@ -192,10 +192,35 @@ func TestChartHosts(t *testing.T) {
 	}
 }
 
+// TestChartScrapesBehindTLS: where the page has TLS and users, the monitor says with what Prometheus asks.
+func TestChartScrapesBehindTLS(t *testing.T) {
+	out, err := render(t, "-f", root+"/deploy/helm/plumbline/ci/full-values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range strings.Split(string(out), "\n---\n") {
+		if !strings.Contains(doc, "kind: ServiceMonitor") {
+			continue
+		}
+		m := new(monitoring.ServiceMonitor)
+		if err := yaml.UnmarshalStrict([]byte(doc), m); err != nil {
+			t.Fatal(err)
+		}
+		if e := m.Spec.Endpoints[0]; e.Scheme != "https" || e.BasicAuth == nil {
+			t.Errorf("the monitor asks by %+v", e)
+		}
+	}
+	if _, err := render(t, "--set", "serviceMonitor.enabled=true,http.webConfigSecret=web"); err == nil {
+		t.Error("a monitor without a scheme for a page with TLS is made")
+	}
+}
+
 // TestChartRefuses: values that cannot work fail when the chart is rendered.
 func TestChartRefuses(t *testing.T) {
 	for args, want := range map[string]string{
-		"shards.replicas=13":            "a pod without a partition is never ready",
+		"shards.replicas=13": "a pod without a partition is never ready",
+		"models.replicas=13": "models: at most config.kafka.partitions pods",
+		"shards.autoscaling.kind=keda,shards.autoscaling.max=13": "a pod without a partition is never ready",
 		"trainer.enabled=true":          "archive.existingClaim must name",
 		"strimzi.topics=true":           "strimzi.cluster must name",
 		"shards.autoscaling.kind=magic": "shards",
