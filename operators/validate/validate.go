@@ -47,6 +47,8 @@ type Operator struct {
 	orders  map[arrowio.ModelKey]Order
 	ordered int               // changes of cfg.Ordered that orders has
 	why     map[string]string // by reason, of the first row of the batch at hand
+	noted   bool              // the row before was good, with the K that its version is known to have
+	model   int32             // of that row, as in Batch.Model
 	out     *pipeline.Out
 	counts  *pipeline.Counts
 }
@@ -131,6 +133,7 @@ func Refused(c Config, b *arrowio.Batch, see func(i int, reason, detail string))
 // begin takes the time of the batch, and the numbers of classes that were settled since the last one.
 func (v *Operator) begin(b *arrowio.Batch) {
 	clear(v.why)
+	v.noted = false
 	if v.known.voted != b.Origin {
 		v.known.settle()
 		v.known.voted = b.Origin
@@ -194,6 +197,10 @@ func (v *Operator) check(b *arrowio.Batch, i int) string {
 	if b.Side == arrowio.Request {
 		return ""
 	}
+	if v.alike(b, i) {
+		return v.checkRow(b, i)
+	}
+	v.noted = false
 	key, named := b.ModelOf(i)
 	if b.Kind == arrowio.Labels {
 		if k := v.classes(key); b.Label[i] < 0 || (named && k > 0 && int(b.Label[i]) >= k) {
@@ -210,13 +217,31 @@ func (v *Operator) check(b *arrowio.Batch, i int) string {
 			return v.refuse(ReasonClasses, "K = %d, %s", b.K, expected)
 		}
 	}
+	if reason := v.checkRow(b, i); reason != "" {
+		return reason
+	}
+	reason := v.note(b, i, key, known)
+	if v.noted = reason == "" && (v.cfg.Classes[key.Model] > 0 || v.known.last.classes > 0); b.Model != nil {
+		v.model = b.Model[i]
+	}
+	return reason
+}
+
+// alike reports whether row i has the model version of the prediction before, which was good and whose K is known: the
+// rest of check would say the same, and learn nothing.
+func (v *Operator) alike(b *arrowio.Batch, i int) bool {
+	return v.noted && (b.Model == nil || b.Model[i] == v.model)
+}
+
+// checkRow checks what rows of one model version do not share.
+func (v *Operator) checkRow(b *arrowio.Batch, i int) string {
 	switch {
 	case b.Label != nil && int(b.Label[i]) >= b.K:
 		return v.labelRange(b.Label[i], b.K)
 	case v.cfg.NeedID && b.IDs == nil && (b.Label == nil || b.Label[i] < 0):
 		return v.refuse(ReasonNoID, "neither id nor label, one is needed")
 	}
-	return v.note(b, i, key, known)
+	return ""
 }
 
 // note makes the version of a good row known, and learns its K.
