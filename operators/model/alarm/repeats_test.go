@@ -33,6 +33,30 @@ func TestRepeated(t *testing.T) {
 			}
 			return rows
 		}, true},
+		{"five of each, in float32", func(r *rand.Rand) (rows []acc.SampleRow) {
+			p := .3 + .6*r.Float64()
+			y := hit(r, p)
+			for range 5 {
+				z := scores(p)
+				z[1] += 1e-6 * float32(r.NormFloat64())
+				rows = append(rows, acc.SampleRow{Z: z, Y: y})
+			}
+			return rows
+		}, true},
+		{"five of each, in float16", func(r *rand.Rand) (rows []acc.SampleRow) {
+			z, right := []float64{0, r.NormFloat64(), 2 + r.NormFloat64()}, r.Float64() < .8
+			for range 5 {
+				row := acc.SampleRow{Y: 2}
+				for _, x := range z {
+					row.Z = append(row.Z, float32(x*(1+3e-4*r.NormFloat64())))
+				}
+				if !right {
+					row.Y = 0
+				}
+				rows = append(rows, row)
+			}
+			return rows
+		}, true},
 		{"a quarter twice", func(r *rand.Rand) (rows []acc.SampleRow) {
 			p := .3 + .6*r.Float64()
 			row := acc.SampleRow{Z: scores(p), Y: hit(r, p)}
@@ -70,10 +94,11 @@ func TestRepeated(t *testing.T) {
 		}, false},
 	} {
 		for seed := range uint64(20) {
-			r, key := rand.New(rand.NewPCG(seed, 3)), &stage.Key{Version: &stage.Version{}, K: 2}
+			r, key := rand.New(rand.NewPCG(seed, 3)), &stage.Key{Version: &stage.Version{}}
 			for len(key.Sample) < 1500 {
 				key.Sample = append(key.Sample, c.rows(r)...)
 			}
+			key.K = len(key.Sample[0].Z)
 			for i := range key.Sample {
 				key.Sample[i].TS, key.Sample[i].W = int64(i), 1
 			}

@@ -17,17 +17,24 @@ import (
 func TestRepeats(t *testing.T) {
 	const repeats = 10
 	for _, c := range []struct {
-		name string
-		sure float64 // what the true logits are multiplied by
-		want bool
+		name  string
+		sure  float64 // what the true logits are multiplied by
+		noise float64 // of each logit
+		want  bool
 	}{
-		{"calibrated", 1, false},
-		{"sure too soon", 2.5, true},
+		{"calibrated", 1, 0, false},
+		{"sure too soon", 2.5, 0, true},
+		{"calibrated, rounded otherwise in every batch", 1, 1e-6, false},
+		{"sure too soon, rounded otherwise", 2.5, 1e-6, true},
 	} {
 		for seed := range uint64(6) {
 			f, next := newFixture(t, testConfig(), 2), repeating(seed, repeats)
+			noise := rand.New(rand.NewPCG(seed, 8))
 			for at := range int64(120) {
 				rows := next(at, c.sure)
+				for i := range rows {
+					rows[i].Z = []float32{0, rows[i].Z[1] + float32(c.noise*noise.NormFloat64())}
+				}
 				f.key.Keep(rows, sampleRows)
 				f.pane(at, rows)
 			}

@@ -161,18 +161,24 @@ func lags(sample []acc.SampleRow) []lagged {
 	rows := make([]lagged, len(sample))
 	for i := range sample {
 		row := &sample[i]
-		top, second := float32(math.Inf(-1)), float32(math.Inf(-1))
-		for _, z := range row.Z {
-			if z > top {
-				top, second = z, top
-			} else if z > second {
-				second = z
-			}
-		}
+		top, second := twoLargest(row.Z)
 		rows[i] = lagged{row.TS, row.LabelTS - row.TS, top - second, int32(i), row.Z[row.Y] >= top}
 	}
 	slices.SortFunc(rows, byTime)
 	return rows
+}
+
+// twoLargest are the two largest scores.
+func twoLargest(scores []float32) (top, second float32) {
+	top, second = float32(math.Inf(-1)), float32(math.Inf(-1))
+	for _, z := range scores {
+		if z > top {
+			top, second = z, top
+		} else if z > second {
+			second = z
+		}
+	}
+	return top, second
 }
 
 // byTime is a total order: sorting by it is faster than a stable sort.

@@ -29,12 +29,12 @@ const (
 	RepeatsLikely = 3
 )
 
-// Repeats returns of how many of the newest rows since an event time the scores are exactly those of another one, where
-// many of the rows are repeats: requests that were sent again under another id, or inputs that are scored every day,
-// with one outcome for all; else 0. Each counts as evidence of its own. Scores that are equal do not show it, for those
-// of a tree or with two decimals often are; but then labels agree no more often than those of neighbours, the rows of
-// the same predicted class whose confidence is next. With n rows in g groups of equal scores, a of the pairs of the
-// first two rows of a group with labels that differ, and b of those of its first row and the first of the next group:
+// Repeats returns of how many of the newest rows since an event time the scores are those of another one (nearness),
+// where many of the rows are repeats: requests that were sent again under another id, or inputs that are scored every
+// day, with one outcome for all; else 0. Each counts as evidence of its own. Equal scores do not show it, for those of
+// a tree or with two decimals often are; but then labels agree no more often than those of neighbours, the rows of the
+// same predicted class whose confidence is next. With n rows in g groups of equal scores, a of the pairs of the first
+// two rows of a group with labels that differ, and b of those of its first row and the first of the next group:
 //
 //	n - g ≥ .1 n,  a ≤ b/2,  b - a > z √b
 func Repeats(k *Key, since int64, z float64) (repeats, of int) {
@@ -123,44 +123,72 @@ func Once(sample []acc.SampleRow) (rows []acc.SampleRow, others map[[16]byte]boo
 	return rows, others
 }
 
-// scores are different rows of scores, found by a hash.
+// nearness is how far apart scores may be, as a share of their size (at least 1), and be those of one input: float16
+// and bfloat16 round differently in batches of other sizes. Scores of two classes are one number, and so near to each
+// other by chance: there it is what float32 may be off.
+func nearness(k int) float64 {
+	if k == 2 {
+		return 1e-5
+	}
+	return 1. / 512
+}
+
+// scores are different rows of scores, found by the difference of their two largest ones.
 type scores struct {
-	first map[uint64]int32
+	first map[marginCell]int32
 	rows  []*acc.SampleRow
-	next  []int32 // of the same hash; -1 = none
+	next  []int32 // of the same cell; -1 = none
+}
+
+// marginCell has the margins of at least at cells, of rows of one size.
+type marginCell struct {
+	size int32 // binary exponent of the largest score
+	at   int64
 }
 
 // add returns the place of the row's scores, and whether they were known; else it adds them.
 func (s *scores) add(row *acc.SampleRow) (place int, known bool) {
 	if s.first == nil {
-		s.first = make(map[uint64]int32, 64)
+		s.first = make(map[marginCell]int32, 64)
 	}
-	h := hashOf(row.Z)
-	first, any := s.first[h]
+	// A cell is four times as wide as margins of near scores are apart.
+	const cells, most = 8, 1 << 50
+	top, second := twoLargest(row.Z)
+	_, size := math.Frexp(max(1, math.Abs(float64(top))))
+	at := (float64(top) - float64(second)) / (cells * nearness(len(row.Z)) * math.Ldexp(1, size))
+	at = min(at, most) // +Inf where all others are -Inf
+	cell := marginCell{int32(size), int64(math.Floor(at))}
+	for _, x := range [...]float64{at, at - 2./cells, at + 2./cells} {
+		near := marginCell{cell.size, int64(math.Floor(x))}
+		if near == cell && x != at {
+			continue
+		}
+		first, any := s.first[near]
+		if !any {
+			first = -1
+		}
+		for i := first; i >= 0; i = s.next[i] {
+			if nearlyEqual(s.rows[i].Z, row.Z) {
+				return int(i), true
+			}
+		}
+	}
+	first, any := s.first[cell]
 	if !any {
 		first = -1
 	}
-	for at := first; at >= 0; at = s.next[at] {
-		if slices.Equal(s.rows[at].Z, row.Z) {
-			return int(at), true
-		}
-	}
-	s.first[h] = int32(len(s.rows))
+	s.first[cell] = int32(len(s.rows))
 	s.rows, s.next = append(s.rows, row), append(s.next, first)
 	return len(s.rows) - 1, false
 }
 
-// hashOf has four sums, so that a processor need not wait for each product.
-func hashOf(z []float32) uint64 {
-	const odd = 0x9e3779b97f4a7c15
-	var h [4]uint64
-	for ; len(z) >= len(h); z = z[len(h):] {
-		for j := range h {
-			h[j] = (h[j] ^ uint64(math.Float32bits(z[j]))) * odd
+// nearlyEqual reports whether scores of as many classes may be those of one input.
+func nearlyEqual(a, b []float32) bool {
+	of := float32(nearness(len(a)))
+	for j, x := range a {
+		if y := b[j]; x != y && !(max(x-y, y-x) <= of*max(1, x, -x)) { // not if one is infinite
+			return false
 		}
 	}
-	for _, x := range z {
-		h[0] = (h[0] ^ uint64(math.Float32bits(x))) * odd
-	}
-	return (h[0] ^ h[1]>>7 ^ h[2]>>13 ^ h[3]>>23) * odd
+	return true
 }
