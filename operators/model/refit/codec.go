@@ -12,10 +12,13 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
+// mostSlow is the longest lag of slow labels that a state may have: ten times as long is a time too.
+const mostSlow = math.MaxInt64 / 16
+
 // Append appends the state.
 func (s *State) Append(dst []byte) ([]byte, error) {
 	dst = append(dst, binenc.Flags(s.started, s.quarters > 0, s.corrections.served.split(),
-		s.corrections.served.powered(), s.withheld != 0, s.learnt != 0))
+		s.corrections.served.powered(), s.withheld != 0, s.learnt != 0, s.delays.Slow > 0))
 	if s.quarters > 0 {
 		dst = binenc.AppendUvarint(dst, uint64(s.quarters))
 	}
@@ -24,6 +27,10 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 	}
 	if s.learnt != 0 {
 		dst = binenc.AppendVarint(dst, s.learnt)
+	}
+	if s.delays.Slow > 0 {
+		dst = binenc.AppendUvarint(binenc.AppendVarint(dst, s.delays.Seen), uint64(s.delays.Slow))
+		dst = binenc.AppendVarint(binenc.AppendVarint(dst, s.delays.Newest), s.delays.Steady)
 	}
 	dst = binenc.AppendVarint(dst, s.period)
 	dst = binenc.AppendVarint(dst, s.alarmAt)
@@ -76,6 +83,10 @@ func (s *State) Restore(in *binenc.Reader) error {
 	}
 	if flags&32 != 0 {
 		s.learnt = in.Varint()
+	}
+	if flags&64 != 0 {
+		s.delays = stage.Delays{Seen: in.Varint(), Slow: in.Int("lag of slow labels", 1, mostSlow),
+			Newest: in.Varint(), Steady: in.Varint()}
 	}
 	s.period, s.alarmAt, s.revision = in.Varint(), in.Varint(), int(in.Int("revision", 0, 1<<40))
 	s.version.Decision = stage.Decision{At: in.Varint(), Revision: int(in.Int("revision", 0, 1<<40))}

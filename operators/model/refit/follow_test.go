@@ -381,11 +381,13 @@ func TestFollowOfBiasedLabels(t *testing.T) {
 				t.Errorf("%s: %+v", c.name, d)
 			}
 		}
+		f.delays = stage.Delays{Seen: 5, Slow: 4, Newest: 3, Steady: 2}
 		state, err := f.Append(nil)
 		f.must(err)
 		back, in := newFixture(t, followConfig(), 2), binenc.NewReader(state)
-		if f.must(back.Restore(&in)); back.withheld != f.withheld {
-			t.Errorf("%s: withheld at %d is restored as %d", c.name, f.withheld, back.withheld)
+		if f.must(back.Restore(&in)); back.withheld != f.withheld || back.delays != f.delays {
+			t.Errorf("%s: withheld at %d, %v is restored as %d, %v", c.name, f.withheld, f.delays, back.withheld,
+				back.delays)
 		}
 	}
 }

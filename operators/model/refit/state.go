@@ -33,6 +33,7 @@ type publisher struct {
 	monitor   *monitor                         // of the calibrator in force
 	account   account                          // what was lost to the raw scores
 	learnt    int64                            // the event time of the first row of its fit; 0 = settled
+	delays    stage.Delays                     // of the labels of some outcomes
 	withheld  int64                            // when something was withheld last because of labels; 0 = never
 	counted   *stage.Key                       // what sampled returns where not all rows count; nil = the key
 	countedAt int64                            // the end of the pane for which it was prepared; not saved
@@ -48,7 +49,11 @@ func (g *Stage) NewState(v *stage.Version) *State {
 }
 
 // whole returns the key of all rows of the version.
-func (p *publisher) whole() *stage.Key { return p.stage.env.Whole(p.version) }
+func (p *publisher) whole() *stage.Key {
+	k := p.stage.env.Whole(p.version)
+	k.Delays = &p.delays
+	return k
+}
 
 // sampled returns that key, to be read, with the sampled rows that count now.
 func (p *publisher) sampled() *stage.Key {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/plumbline/plumbline/calib/acc"
 )
@@ -72,24 +71,19 @@ func ofClass(rows []lagged, sample []acc.SampleRow, class int) {
 	}
 }
 
-// classYet is as soonerYet of the class whose labels come sooner, or later.
-func (k *Key) classYet(from, last, settled int64) string {
+// classDelays is as outcomeDelays of the class whose labels come sooner, or later.
+func (k *Key) classDelays() (string, int64) {
 	c := k.lagging().class
 	side := c.beyond(soonerZ)
 	if math.Abs(side) < soonerBias {
-		return ""
+		return "", 0
 	}
 	rows := lags(k.Sample)
 	ofClass(rows, k.Sample, c.class)
-	wait := time.Duration(settled) * quantileOfLags(rows, side < 0, slowShare)
-	if last-from >= int64(wait) {
-		return ""
-	}
 	comes := "later"
 	if side < 0 {
 		comes = "sooner"
 	}
-	return fmt.Sprintf("labels of class %d came %s than others of rows like them (median %s, others %s), so those of "+
-		"the first %s are no fair sample: set alarm.matured to the longest delay", c.class, comes,
-		medianLag(rows, false), medianLag(rows, true), wait.Round(time.Second))
+	return fmt.Sprintf("labels of class %d came %s than others of rows like them (median %s, others %s)", c.class,
+		comes, medianLag(rows, false), medianLag(rows, true)), int64(quantileOfLags(rows, side < 0, slowShare))
 }

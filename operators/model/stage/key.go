@@ -43,6 +43,8 @@ type Key struct {
 	Grown []func() error
 	// Ended are alerts that a restored checkpoint ended and that are not published yet.
 	Ended []Ended
+	// Delays are kept by the stage that asks for Biased; nil = the sample alone tells.
+	Delays *Delays
 
 	outcomes outcomes
 }

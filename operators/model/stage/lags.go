@@ -96,6 +96,37 @@ func SoonerWhenWrong(k *Key) string {
 // SoonerText begins what SoonerWhenWrong says.
 const SoonerText = "labels of wrong rows came sooner"
 
+// Delays remembers that the labels of one outcome come sooner than others. The sample forgets it: where it is shorter
+// than the slow labels take, quick ones have left it before the slow ones of predictions of their time have come, and
+// while no predictions are made nothing but slow ones come.
+type Delays struct {
+	Seen   int64 // the latest label when the sample showed it
+	Slow   int64 // what most of the slow ones took; 0 = it never did
+	Newest int64 // the newest prediction with a label
+	Steady int64 // the first one since predictions paused for long
+}
+
+// pauses is how many times as long as a pause slow labels take.
+const pauses = 4
+
+// steady is since when predictions have come without a pause, up to the latest label. In a pause the labels that come
+// are the slow ones, and after it the quick ones come first.
+func (d *Delays) steady(sample []acc.SampleRow, last int64) int64 {
+	next, newest := int64(math.MaxInt64), d.Newest
+	for i := range sample {
+		if ts := sample[i].TS; ts > d.Newest {
+			next, newest = min(next, ts), max(newest, ts)
+		}
+	}
+	if newest > d.Newest && next-d.Newest >= d.Slow/pauses {
+		d.Steady = next
+	}
+	if d.Newest = newest; last-newest >= d.Slow/pauses {
+		return last
+	}
+	return d.Steady
+}
+
 // soonerYet says that labels come sooner when the model was wrong, or when it was right, or that those of a class do or
 // come later, and that those since an event time have not come for long enough to be of all rows alike; else "".
 func (k *Key) soonerYet(since, settled int64) string {
@@ -103,25 +134,50 @@ func (k *Key) soonerYet(since, settled int64) string {
 		return ""
 	}
 	last, longest := k.lastLabel()
-	if last-since >= settled*longest { // soon said: so it is for most of the time
+	d := &Delays{}
+	if k.Delays != nil {
+		d = k.Delays
+	}
+	steady := int64(math.MinInt64)
+	if d.Slow > 0 {
+		steady = d.steady(k.Sample, last)
+	}
+	// Soon said: so it is for most of the time. But what is remembered is looked for again.
+	if last-since < settled*longest || d.Slow > 0 && last-d.Seen >= longest {
+		for _, seen := range []func() (string, int64){k.outcomeDelays, k.classDelays} {
+			why, slow := seen()
+			if slow == 0 {
+				continue
+			}
+			d.Seen, d.Slow = last, slow
+			if last-since < settled*slow {
+				return why + fmt.Sprintf(", so those of the first %s are no fair sample: set alarm.matured to the "+
+					"longest delay", time.Duration(settled*slow).Round(time.Second))
+			}
+		}
+	}
+	if last-d.Seen >= SettledSince*d.Slow || last-max(since, steady) >= settled*d.Slow {
 		return ""
 	}
+	return fmt.Sprintf("labels of some outcomes came sooner than others of rows like them until %s, so those of the "+
+		"first %s are no fair sample: set alarm.matured to the longest delay",
+		time.Unix(0, d.Seen).UTC().Format(time.RFC3339), time.Duration(settled*d.Slow).Round(time.Second))
+}
+
+// outcomeDelays says whether labels of wrong rows come sooner or later, and how long most of the slow ones take; 0 if
+// they do not.
+func (k *Key) outcomeDelays() (string, int64) {
 	side := k.lagging().sooner.beyond(biasedZ)
 	if math.Abs(side) < soonerBias {
-		return k.classYet(since, last, settled)
+		return "", 0
 	}
 	rows := lags(k.Sample)
-	wait := time.Duration(settled) * quantileOfLags(rows, side < 0, slowShare)
-	if last-since >= int64(wait) {
-		return k.classYet(since, last, settled)
-	}
 	first, then := "wrong", "right"
 	if side > 0 {
 		first, then = then, first
 	}
-	return fmt.Sprintf("labels of %s rows came sooner than those of %s rows like them (median %s, %s), so those of "+
-		"the first %s are no fair sample: set alarm.matured to the longest delay",
-		first, then, medianLag(rows, side > 0), medianLag(rows, side < 0), wait.Round(time.Second))
+	return fmt.Sprintf("labels of %s rows came sooner than those of %s rows like them (median %s, %s)", first, then,
+		medianLag(rows, side > 0), medianLag(rows, side < 0)), int64(quantileOfLags(rows, side < 0, slowShare))
 }
 
 // OutcomesDelay reports whether the labels of wrong rows, or of a class, come sooner or later than those of rows like
