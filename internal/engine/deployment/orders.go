@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,6 +165,7 @@ func (d *Deployment) Foreign(ctx context.Context, readable func(stage string, da
 	if err != nil {
 		return 0, nil, err
 	}
+	var unread error // of the first that cannot be looked at
 	least := map[string]int{"models": now[2].partitions, "shards": now[0].partitions}
 	for _, stage := range []string{"models", "shards"} {
 		for p := 0; ; p++ { // more shards than partitions have come by scale
@@ -179,11 +181,20 @@ func (d *Deployment) Foreign(ctx context.Context, readable func(stage string, da
 			}
 			tasks++
 			data, err := stored[0].Read()
+			if err == nil {
+				err = readable(stage, data)
+			}
 			format := (*pipeline.FormatError)(nil)
-			if err == nil && errors.As(readable(stage, data), &format) {
+			switch {
+			case errors.As(err, &format):
 				foreign = append(foreign, fmt.Errorf("%s: %w", reset.Task(stage, p), format))
+			case err != nil:
+				unread = cmp.Or(unread, fmt.Errorf("%s: %w", reset.Task(stage, p), err))
 			}
 		}
+	}
+	if foreign == nil && unread != nil {
+		return 0, nil, unread
 	}
 	return tasks, foreign, nil
 }

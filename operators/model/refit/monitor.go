@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -372,30 +373,67 @@ func (p *publisher) rollBack(b *baseline, logE, need float64, now int64) error {
 	return p.putInForce(&d, b.cal, b.encoded, now)
 }
 
-// unlearnFor is how many times as long as its rows took a calibrator is doubted for the labels that they lacked.
-const unlearnFor = 4
+// A calibrator is doubted for the labels that its rows lacked for unlearnFor times as long as these took, and looked at
+// unlearnLooks times in each such span: a look costs as much as scoring the sample.
+const (
+	unlearnFor   = 4
+	unlearnLooks = 8
+)
 
-// unlearn puts the identity into force where the rows that the calibrator in force was fitted and tested on were no
-// fair sample. At its publication the predictions of their time could still get the labels that they lack.
+// unlearn takes back a calibrator where the rows that it was fitted and tested on were no fair sample: what it replaced
+// returns if that took force before those rows, else the identity. At its publication the predictions of their time
+// could still get the labels that they lack.
 func (p *publisher) unlearn(now int64) (bool, error) {
-	f := p.version.Newest()
-	if p.learnt != 0 && now-f.From > unlearnFor*(f.From-p.learnt) {
+	f, pane := p.version.Newest(), p.stage.env.Pane
+	took := f.From - p.learnt
+	if p.learnt == 0 || isIdentity(f.Cal) || took <= 0 || now-f.From > unlearnFor*took {
 		p.learnt = 0
-	}
-	if p.learnt == 0 || isIdentity(f.Cal) {
 		return false, nil
 	}
-	k := *p.sampled()
-	k.Sample = slices.Clone(k.Sample)
-	k.Sample = slices.DeleteFunc(k.Sample, func(row acc.SampleRow) bool {
-		return row.TS < p.learnt || row.TS >= f.From
-	})
-	why, err := stage.Withheld(&k, p.learnt)
+	if every := max(pane, took/unlearnLooks); (now-f.From)/every == (now-pane-f.From)/every {
+		return false, nil
+	}
+	k, since := p.sampled(), p.learnt
+	if len(k.Sample) > 0 { // of predictions from before, those with late labels outstay the others
+		since = max(since, (pipeline.PaneIndex(k.Sample[0].LabelTS, pane)+1)*pane)
+	}
+	why, err := stage.WithheldBetween(k, since, f.From)
 	if why == "" || err != nil {
 		return false, err
 	}
-	return true, p.identityAgain("the rows that the calibrator in force was fitted on are no fair sample of the "+
-		"predictions: "+why, record.Evidence{}, now)
+	why = fmt.Sprintf("the rows that %s was fitted on are no fair sample of the predictions: %s",
+		revisionName(f.Revision), why)
+	found := record.Evidence{FitFrom: record.At(p.learnt), FitTo: record.At(f.From)}
+	if b := p.monitor.baselines[0]; inForceBefore(p.version, b.revision, p.learnt) {
+		d := record.Calibrator{Reason: reasonRollback, State: record.DecidedRolledBack, Restores: &b.revision,
+			Method: b.cal.Method(), Evidence: found,
+			Outcome: fmt.Sprintf("published: rollback to %s: %s", revisionName(b.revision), why)}
+		err = p.putInForce(&d, b.cal, b.encoded, now)
+	} else {
+		err = p.identityAgain(why, found, now)
+	}
+	// By rows like those that it was fitted on it looks better, so nothing may bring it back.
+	p.monitor = p.monitor.without(f.Revision)
+	return true, err
+}
+
+// inForceBefore reports whether a revision took force before an event time; what the version has forgotten did.
+func inForceBefore(v *stage.Version, revision int, at int64) bool {
+	for _, f := range v.Calibrators {
+		if f.Revision == revision {
+			return f.From <= at
+		}
+	}
+	return true
+}
+
+// without is the monitor without a revision among its baselines; nil where it has no other.
+func (m *monitor) without(revision int) *monitor {
+	m.baselines = slices.DeleteFunc(m.baselines, func(b *baseline) bool { return b.revision == revision })
+	if len(m.baselines) == 0 {
+		return nil
+	}
+	return m
 }
 
 // identityAgain puts the identity into force in place of what a refit had put there.

@@ -1,6 +1,7 @@
 package refit
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -215,63 +216,98 @@ func TestAccuracyIsTiedByMaps(t *testing.T) {
 	}
 }
 
-// TestUnlearns: the identity returns where the rows of a fit turn out to lack the labels of a class, not where such
-// labels are missing since then, and no longer than some times as long as those rows took.
+// TestUnlearns: what came before returns where the rows of a fit turn out to lack the labels of a class, not where such
+// labels are missing since then, nor where the sample has forgotten the quick labels of the time of the fit.
 func TestUnlearns(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name          string
-		before, since bool // whether the labels of class 0 are missing of the rows of the fit, and of later ones
-		late          int64
+		before, since bool  // whether the labels of class 0 are missing of the rows of the fit, and of later ones
+		old           bool  // a calibrator was in force before those rows
+		slow          int64 // what labels of wrong rows take, where half of the rows get none; the sample is shorter
 		want          bool
 	}{
-		{"missing", true, true, 0, true},
-		{"they come by now", true, false, 0, true},
-		{"missing since then", false, true, 0, false},
-		{"all come", false, false, 0, false},
-		{"long after", true, true, unlearnFor + 1, false},
+		{"missing", true, true, false, 0, true},
+		{"they come by now", true, false, false, 0, true},
+		{"missing, and there was another", true, true, true, 0, true},
+		{"missing since then", false, true, false, 0, false},
+		{"all come", false, false, false, 0, false},
+		{"slow ones outstay quick ones", false, false, false, 250 * second, false},
 	} {
 		x := newFixture(t, testConfig(), 4)
 		rows := sample(batchtest.Rows(7, batchtest.Options{N: 1200, Step: second}))
-		took := rows[len(rows)/2].TS
-		missing := func(row *acc.SampleRow) bool {
-			return row.Y == 0 && (row.TS < took && c.before || row.TS >= took && c.since)
+		began, took := rows[0].TS, rows[len(rows)/2].TS
+		var labelled []acc.SampleRow
+		none := map[[16]byte]bool{}
+		for i := range rows {
+			row := &rows[i]
+			if row.LabelTS = row.TS; row.Z[row.Y] < slices.Max(row.Z) {
+				row.LabelTS += c.slow
+			}
+			switch {
+			case row.Y == 0 && (row.TS < took && c.before || row.TS >= took && c.since), c.slow > 0 && i%2 == 0:
+				none[row.ID] = true
+			default:
+				labelled = append(labelled, *row)
+			}
 		}
+		slices.SortStableFunc(labelled, func(a, b acc.SampleRow) int { return cmp.Compare(a.LabelTS, b.LabelTS) })
 		x.key.Covered = func(from, to int64) (of stage.Coverage, err error) {
 			for i := range rows {
 				if row := &rows[i]; row.TS >= from && row.TS <= to {
-					if of.Predictions++; !missing(row) {
+					if of.Predictions++; !none[row.ID] {
 						of.Labelled++
 					}
 				}
 			}
 			return of, nil
 		}
-		for i := range rows {
-			if !missing(&rows[i]) {
-				x.key.Sample = append(x.key.Sample, rows[i])
-			}
+		revision := 0
+		if c.old {
+			old := inForceAs(t, 0, .9, reasonAlarm)
+			x.must(x.putInForce(&record.Calibrator{Reason: reasonAlarm}, old.Cal, old.Encoded, began-second))
+			revision = 1
 		}
 		f := inForceAs(t, 0, 2, reasonAlarm)
 		x.must(x.putInForce(&record.Calibrator{Reason: reasonAlarm,
-			Evidence: record.Evidence{FitFrom: record.At(rows[0].TS)}}, f.Cal, f.Encoded, took))
-		end := rows[len(rows)-1].TS + c.late*(took-rows[0].TS)
+			Evidence: record.Evidence{FitFrom: record.At(began)}}, f.Cal, f.Encoded, took))
 		state, err := x.Append(nil)
 		x.must(err)
 		back, in := newFixture(t, testConfig(), 4), binenc.NewReader(state)
-		if x.must(back.Restore(&in)); back.learnt != x.learnt || x.learnt != rows[0].TS {
-			t.Errorf("%s: fitted from %d on, restored %d, want %d", c.name, x.learnt, back.learnt, rows[0].TS)
+		if x.must(back.Restore(&in)); back.learnt != x.learnt || x.learnt != began {
+			t.Errorf("%s: fitted from %d on, restored %d, want %d", c.name, x.learnt, back.learnt, began)
 		}
-		rolled, err := x.stepMonitor(&stage.Pane{End: end})
-		x.must(err)
+		rolled := false
+		for end := took + paneLength; !rolled && end < took+unlearnFor*(took-began); end += paneLength {
+			x.key.Sample = nil
+			for _, row := range labelled {
+				if row.LabelTS < end && (c.slow == 0 || row.LabelTS >= end-3*c.slow/4) {
+					x.key.Sample = append(x.key.Sample, row)
+				}
+			}
+			rolled, err = x.stepMonitor(&stage.Pane{End: end})
+			x.must(err)
+		}
 		d := x.published(pipeline.StreamCalibrators)
 		last := d[len(d)-1]
-		if why := "no fair sample of the predictions: "; rolled != c.want || rolled && (last.Method != "identity" ||
-			!strings.Contains(last.Outcome, why)) {
+		if why := "no fair sample of the predictions: "; rolled != c.want || rolled && (last.Restores == nil ||
+			*last.Restores != revision || !strings.Contains(last.Outcome, why)) {
 			t.Errorf("%s: rolled back %t: %+v", c.name, rolled, last)
 		}
-		if (x.learnt != 0) != (!rolled && c.late == 0) {
-			t.Errorf("%s: rolled back %t, and doubts the rows from %d on", c.name, rolled, x.learnt)
+		if !rolled {
+			continue
 		}
+		if x.learnt != 0 {
+			t.Errorf("%s: doubts what came before", c.name)
+		}
+		if m := x.monitor; m != nil {
+			for _, b := range m.baselines {
+				if b.revision == last.Replaces {
+					t.Errorf("%s: what was taken back may come back", c.name)
+				}
+			}
+		}
+		_, err = x.Append(nil)
+		x.must(err)
 	}
 }

@@ -43,8 +43,11 @@ func Biased(k *Key, since, settled int64) (string, error) {
 // most labels take, once that is known: newer ones have none for that reason alone. The chance is Π (1 - p_c) for none,
 // else at most e^(n_c - E) (E/n_c)^n_c (Chernoff). It cannot tell such a class from one that hardly comes any more
 // where some predictions never get a label. Of a class that only a part of the labels of come, see thinned.
-func Withheld(k *Key, since int64) (string, error) {
-	l, err := newestLabels(k, since, absentRows)
+func Withheld(k *Key, since int64) (string, error) { return WithheldBetween(k, since, math.MaxInt64) }
+
+// WithheldBetween is Withheld of the predictions since an event time and before another.
+func WithheldBetween(k *Key, since, before int64) (string, error) {
+	l, err := newestLabels(k, since, before, absentRows)
 	if l == nil || err != nil {
 		return "", err
 	}
@@ -56,7 +59,7 @@ func Withheld(k *Key, since int64) (string, error) {
 		return why, err
 	}
 	// What the newest rows leave open, all may tell.
-	if l, err = newestLabels(k, since, len(k.Sample)); l == nil || err != nil {
+	if l, err = newestLabels(k, since, before, len(k.Sample)); l == nil || err != nil {
 		return "", err
 	}
 	return l.thinned()
@@ -76,7 +79,7 @@ type labels struct {
 
 // newestLabels returns nil where no predictions of the time of the rows, at most that many, lack a label that they
 // should have by now.
-func newestLabels(k *Key, since int64, most int) (*labels, error) {
+func newestLabels(k *Key, since, before int64, most int) (*labels, error) {
 	if k.Covered == nil {
 		return nil, nil
 	}
@@ -85,7 +88,7 @@ func newestLabels(k *Key, since int64, most int) (*labels, error) {
 	l.variance, l.none = make([]float64, k.K+2), make([]float64, k.K+2)
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
 	for i := len(k.Sample) - 1; i >= 0 && len(l.rows) < l.most; i-- { // the newest are the last
-		if row := &k.Sample[i]; row.TS >= since {
+		if row := &k.Sample[i]; row.TS >= since && row.TS < before {
 			l.rows, from, to = append(l.rows, row), min(from, row.TS), max(to, row.TS)
 		}
 	}
