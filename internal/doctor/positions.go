@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,7 +56,10 @@ func (d *doctor) unread(ctx context.Context, group, topic string) (partitions in
 	if err == nil {
 		err = res.Error
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, kafka.GroupIdNotFound):
+		return 0, 0, nil
+	case err != nil:
 		return 0, 0, fmt.Errorf("offsets of group %s: %w", group, err)
 	}
 	for _, p := range res.Topics[topic] {
