@@ -135,21 +135,24 @@ func nearness(k int) float64 {
 
 // scores are different rows of scores, found by the difference of their two largest ones.
 type scores struct {
-	first map[marginCell]int32
+	first map[scoreCell]int32
 	rows  []*acc.SampleRow
 	next  []int32 // of the same cell; -1 = none
 }
 
-// marginCell has the margins of at least at cells, of rows of one size.
-type marginCell struct {
-	size int32 // binary exponent of the largest score
-	at   int64
+// scoreCell has the rows of one size whose margin is in a cell. Rows that differ are seldom in one: of as sure rows of
+// many classes the class tells, of those with two or three scores above -Inf which these are.
+type scoreCell struct {
+	size   int32 // binary exponent of the largest score
+	class  int32 // of it; -1 in the first cell, where near rows may have another
+	margin int64
+	none   uint64 // of the classes whose score is -Inf
 }
 
 // add returns the place of the row's scores, and whether they were known; else it adds them.
 func (s *scores) add(row *acc.SampleRow) (place int, known bool) {
 	if s.first == nil {
-		s.first = make(map[marginCell]int32, 64)
+		s.first = make(map[scoreCell]int32, 64)
 	}
 	// A cell is four times as wide as margins of near scores are apart.
 	const cells, most = 8, 1 << 50
@@ -157,9 +160,17 @@ func (s *scores) add(row *acc.SampleRow) (place int, known bool) {
 	_, size := math.Frexp(max(1, math.Abs(float64(top))))
 	at := (float64(top) - float64(second)) / (cells * nearness(len(row.Z)) * math.Ldexp(1, size))
 	at = min(at, most) // +Inf where all others are -Inf
-	cell := marginCell{int32(size), int64(math.Floor(at))}
+	class, none := slices.Index(row.Z, top), noneOf(row.Z)
+	cellOf := func(at float64) scoreCell {
+		c := scoreCell{size: int32(size), class: -1, margin: int64(math.Floor(at)), none: none}
+		if c.margin > 0 {
+			c.class = int32(class)
+		}
+		return c
+	}
+	cell := cellOf(at)
 	for _, x := range [...]float64{at, at - 2./cells, at + 2./cells} {
-		near := marginCell{cell.size, int64(math.Floor(x))}
+		near := cellOf(x)
 		if near == cell && x != at {
 			continue
 		}
@@ -180,6 +191,17 @@ func (s *scores) add(row *acc.SampleRow) (place int, known bool) {
 	s.first[cell] = int32(len(s.rows))
 	s.rows, s.next = append(s.rows, row), append(s.next, first)
 	return len(s.rows) - 1, false
+}
+
+// noneOf is a hash of the classes whose score is -Inf; 0 = none is.
+func noneOf(scores []float32) (h uint64) {
+	const odd = 0x9e3779b97f4a7c15
+	for j, x := range scores {
+		if x < -math.MaxFloat32 {
+			h = (h ^ uint64(j+1)) * odd
+		}
+	}
+	return h
 }
 
 // nearlyEqual reports whether scores of as many classes may be those of one input.
