@@ -18,15 +18,15 @@ const mostSlow = math.MaxInt64 / 16
 // Append appends the state.
 func (s *State) Append(dst []byte) ([]byte, error) {
 	dst = append(dst, binenc.Flags(s.started, s.quarters > 0, s.corrections.served.split(),
-		s.corrections.served.powered(), s.withheld != 0, s.learnt != 0, s.delays.Slow > 0))
+		s.corrections.served.powered(), s.withheld != 0, s.doubt.from != 0, s.delays.Slow > 0))
 	if s.quarters > 0 {
 		dst = binenc.AppendUvarint(dst, uint64(s.quarters))
 	}
 	if s.withheld != 0 {
 		dst = binenc.AppendVarint(dst, s.withheld)
 	}
-	if s.learnt != 0 {
-		dst = binenc.AppendVarint(dst, s.learnt)
+	if s.doubt.from != 0 {
+		dst = binenc.AppendVarint(binenc.AppendVarint(dst, s.doubt.from), s.doubt.before)
 	}
 	if s.delays.Slow > 0 {
 		dst = binenc.AppendUvarint(binenc.AppendVarint(dst, s.delays.Seen), uint64(s.delays.Slow))
@@ -82,7 +82,7 @@ func (s *State) Restore(in *binenc.Reader) error {
 		s.withheld = in.Varint()
 	}
 	if flags&32 != 0 {
-		s.learnt = in.Varint()
+		s.doubt = doubt{from: in.Varint(), before: in.Varint()}
 	}
 	if flags&64 != 0 {
 		s.delays = stage.Delays{Seen: in.Varint(), Slow: in.Int("lag of slow labels", 1, mostSlow),

@@ -26,9 +26,12 @@ func (p *publisher) putInForce(d *record.Calibrator, cal calibrator.Calibrator, 
 	}
 	v.Calibrators = append(v.Calibrators, f)
 	v.ForgetBefore(now - p.stage.env.FinalAfter)
-	p.learnt = 0
+	p.doubt = doubt{}
 	if from := d.Evidence.FitFrom; !from.IsZero() && d.State == record.DecidedPublished {
-		p.learnt = from.UnixNano()
+		p.doubt = doubt{from: from.UnixNano(), before: math.MinInt64}
+		if old != nil {
+			p.doubt.before = old.From
+		}
 	}
 	p.monitor = p.monitor.next(old, f, p.unit)
 	if err := p.monitor.allow(f, p.sampled()); err != nil {

@@ -380,20 +380,24 @@ const (
 	unlearnLooks = 8
 )
 
+// doubt is of the calibrator in force: the event times of the first row of its fit, 0 where it is not doubted, or no
+// longer, and since which what it replaced had been in force.
+type doubt struct{ from, before int64 }
+
 // unlearn takes back a calibrator where the rows that it was fitted and tested on were no fair sample: what it replaced
 // returns if that took force before those rows, else the identity. At its publication the predictions of their time
 // could still get the labels that they lack.
 func (p *publisher) unlearn(now int64) (bool, error) {
 	f, pane := p.version.Newest(), p.stage.env.Pane
-	took := f.From - p.learnt
-	if p.learnt == 0 || isIdentity(f.Cal) || took <= 0 || now-f.From > unlearnFor*took {
-		p.learnt = 0
+	took := f.From - p.doubt.from
+	if p.doubt.from == 0 || isIdentity(f.Cal) || took <= 0 || now-f.From > unlearnFor*took {
+		p.doubt = doubt{}
 		return false, nil
 	}
 	if every := max(pane, took/unlearnLooks); (now-f.From)/every == (now-pane-f.From)/every {
 		return false, nil
 	}
-	k, since := p.sampled(), p.learnt
+	k, since := p.sampled(), p.doubt.from
 	if len(k.Sample) > 0 { // of predictions from before, those with late labels outstay the others
 		since = max(since, (pipeline.PaneIndex(k.Sample[0].LabelTS, pane)+1)*pane)
 	}
@@ -403,8 +407,8 @@ func (p *publisher) unlearn(now int64) (bool, error) {
 	}
 	why = fmt.Sprintf("the rows that %s was fitted on are no fair sample of the predictions: %s",
 		revisionName(f.Revision), why)
-	found := record.Evidence{FitFrom: record.At(p.learnt), FitTo: record.At(f.From)}
-	if b := p.monitor.baselines[0]; inForceBefore(p.version, b.revision, p.learnt) {
+	found := record.Evidence{FitFrom: record.At(p.doubt.from), FitTo: record.At(f.From)}
+	if b := p.monitor.baselines[0]; p.doubt.before <= p.doubt.from {
 		d := record.Calibrator{Reason: reasonRollback, State: record.DecidedRolledBack, Restores: &b.revision,
 			Method: b.cal.Method(), Evidence: found,
 			Outcome: fmt.Sprintf("published: rollback to %s: %s", revisionName(b.revision), why)}
@@ -415,16 +419,6 @@ func (p *publisher) unlearn(now int64) (bool, error) {
 	// By rows like those that it was fitted on it looks better, so nothing may bring it back.
 	p.monitor = p.monitor.without(f.Revision)
 	return true, err
-}
-
-// inForceBefore reports whether a revision took force before an event time; what the version has forgotten did.
-func inForceBefore(v *stage.Version, revision int, at int64) bool {
-	for _, f := range v.Calibrators {
-		if f.Revision == revision {
-			return f.From <= at
-		}
-	}
-	return true
 }
 
 // without is the monitor without a revision among its baselines; nil where it has no other.

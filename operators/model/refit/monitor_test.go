@@ -223,16 +223,17 @@ func TestUnlearns(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		before, since bool  // whether the labels of class 0 are missing of the rows of the fit, and of later ones
-		old           bool  // a calibrator was in force before those rows
+		old           int64 // how long after their first row a calibrator took force before; 0 = none did
 		slow          int64 // what labels of wrong rows take, where half of the rows get none; the sample is shorter
 		want          bool
 	}{
-		{"missing", true, true, false, 0, true},
-		{"they come by now", true, false, false, 0, true},
-		{"missing, and there was another", true, true, true, 0, true},
-		{"missing since then", false, true, false, 0, false},
-		{"all come", false, false, false, 0, false},
-		{"slow ones outstay quick ones", false, false, false, 250 * second, false},
+		{"missing", true, true, 0, 0, true},
+		{"they come by now", true, false, 0, 0, true},
+		{"missing, another before", true, true, -second, 0, true},
+		{"missing, another of such rows", true, true, 100 * second, 0, true},
+		{"missing since then", false, true, 0, 0, false},
+		{"all come", false, false, 0, 0, false},
+		{"slow ones outstay quick ones", false, false, 0, 250 * second, false},
 	} {
 		x := newFixture(t, testConfig(), 4)
 		rows := sample(batchtest.Rows(7, batchtest.Options{N: 1200, Step: second}))
@@ -263,9 +264,11 @@ func TestUnlearns(t *testing.T) {
 			return of, nil
 		}
 		revision := 0
-		if c.old {
+		if c.old != 0 {
 			old := inForceAs(t, 0, .9, reasonAlarm)
-			x.must(x.putInForce(&record.Calibrator{Reason: reasonAlarm}, old.Cal, old.Encoded, began-second))
+			x.must(x.putInForce(&record.Calibrator{Reason: reasonAlarm}, old.Cal, old.Encoded, began+c.old))
+		}
+		if c.old < 0 {
 			revision = 1
 		}
 		f := inForceAs(t, 0, 2, reasonAlarm)
@@ -274,8 +277,8 @@ func TestUnlearns(t *testing.T) {
 		state, err := x.Append(nil)
 		x.must(err)
 		back, in := newFixture(t, testConfig(), 4), binenc.NewReader(state)
-		if x.must(back.Restore(&in)); back.learnt != x.learnt || x.learnt != began {
-			t.Errorf("%s: fitted from %d on, restored %d, want %d", c.name, x.learnt, back.learnt, began)
+		if x.must(back.Restore(&in)); back.doubt != x.doubt || x.doubt.from != began {
+			t.Errorf("%s: fitted from %d on, restored %d, want %d", c.name, x.doubt.from, back.doubt.from, began)
 		}
 		rolled := false
 		for end := took + paneLength; !rolled && end < took+unlearnFor*(took-began); end += paneLength {
@@ -297,7 +300,7 @@ func TestUnlearns(t *testing.T) {
 		if !rolled {
 			continue
 		}
-		if x.learnt != 0 {
+		if x.doubt.from != 0 {
 			t.Errorf("%s: doubts what came before", c.name)
 		}
 		if m := x.monitor; m != nil {

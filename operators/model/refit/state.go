@@ -32,7 +32,7 @@ type publisher struct {
 	pin       *pin                             // while set, only a person changes the calibrator in force
 	monitor   *monitor                         // of the calibrator in force
 	account   account                          // what was lost to the raw scores
-	learnt    int64                            // the event time of the first row of its fit; 0 = settled
+	doubt     doubt                            // whether its rows were a fair sample
 	delays    stage.Delays                     // of the labels of some outcomes
 	withheld  int64                            // when something was withheld last because of labels; 0 = never
 	counted   *stage.Key                       // what sampled returns where not all rows count; nil = the key
