@@ -89,7 +89,8 @@ func (c *Calibrator) Result() string {
 // Refused reports whether the record is of an order that changed nothing, and no decision.
 func (c *Calibrator) Refused() bool { return c.Result() == DecidedRefused }
 
-// ReasonLabels is why something was withheld from a version: the labels that came are no fair sample of its rows.
+// ReasonLabels is why something was withheld from a version, or taken back: the labels that came are no fair sample of
+// its rows.
 const ReasonLabels = "labels"
 
 // Stages of a calibrator.

@@ -125,7 +125,8 @@ func giveBack(s *State, in *stage.Pane, x *losses) (returned bool, err error) {
 	if f := s.version.Newest(); f == nil || isIdentity(f.Cal) {
 		return false, nil
 	}
-	return true, s.identityAgain(fmt.Sprintf("%s; nothing else takes force for %d sampled rows", why, a.rest),
+	why = fmt.Sprintf("%s; nothing else takes force for %d sampled rows", why, a.rest)
+	return true, s.identityAgain(reasonRollback, why,
 		record.Evidence{TestRows: x.rows, TestTo: record.At(in.End),
 			NLLInForce: stage.FiniteOrZero(x.inForce / x.w), NLLNew: stage.FiniteOrZero(x.identity / x.w),
 			NLLDiff: stage.FiniteOrZero((x.identity - x.inForce) / x.w)}, in.End)

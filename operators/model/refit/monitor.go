@@ -409,16 +409,21 @@ func (p *publisher) unlearn(now int64) (bool, error) {
 		revisionName(f.Revision), why)
 	found := record.Evidence{FitFrom: record.At(p.doubt.from), FitTo: record.At(f.From)}
 	if b := p.monitor.baselines[0]; p.doubt.before <= p.doubt.from {
-		d := record.Calibrator{Reason: reasonRollback, State: record.DecidedRolledBack, Restores: &b.revision,
+		d := record.Calibrator{Reason: record.ReasonLabels, State: record.DecidedRolledBack, Restores: &b.revision,
 			Method: b.cal.Method(), Evidence: found,
 			Outcome: fmt.Sprintf("published: rollback to %s: %s", revisionName(b.revision), why)}
 		err = p.putInForce(&d, b.cal, b.encoded, now)
 	} else {
-		err = p.identityAgain(why, found, now)
+		err = p.identityAgain(record.ReasonLabels, why, found, now)
 	}
 	// By rows like those that it was fitted on it looks better, so nothing may bring it back.
 	p.monitor = p.monitor.without(f.Revision)
 	return true, err
+}
+
+// takenBack reports whether f is in force because another was taken back.
+func takenBack(f *stage.InForce) bool {
+	return f != nil && (f.Reason == reasonRollback || f.Reason == record.ReasonLabels)
 }
 
 // without is the monitor without a revision among its baselines; nil where it has no other.
@@ -431,13 +436,13 @@ func (m *monitor) without(revision int) *monitor {
 }
 
 // identityAgain puts the identity into force in place of what a refit had put there.
-func (p *publisher) identityAgain(why string, found record.Evidence, now int64) error {
+func (p *publisher) identityAgain(reason, why string, found record.Evidence, now int64) error {
 	encoded, err := calibrator.Encode(calibrator.Identity{})
 	if err != nil {
 		return err
 	}
 	revision := 0
-	d := record.Calibrator{Reason: reasonRollback, State: record.DecidedRolledBack, Restores: &revision,
+	d := record.Calibrator{Reason: reason, State: record.DecidedRolledBack, Restores: &revision,
 		Method: "identity", Outcome: "published: rollback to the identity: " + why, Evidence: found}
 	return p.putInForce(&d, calibrator.Identity{}, encoded, now)
 }

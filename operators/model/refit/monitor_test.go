@@ -294,7 +294,7 @@ func TestUnlearns(t *testing.T) {
 		d := x.published(pipeline.StreamCalibrators)
 		last := d[len(d)-1]
 		if why := "no fair sample of the predictions: "; rolled != c.want || rolled && (last.Restores == nil ||
-			*last.Restores != revision || !strings.Contains(last.Outcome, why)) {
+			*last.Restores != revision || last.Reason != record.ReasonLabels || !strings.Contains(last.Outcome, why)) {
 			t.Errorf("%s: rolled back %t: %+v", c.name, rolled, last)
 		}
 		if !rolled {

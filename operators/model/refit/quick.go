@@ -89,7 +89,7 @@ func (q *quick) turn(n int) {
 
 // replaced begins anew with f in force.
 func (q *quick) replaced(f *stage.InForce, revision int) {
-	if f != nil && f.Reason == reasonRollback {
+	if takenBack(f) {
 		q.turn(1)
 	}
 	if q.base = revision; f == nil || f.Reason != reasonQuick {

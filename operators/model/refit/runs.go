@@ -92,8 +92,8 @@ func (rs *runs) byPeriod(in *stage.Pane) error {
 		return nil
 	}
 	since := rs.changes.latest()
-	if f := rs.version.Newest(); f != nil && f.Reason == reasonRollback {
-		// The stream changed. On rows from before the change, the calibrator that was rolled back would win again.
+	if f := rs.version.Newest(); takenBack(f) {
+		// On rows from before the change, or of labels that tell nothing, what was rolled back would win again.
 		since = max(since, f.From)
 	}
 	if labelledSince(k.Sample, since, rs.period*int64(cfg.Period)) < cfg.MinRows {
