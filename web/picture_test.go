@@ -7,7 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,9 +69,21 @@ func newTab(ctx context.Context, t *testing.T, width, height int) *tab {
 	return b
 }
 
-// call sends a command of the DevTools protocol, and returns its result; events are passed over.
+// errNavigated is what an expression gets whose page went away while it was evaluated: a link was followed.
+var errNavigated = errors.New("Inspected target navigated or closed")
+
+// call sends a command of the DevTools protocol, and returns its result.
 func (b *tab) call(method string, params map[string]any) map[string]any {
 	b.t.Helper()
+	result, err := b.try(method, params)
+	if err != nil {
+		b.t.Fatalf("%s: %v", method, err)
+	}
+	return result
+}
+
+// try is call that returns what the browser refuses; events are passed over.
+func (b *tab) try(method string, params map[string]any) (map[string]any, error) {
 	b.id++
 	msg := map[string]any{"id": b.id, "method": method, "params": params}
 	if b.session != "" {
@@ -94,14 +106,15 @@ func (b *tab) call(method string, params map[string]any) map[string]any {
 		if err = json.Unmarshal(line[:len(line)-1], &reply); err != nil || reply.ID != b.id {
 			continue
 		}
-		if reply.Error != nil {
-			err = fmt.Errorf("%s", reply.Error.Message)
-			break
+		switch {
+		case reply.Error == nil:
+			return reply.Result, nil
+		case reply.Error.Message == errNavigated.Error():
+			return nil, errNavigated
 		}
-		return reply.Result
+		return nil, errors.New(reply.Error.Message)
 	}
-	b.t.Fatalf("%s: %v", method, err)
-	return nil
+	return nil, err
 }
 
 // press presses and lets go of a key.
@@ -112,12 +125,15 @@ func (b *tab) press(key, text string) {
 	}
 }
 
-// await polls an expression until it is true.
+// await polls an expression until it is true, in the next page if one is on its way.
 func (b *tab) await(ctx context.Context, expression string) {
 	b.t.Helper()
 	for {
-		v, _ := b.call("Runtime.evaluate", map[string]any{"expression": expression})["result"].(map[string]any)
-		if v["value"] == true {
+		reply, err := b.try("Runtime.evaluate", map[string]any{"expression": expression})
+		if err != nil && err != errNavigated {
+			b.t.Fatalf("Runtime.evaluate: %v", err)
+		}
+		if v, _ := reply["result"].(map[string]any); v["value"] == true {
 			return
 		}
 		select {
