@@ -33,18 +33,19 @@ const (
 // are delivered at least once; a repeat after a crash has the same key. Whatever stages report about a record, between
 // Begin and End, goes into one dead letter.
 type Out struct {
-	pending []Message
-	bytes   int
-	kept    int // how many of pending, the first, are of no stream that prompt returns
-	letter  letter
-	quoted  int
-	tell    func(r *Record, reason, detail string)
-	hide    func(key []byte) []byte // nil: keys, headers and values are quoted
-	quota   quota
-	ahead   []aheadRun
-	counts  *Counts
-	log     *slog.Logger
-	trace   *tracing.Lane
+	pending   []Message
+	bytes     int
+	kept      int // how many of pending, the first, are of no stream that prompt returns
+	letter    letter
+	quoted    int
+	tell      func(r *Record, reason, detail string)
+	hide      func(key []byte) []byte // nil: keys, headers and values are quoted
+	quota     quota
+	ahead     []aheadRun
+	toldAhead bool // of some
+	counts    *Counts
+	log       *slog.Logger
+	trace     *tracing.Lane
 }
 
 // NewOut returns an empty collector that counts dead letters in c.
@@ -207,10 +208,14 @@ func (o *Out) Ahead(r *Record) {
 	o.ahead = append(o.ahead, aheadRun{r.Topic, r.Partition, r.Offset, r.Offset, r.Time})
 }
 
+// doubtsClock reports that records were ahead of the clock for the first time, and that nothing is written of it yet.
+func (o *Out) doubtsClock() bool { return len(o.ahead) > 0 && !o.toldAhead }
+
 // TellAhead writes to the decisions topic which records were ahead, one entry for each topic.
 func (o *Out) TellAhead() {
 	runs := o.ahead
 	o.ahead = nil
+	o.toldAhead = o.toldAhead || len(runs) > 0
 	for len(runs) > 0 {
 		first := runs[0]
 		var b strings.Builder

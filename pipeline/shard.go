@@ -365,10 +365,11 @@ func controlTime(r Record) (t Time, ok bool, err error) {
 }
 
 // Decided implements Task. The task asks for an early checkpoint (Full) when its outputs are many, when its rows are
-// many, or when it is no longer idle: model tasks go on without an idle shard until it says so.
+// many, when the clock is first in doubt: what is written tells the brokers' time; or when it is no longer idle: model
+// tasks go on without an idle shard until it says so.
 func (s *Shard) Decided() Outputs {
-	full := s.woke || s.CheckpointRows > 0 && s.rows >= s.CheckpointRows || s.Out.bytes > maxBuffered ||
-		s.Outbox.bytes > maxBuffered
+	full := s.woke || s.Out.doubtsClock() || s.CheckpointRows > 0 && s.rows >= s.CheckpointRows ||
+		s.Out.bytes > maxBuffered || s.Outbox.bytes > maxBuffered
 	return Outputs{Before: s.Out.pending, After: s.Outbox.Pending(), Dirty: s.dirty, Full: full}
 }
 

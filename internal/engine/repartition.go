@@ -194,6 +194,7 @@ func (s *splitter) relay(ctx context.Context, u relayed, sink pipeline.Sink, com
 		MaxBytes:    s.Config.Kafka.FetchMax,
 		IdleTimeout: s.Config.EventTime.IdleTimeout,
 		MaxAhead:    s.Config.EventTime.MaxAhead,
+		Clock:       s.Clock,
 		Commit:      fencedCommit(commit),
 		Gate:        &s.process.gate,
 		ReportPause: true,

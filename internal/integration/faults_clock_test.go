@@ -42,8 +42,8 @@ func init() {
 `
 )
 
-// buildWithClock builds the binary whose clock can be set.
-func buildWithClock(t *testing.T) string {
+// buildWithClock builds the binary with another clock, and a source that sets time.ClockJump.
+func buildWithClock(t *testing.T, setting string) string {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -61,7 +61,7 @@ func buildWithClock(t *testing.T) string {
 	changed := append(source[:i:i], bytes.Replace(source[i:], []byte(nowBefore), []byte(nowAfter), 1)...)
 	changed = append(changed, jumpVar...)
 	return buildOverlaid(t, map[string][]byte{file: changed, filepath.Join(root, "cmd", "plumbline",
-		"clock_jump.go"): []byte(jumpMain)})
+		"clock_jump.go"): []byte(setting)})
 }
 
 // buildHooked builds the binary with call before the one place of a file that reads so, and the source of what it calls
@@ -109,7 +109,7 @@ func buildOverlaid(t *testing.T, files map[string][]byte) string {
 // of them meanwhile, so that another with another time takes its tasks.
 func (s *suite) clockJumps(t *testing.T) {
 	o := s.options()
-	o.binary = buildWithClock(t)
+	o.binary = buildWithClock(t, jumpMain)
 	d := s.deploy(t, o)
 	set := func(w *worker, seconds int) {
 		if err := os.WriteFile(w.clock, fmt.Append(nil, seconds), 0o600); err != nil {

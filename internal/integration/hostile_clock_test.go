@@ -21,6 +21,7 @@ import (
 
 func init() {
 	hostile["clock-ahead"] = clockAhead
+	hostile["clock-behind"] = clockBehind
 	hostile["clock-future"] = clockFuture
 	hostile["clock-silent"] = clockSilent
 	hostile["clock-let-go"] = clockLetGo
@@ -171,6 +172,42 @@ func clockFuture(t *testing.T, a *attack) {
 	if again := replayed(t, s, binary); again["good"] != live || live == "" || len(again) != 1 {
 		t.Errorf("a replay's state is %v, want that of the live run, good: %s", again, live)
 	}
+}
+
+// clockBehind has a process whose own clock is eight minutes behind those of producers and brokers.
+func clockBehind(t *testing.T, a *attack) {
+	a.Input = "a process whose own clock is 8 minutes behind"
+	a.Before = "all rows of all producers rejected"
+	s := configure(t, "event_time: {idle_timeout: 3s}\n"+clockSettings)
+	s.binary = buildWithClock(t, "package main\n\nimport \"time\"\n\nfunc init() { time.ClockJump = -480 }\n")
+	p := run(t, s)
+	told := func() int {
+		log, _ := os.ReadFile(p.log)
+		return strings.Count(string(log), "the clock of this machine is behind")
+	}
+	rows := withoutEnd(clockStream(t, s, "good", time.Now(), false))
+	first := slices.IndexFunc(rows, func(m kafka.Message) bool { return m.Topic == s.topic("logits") })
+	kafkatest.Write(t, brokers, rows[first])
+	var refused int64
+	p.wait(time.Minute, "refuse rows and learn what time it is", func() bool {
+		refused = p.clocks().Process.Counts.Rejected["record_ahead"]
+		return refused > 0 && told() > 0
+	})
+	began := time.Now()
+	kafkatest.Write(t, brokers, slices.Delete(rows, first, first+1)...)
+	var c counts
+	p.wait(time.Minute, "take the other rows", func() bool {
+		now := p.clocks().Process
+		c = now.Counts.counts
+		return c.Predictions == clockRows-refused && now.Drained
+	})
+	a.Lag, a.RSS = time.Since(began).Round(time.Second/10).String(), peakRSS(p.cmd.Process.Pid)
+	a.Exact = c.Rejected["record_ahead"] == refused && told() == 1
+	if !a.Exact {
+		t.Errorf("rejected %v, want the %d rows of the first message alone; %d lines in the log, want one",
+			c.Rejected, refused, told())
+	}
+	a.Note = fmt.Sprintf("%d rows of the first message rejected", refused)
 }
 
 // clockSilent has a partition that never says anything while nobody is let go.

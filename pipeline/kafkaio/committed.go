@@ -111,6 +111,9 @@ func fetchCommitted(ctx context.Context, c *kafka.Client, s span, into *memory) 
 
 // clientID returns the client ID of a transport's connections.
 func clientID(t kafka.RoundTripper) string {
+	if c, ok := t.(*Clock); ok {
+		t = c.transport
+	}
 	if k, ok := t.(*kafka.Transport); ok && k.ClientID != "" {
 		return k.ClientID
 	}

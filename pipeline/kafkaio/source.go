@@ -24,6 +24,7 @@ type Spec struct {
 	MaxBytes    int
 	IdleTimeout time.Duration // 0 = inputs are never idle
 	MaxAhead    time.Duration // records further ahead of the clock than this are marked; 0 = none are
+	Clock       *Clock        // nil: the process's own
 	Commit      func(ctx context.Context, next map[string]int64) error
 	Gate        *Gate // nil: always open
 	// ReportPause makes the source hand out a record with Paused set each time the gate is closed.
@@ -165,7 +166,7 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 			// No producer and no broker of today leaves a timestamp out. A row of one that did is as far ahead as it
 			// says: else a single such record could move all clocks.
 			r.Time = max(r.Time, 1)
-			r.Ahead = s.spec.MaxAhead > 0 && r.Time > time.Now().Add(s.spec.MaxAhead).UnixNano()
+			r.Ahead = s.spec.MaxAhead > 0 && r.Time > s.spec.Clock.Now().Add(s.spec.MaxAhead).UnixNano()
 			if !r.SaysIdle() { // else a source that is idle would hold all back for the timeout once more
 				s.tell(best, false)
 				best.reset(s.spec.IdleTimeout)

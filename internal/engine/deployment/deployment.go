@@ -25,7 +25,8 @@ import (
 type Deployment struct {
 	Config    *config.Config
 	Log       *slog.Logger
-	Client    *kafka.Client // as of Connect
+	Client    *kafka.Client  // as of Connect
+	Clock     *kafkaio.Clock // of Client
 	Dialer    *kafka.Dialer
 	Store     pipeline.CheckpointStore // as of Open
 	Book      *scale.Book
@@ -43,6 +44,10 @@ func New(cfg *config.Config, log *slog.Logger) *Deployment {
 // Connect makes the clients of the brokers.
 func (d *Deployment) Connect() (err error) {
 	d.Client, d.Dialer, err = kafkaclient.New(d.Config.Kafka)
+	if err == nil {
+		d.Clock = kafkaio.NewClock(d.Client.Transport.(*kafka.Transport), d.Log)
+		d.Client.Transport = d.Clock
+	}
 	return err
 }
 
