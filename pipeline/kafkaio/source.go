@@ -45,6 +45,8 @@ type Source struct {
 	paused bool        // the gate was closed when it was last asked
 	halted atomic.Bool // the same, for other goroutines
 
+	believed pipeline.Time // no timestamp up to this one is too far ahead of the clock
+
 	out, shown atomic.Uint64 // records and notices handed out; those of them that the task's status shows
 	tracked    atomic.Bool   // shown is reported
 }
@@ -166,7 +168,7 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 			// No producer and no broker of today leaves a timestamp out. A row of one that did is as far ahead as it
 			// says: else a single such record could move all clocks.
 			r.Time = max(r.Time, 1)
-			r.Ahead = s.spec.MaxAhead > 0 && r.Time > s.spec.Clock.Now().Add(s.spec.MaxAhead).UnixNano()
+			r.Ahead = s.ahead(r.Time)
 			if !r.SaysIdle() { // else a source that is idle would hold all back for the timeout once more
 				s.tell(best, false)
 				best.reset(s.spec.IdleTimeout)
@@ -187,6 +189,16 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 			return pipeline.Record{}, err
 		}
 	}
+}
+
+// ahead reports whether a record's timestamp is too far ahead of the clock. What was not will not be, so the clock is
+// seldom looked at.
+func (s *Source) ahead(t pipeline.Time) bool {
+	if s.spec.MaxAhead > 0 && t > s.believed {
+		s.believed = max(s.believed, s.spec.Clock.Now().Add(s.spec.MaxAhead).UnixNano())
+		return t > s.believed
+	}
+	return false
 }
 
 // failed returns the error of an input that has handed out all records before the error: the other input must not run
