@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"time"
 	"unsafe"
 
@@ -254,12 +255,15 @@ func cost(r *pipeline.Record) int {
 	return n
 }
 
-// nanoseconds is a timestamp in milliseconds as the pipeline has it.
+// nanoseconds is a timestamp in milliseconds as the pipeline has it. One that is beyond what nanoseconds tell, as of
+// a producer that counts in microseconds, is their end, not whatever its product comes to; one that is before is none.
 func nanoseconds(ms int64) pipeline.Time {
-	const perSecond = 1000
-	t := time.Unix(ms/perSecond, ms%perSecond*int64(time.Millisecond))
-	if t.IsZero() {
+	const each = int64(time.Millisecond)
+	switch {
+	case ms > math.MaxInt64/each:
+		return math.MaxInt64
+	case ms < math.MinInt64/each:
 		return 0
 	}
-	return t.UnixNano()
+	return ms * each
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -209,6 +210,28 @@ func TestAppendTime(t *testing.T) {
 			return nil
 		}); err != nil || n != 2 {
 			t.Fatalf("format %d: %d records, error %v", version, n, err)
+		}
+	}
+}
+
+// TestFarTimes: a timestamp that is no moment in nanoseconds, as one in microseconds, is as far away as they tell. It
+// must not come out as some other time that looks right.
+func TestFarTimes(t *testing.T) {
+	be := binary.BigEndian
+	for ms, want := range map[int64]pipeline.Time{1_796_100_000_000_000: math.MaxInt64, math.MaxInt64: math.MaxInt64,
+		9_223_372_036_855: math.MaxInt64, 9_223_372_036_854: 9_223_372_036_854_000_000, -1: -1_000_000,
+		-9_223_372_036_855: 0, math.MinInt64: 0} {
+		data := encode(t, 2, 0, record("", "v"))
+		be.PutUint64(data[27:], uint64(ms))
+		be.PutUint32(data[17:], crc32.Checksum(data[21:], castagnoli))
+		set := recordset.Set{Data: data, Size: len(data)}
+		if _, err := set.Each(0, limits, func(r *pipeline.Record, _ int) error {
+			if r.Time != want {
+				t.Errorf("%d ms: time %d, want %d", ms, r.Time, want)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
