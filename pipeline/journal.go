@@ -263,7 +263,7 @@ func (l *loop) again(ctx context.Context, src *rereader, e event) error {
 			return fmt.Errorf("%s: read again: %w", l.task.Name(), err)
 		}
 		if r.Offset >= e.until { // the last records of the run are not in the log any more
-			src.held[e.input] = slices.Insert(src.held[e.input], 0, r)
+			src.held[e.input] = slices.Insert(src.held[e.input], 0, r.clone())
 			return nil
 		}
 		r.Ahead, src.ahead[e.input] = src.ahead[e.input], false // as it was read then
