@@ -77,7 +77,7 @@ func (c *Command) Run(ctx context.Context, t Task) error {
 		return err
 	}
 	defer logFile.Close()
-	log := &boundedLog{to: logFile}
+	log := &boundedLog{to: logFile, warn: func(err error) { c.Log.Warn("command.log has no more", "err", err) }}
 	cmd := c.command(ctx, file)
 	tail := &tailWriter{}
 	cmd.Stderr = io.MultiWriter(log, tail)
@@ -243,9 +243,7 @@ func (c *Command) readLine(line []byte, log io.Writer, t Task) {
 		t.Progress(shortened(p.Step, maxStep), min(max(*p.Progress, 0), 1), p.NLL)
 		return
 	}
-	if _, err := fmt.Fprintf(log, "%s\n", line); err != nil {
-		c.Log.Warn("command.log", "err", err)
-	}
+	_, _ = fmt.Fprintf(log, "%s\n", line) // it never fails
 }
 
 // lineWriter calls line with each line; one that is longer than is held comes in parts.
@@ -282,11 +280,13 @@ func (w *lineWriter) end() {
 	}
 }
 
-// boundedLog writes the first bytes of an attempt: a program that never stops to talk must not fill the disk.
+// boundedLog writes the first bytes of an attempt: a program that never stops to talk must not fill the disk. It never
+// fails, since a program whose output nobody takes is ended by the system: on a full disk it ends, and warns once.
 type boundedLog struct {
 	mu   sync.Mutex // standard output and standard error come beside each other
 	to   io.Writer
 	size int
+	warn func(error)
 }
 
 const maxLog = 16 << 20
@@ -297,11 +297,17 @@ func (w *boundedLog) Write(p []byte) (int, error) {
 	if w.size > maxLog {
 		return len(p), nil
 	}
+	var err error
 	if w.size += len(p); w.size <= maxLog {
-		return w.to.Write(p)
+		_, err = w.to.Write(p)
+	} else {
+		_, err = fmt.Fprintf(w.to, "\nthe output is longer than %d MiB: the rest is not written\n", maxLog>>20)
 	}
-	_, err := fmt.Fprintf(w.to, "\nthe output is longer than %d MiB: the rest is not written\n", maxLog>>20)
-	return len(p), err
+	if err != nil {
+		w.size = maxLog + 1
+		w.warn(err)
+	}
+	return len(p), nil
 }
 
 // tailWriter keeps the end of what is written.

@@ -160,6 +160,30 @@ func TestCommandTalks(t *testing.T) {
 	}
 }
 
+// TestFullDiskOfTheLog: a program whose log has no room trains on. It must not die of what it says, nor fill the log of
+// the trainer by it.
+func TestFullDiskOfTheLog(t *testing.T) {
+	const full = "/dev/full" // refuses all that is written to it
+	if _, err := os.Stat(full); err != nil {
+		t.Skip(err)
+	}
+	task := newTask(t)
+	if err := os.Symlink(full, filepath.Join(task.Dir, "command.log")); err != nil {
+		t.Fatal(err)
+	}
+	script := resultOf("$1") + `for i in 1 2 3 4 5; do echo said $i; echo loud $i >&2; sleep .1; done; ` +
+		`echo '{"outcome": "unchanged", "why": "no"}' > "$result/report.json"`
+	var said bytes.Buffer
+	c := &Command{Args: []string{"/bin/sh", "-c", script, "sh"}, Grace: time.Second,
+		Log: slog.New(slog.NewTextHandler(&said, nil))}
+	if err := c.Run(t.Context(), task); err != nil {
+		t.Error(err)
+	}
+	if n := strings.Count(said.String(), "\n"); n != 1 || !strings.Contains(said.String(), "command.log") {
+		t.Errorf("%d lines, want one about command.log: %s", n, said.String())
+	}
+}
+
 // TestResultsAreOurs: what a training leaves is for its owner only, whatever the umask.
 func TestResultsAreOurs(t *testing.T) {
 	dir := t.TempDir()
