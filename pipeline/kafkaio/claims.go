@@ -2,6 +2,8 @@ package kafkaio
 
 import (
 	"cmp"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -43,11 +45,13 @@ func (c claim) encode() []byte {
 	return b
 }
 
-// claims has the claims of one key, in the order of the log.
+// claims has the claims of one key, in the order of the log, and writes further ones. Who reads them anew is another
+// writer: a claim that this process has sent before, and gave up to wait for, may still come, of another state.
 type claims struct {
-	key  string
-	next int64 // offset to read on from
-	list []claim
+	key    string
+	writer string
+	next   int64 // offset to read on from
+	list   []claim
 
 	files  map[string]storedFile   // by name: those that this process has written or read, of its last checkpoint
 	tables map[string][]storedFile // by claim, as far as they are known
@@ -57,8 +61,10 @@ type claims struct {
 }
 
 func newClaims(key string, next int64) *claims {
-	return &claims{key: key, next: next, files: map[string]storedFile{}, tables: map[string][]storedFile{},
-		fresh: map[string][]storedFile{}}
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return &claims{key: key, writer: hex.EncodeToString(id[:]), next: next, files: map[string]storedFile{},
+		tables: map[string][]storedFile{}, fresh: map[string][]storedFile{}}
 }
 
 // take reads one record of the log; those of other keys are skipped.
@@ -99,24 +105,24 @@ func (k *claims) winners() []claim {
 	return out
 }
 
-// fenced returns ErrFenced unless writer may write number, or has done so.
-func (k *claims) fenced(number uint64, writer string) error {
+// fenced returns ErrFenced unless the writer may write number, or has done so.
+func (k *claims) fenced(number uint64) error {
 	for _, c := range k.winners() {
-		if c.Number > number || c.Number == number && c.Writer != writer {
+		if c.Number > number || c.Number == number && c.Writer != k.writer {
 			return fmt.Errorf("%w: it wrote checkpoint %d", pipeline.ErrFenced, c.Number)
 		}
 	}
 	return nil
 }
 
-// obsolete returns the claims that are older than the keep newest, and those of writer that came after another
+// obsolete returns the claims that are older than the keep newest, and those of the writer that came after another
 // writer's claim of the same number.
-func (k *claims) obsolete(keep int, writer string) []claim {
+func (k *claims) obsolete(keep int) []claim {
 	stays := k.stay(keep)
 	var out []claim
 	for _, c := range k.list {
 		old := len(stays) > 0 && c.Number < stays[0].Number
-		if old || !k.wins(c) && c.Writer == writer {
+		if old || !k.wins(c) && c.Writer == k.writer {
 			out = append(out, c)
 		}
 	}

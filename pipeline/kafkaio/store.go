@@ -2,8 +2,6 @@ package kafkaio
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,17 +26,16 @@ import (
 //	                                                       array of name, bytes, writer, partition, chunks by offset
 //	                        file/KEY/NAME/WRITER/INDEX     bytes; NAME is their hash
 //
-// NUMBER has 20 digits, WRITER is 16 random digits of a process. Where there is one partition, all is in it. Of the
-// claims of one number the first in the log counts: the log's order is the fence that a file system's exclusive link is
-// for dirstore.Store. A writer reads the claims back up to its own before it believes that it holds the number. What is
-// no longer needed gets tombstones.
+// NUMBER has 20 digits, WRITER is 16 random digits of who has read the claims and goes on from them. Where there is one
+// partition, all is in it. Of the claims of one number the first in the log counts: the log's order is the fence that a
+// file system's exclusive link is for dirstore.Store. A writer reads the claims back up to its own before it believes
+// that it holds the number. What is no longer needed gets tombstones.
 type Store struct {
 	ctx    context.Context
 	client *kafka.Client
 	topic  string
 	keep   int
 	chunk  int
-	writer string
 	every  time.Duration // between questions whether the topic was made again
 	log    *slog.Logger
 
@@ -72,10 +69,6 @@ func NewStore(ctx context.Context, spec StoreSpec) (*Store, error) {
 		return nil, fmt.Errorf("checkpoints in topic %s: messages of %d bytes, allowed are %d and more",
 			spec.Topic, spec.MaxBytes, 2*overhead)
 	}
-	var id [8]byte
-	if _, err := rand.Read(id[:]); err != nil {
-		return nil, err
-	}
 	return &Store{
 		ctx:        ctx,
 		client:     spec.Client,
@@ -83,7 +76,6 @@ func NewStore(ctx context.Context, spec StoreSpec) (*Store, error) {
 		partitions: n,
 		keep:       max(spec.Keep, 2),
 		chunk:      spec.MaxBytes - overhead,
-		writer:     hex.EncodeToString(id[:]),
 		every:      watchInterval,
 		log:        spec.Log,
 		known:      map[string]*claims{},
@@ -103,7 +95,7 @@ func (s *Store) Holds(ctx context.Context, key string, number uint64) error {
 	if err := s.follow(ctx, known, end); err != nil {
 		return err
 	}
-	return known.fenced(number+1, s.writer)
+	return known.fenced(number + 1)
 }
 
 // claimsOf returns the claims of a key that have been read so far. The first call for a key reads them.
@@ -165,7 +157,7 @@ func (s *Store) Save(ctx context.Context, key string, number uint64, cp pipeline
 	if err != nil {
 		return err
 	}
-	if err := known.fenced(number, s.writer); err != nil {
+	if err := known.fenced(number); err != nil {
 		return err
 	}
 	table, fresh, err := s.putFiles(ctx, known, cp.Files)
@@ -173,7 +165,7 @@ func (s *Store) Save(ctx context.Context, key string, number uint64, cp pipeline
 		return err
 	}
 	tail := encodeTable(table)
-	c := claim{Key: key, Number: number, Writer: s.writer, Partition: s.place(key), Bytes: len(cp.Data),
+	c := claim{Key: key, Number: number, Writer: known.writer, Partition: s.place(key), Bytes: len(cp.Data),
 		Table: len(tail)}
 	data := append(append([]byte{}, cp.Data...), tail...) // not nil: that would be a tombstone
 	c.CRC = crc(data)
@@ -197,7 +189,7 @@ func (s *Store) Save(ctx context.Context, key string, number uint64, cp pipeline
 	if err := s.follow(ctx, known, end+1); err != nil {
 		return err
 	}
-	if err = known.fenced(number, s.writer); err == nil {
+	if err = known.fenced(number); err == nil {
 		known.files = map[string]storedFile{}
 		for _, f := range table {
 			known.files[f.Name] = f
@@ -370,7 +362,7 @@ func (s *Store) eachChunk(ctx context.Context, partition int, offsets []int64, k
 // prune writes tombstones for obsolete records. Records that it fails to remove are harmless, and the next prune tries
 // again.
 func (s *Store) prune(ctx context.Context, known *claims) {
-	obsolete := known.obsolete(s.keep, s.writer)
+	obsolete := known.obsolete(s.keep)
 	if len(obsolete) == 0 {
 		return
 	}

@@ -28,7 +28,8 @@ func TestStoreSaveCutOff(t *testing.T) {
 		{"after the claim", func(t *testing.T, s *Store) claim { return body(t, s, []byte("two")) }, "2:two 1:one",
 			true},
 		{"after a claim without its body", func(_ *testing.T, s *Store) claim {
-			return claim{Key: "k", Number: 2, Writer: s.writer, Partition: s.place("k"), Chunks: []int64{999}, Bytes: 3}
+			return claim{Key: "k", Number: 2, Writer: s.known["k"].writer, Partition: s.place("k"),
+				Chunks: []int64{999}, Bytes: 3}
 		}, "2:unreadable 1:one", true},
 		{"after a claim with another's body", func(t *testing.T, s *Store) claim {
 			c := body(t, s, []byte("two"))
@@ -75,7 +76,8 @@ func TestStoreSaveCutOff(t *testing.T) {
 // body writes what a checkpoint has before its claim.
 func body(t *testing.T, s *Store, data []byte) claim {
 	t.Helper()
-	c := claim{Key: "k", Number: 2, Writer: s.writer, Partition: s.place("k"), Bytes: len(data), CRC: crc(data)}
+	c := claim{Key: "k", Number: 2, Writer: s.known["k"].writer, Partition: s.place("k"), Bytes: len(data),
+		CRC: crc(data)}
 	var err error
 	if c.Chunks, err = s.writeChunks(t.Context(), c, 0, data); err == nil {
 		c.Journal, err = s.writeChunks(t.Context(), c, len(c.Chunks), fmt.Append(nil, "of ", string(data)))

@@ -36,7 +36,7 @@ func (s *Store) putFiles(ctx context.Context, known *claims, files []pipeline.Fi
 	for _, f := range files {
 		at, ok := known.files[f.Name]
 		if !ok {
-			at, err = s.putFile(ctx, known.key, f)
+			at, err = s.putFile(ctx, known, f)
 			fresh = append(fresh, at)
 		}
 		if err != nil {
@@ -47,9 +47,9 @@ func (s *Store) putFiles(ctx context.Context, known *claims, files []pipeline.Fi
 	return table, fresh, nil
 }
 
-func (s *Store) putFile(ctx context.Context, key string, f pipeline.File) (storedFile, error) {
-	partition := s.place(key)
-	at := storedFile{Name: f.Name, Bytes: f.Bytes, Writer: s.writer, Partition: &partition}
+func (s *Store) putFile(ctx context.Context, known *claims, f pipeline.File) (storedFile, error) {
+	partition := s.place(known.key)
+	at := storedFile{Name: f.Name, Bytes: f.Bytes, Writer: known.writer, Partition: &partition}
 	src, err := os.Open(f.Path)
 	if err != nil {
 		return at, err
@@ -59,7 +59,7 @@ func (s *Store) putFile(ctx context.Context, key string, f pipeline.File) (store
 	for {
 		n, err := io.ReadFull(src, buf)
 		if n > 0 {
-			offset, werr := s.write(ctx, partition, at.chunkKey(key, len(at.Chunks)), buf[:n])
+			offset, werr := s.write(ctx, partition, at.chunkKey(known.key, len(at.Chunks)), buf[:n])
 			if werr != nil {
 				return at, werr
 			}

@@ -69,3 +69,46 @@ func TestStoreRefusesAZombie(t *testing.T) {
 		})
 	}
 }
+
+// TestStoreRefusesItsOwnPast: a process gives up to wait for a broker that stands still, is given the task again, and
+// goes on from what it reads. The claim that it has sent before is of another state. Where that comes first it counts,
+// and the process must not believe that its new state does; where it comes later nobody may take it for the new one.
+func TestStoreRefusesItsOwnPast(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprint("comes first: ", first), func(t *testing.T) {
+			ctx, brokers := t.Context(), kafkatest.Start(t)
+			kafkatest.CreateTopics(t, brokers, 2, "checkpoints")
+			s := newStore(t, brokers, 10_000)
+			if err := s.Save(ctx, "k", 1, pipeline.Checkpoint{Data: []byte("one")}); err != nil {
+				t.Fatal(err)
+			}
+			past := body(t, s, []byte("past"))
+			come := func() {
+				if _, err := s.write(ctx, 0, past.recordKey(), past.encode()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := loaded(t, s, "k"); got != "1:one" {
+				t.Fatal(got)
+			}
+			want := "2:now 1:one"
+			if first {
+				come()
+				want = "2:past 1:one"
+			}
+			err := s.Save(ctx, "k", 2, pipeline.Checkpoint{Data: []byte("now")})
+			if first != errors.Is(err, pipeline.ErrFenced) || !first && err != nil {
+				t.Errorf("the new state: %v, another came first: %v", err, first)
+			}
+			if !first {
+				come()
+			}
+			if past.recordKey() == (claim{Key: "k", Number: 2, Writer: s.known["k"].writer}).recordKey() {
+				t.Error("the two claims have one key: of these a compacted topic keeps the last")
+			}
+			if got := loaded(t, newStore(t, brokers, 10_000), "k"); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
