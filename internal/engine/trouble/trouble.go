@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -174,6 +175,7 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.forget(now.at)
 	if w.Blind != nil && w.Blind() {
 		w.joins = nil
 		delete(w.by, "apart")
@@ -247,16 +249,18 @@ func (w *Watch) Run(done <-chan struct{}, tasks func() []*pipeline.TaskStatus) {
 	}
 }
 
+// forget drops the troubles that are over: of model versions there is no end of new ones.
+func (w *Watch) forget(now time.Time) {
+	maps.DeleteFunc(w.by, func(_ string, t *Issue) bool { return now.Sub(t.Last) > lasts })
+}
+
 // Now are the troubles that last, the latest first, those by which nothing is lost last.
 func (w *Watch) Now() []Issue {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []Issue
-	for key, t := range w.by {
-		if time.Since(t.Last) > lasts {
-			delete(w.by, key)
-			continue
-		}
+	w.forget(time.Now())
+	for _, t := range w.by {
 		out = append(out, *t)
 	}
 	lost := func(t *Issue) int {

@@ -243,6 +243,21 @@ func TestSoftmax(t *testing.T) {
 	})
 }
 
+// TestForgetsUnasked: model versions come and go for as long as a process runs, also where nobody asks for troubles.
+func TestForgetsUnasked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &Watch{Log: slog.New(slog.DiscardHandler)}
+		for i := range 1000 {
+			w.Softmax(arrowio.ModelKey{Model: "m", Version: fmt.Sprint(i)})
+			w.Look(nil)
+			time.Sleep(looked)
+		}
+		if most := int(lasts/looked) + 1; len(w.by) > most {
+			t.Errorf("%d troubles are kept, of the last %v there are %d", len(w.by), lasts, most)
+		}
+	})
+}
+
 // TestOddScoresHideNothing: models whose logits look odd do not hide that rows are refused.
 func TestOddScoresHideNothing(t *testing.T) {
 	w := &Watch{Log: slog.New(slog.DiscardHandler)}
