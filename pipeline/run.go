@@ -189,7 +189,7 @@ func (rn Runner) restore(ctx context.Context, build Build) (t Registered, from r
 		if ctx.Err() != nil { // no fault of the checkpoint's
 			return fail(ctx.Err())
 		}
-		if ofMachine(err) {
+		if OfMachine(err) {
 			mend := ""
 			if errors.Is(err, fs.ErrPermission) {
 				mend = " (let this user read and write it)"
@@ -215,9 +215,9 @@ func (rn Runner) restore(ctx context.Context, build Build) (t Registered, from r
 	return t, from, nil
 }
 
-// ofMachine reports that this machine lets nobody write, or open a file: no checkpoint is damaged by that, one of
+// OfMachine reports that this machine lets nobody write, or open a file: no checkpoint is damaged by that, one of
 // before is no better, and a person must not give the state up.
-func ofMachine(err error) bool {
+func OfMachine(err error) bool {
 	for _, e := range []error{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE,
 		syscall.ENOMEM, fs.ErrPermission} {
 		if errors.Is(err, e) {

@@ -72,7 +72,10 @@ func (d *Deployment) Scale(ctx context.Context, o ScaleOrder, tell func(string))
 	if err != nil {
 		return err
 	}
-	was, ok := d.record().newest(stored)
+	was, ok, err := d.record().newest(stored)
+	if err != nil {
+		return err
+	}
 	if !ok {
 		if err := HasStateDir(d.Config); err != nil {
 			return fmt.Errorf("%w: no process of group %s has run yet, or not here: %w", scale.ErrOrder, group, err)
@@ -124,7 +127,10 @@ func (d *Deployment) Reset(ctx context.Context, o reset.Order, accept bool,
 	if err != nil {
 		return nil, err
 	}
-	was, ok := d.record().newest(stored)
+	was, ok, err := d.record().newest(stored)
+	if err != nil {
+		return nil, err
+	}
 	again := map[string]bool{}
 	if ok {
 		again = remade(was, now)
@@ -206,7 +212,10 @@ func (d *Deployment) TopicsMoved(ctx context.Context) error {
 	if err != nil || len(stored) == 0 { // nothing has run yet
 		return err
 	}
-	was, ok := d.record().newest(stored)
+	was, ok, err := d.record().newest(stored)
+	if err != nil {
+		return err
+	}
 	if ok {
 		now = now.known(was)
 	}

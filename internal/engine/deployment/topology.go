@@ -140,7 +140,10 @@ func (r topologyRecord) check(ctx context.Context, now topology, splits bool) (t
 		if err != nil {
 			return now, err
 		}
-		was, ok := r.newest(stored)
+		was, ok, err := r.newest(stored)
+		if err != nil {
+			return now, err
+		}
 		if ok {
 			now = now.known(was)
 			if err := sameTopology(r.group, was, now); err != nil || was == now.shaped(was) {
@@ -184,20 +187,24 @@ func (t topology) known(was topology) topology {
 	return t
 }
 
-// newest returns the newest stored topology that can be read.
-func (r topologyRecord) newest(stored []pipeline.Stored) (was topology, ok bool) {
+// newest returns the newest stored topology that is not damaged. An error means that this machine cannot read it now:
+// whoever replaced it then would forget of how many partitions the tasks are.
+func (r topologyRecord) newest(stored []pipeline.Stored) (was topology, ok bool, err error) {
 	for _, st := range stored {
 		data, err := st.Read()
 		if err == nil {
 			err = pipeline.RestoreCheckpoint(data, was.sections(), nil)
 		}
 		if err == nil {
-			return was, true
+			return was, true, nil
+		}
+		if pipeline.OfMachine(err) {
+			return was, false, fmt.Errorf("%s cannot be read now: %w", st.Name, err)
 		}
 		r.log.Error("the topics' numbers of partitions cannot be read, trying the record before", "checkpoint", st.Name,
 			"err", err)
 	}
-	return was, false
+	return was, false, nil
 }
 
 // IDPatience is how long a task waits for the ids of topics.

@@ -1,16 +1,20 @@
 package deployment
 
 import (
+	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/scale"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/dirstore"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
@@ -52,6 +56,38 @@ func TestTopologyIsThatOfTheFirstStart(t *testing.T) {
 	}
 	if now := check(shapes(6, 6, 2, 9), ""); now != shapes(6, 6, 2, 9) || check(shapes(7, 7, 2, 9), "") != now {
 		t.Error("a damaged record is not replaced")
+	}
+}
+
+// busyStore is a store whose machine can open no more files.
+type busyStore struct{ pipeline.CheckpointStore }
+
+func (s busyStore) Load(ctx context.Context, key string) ([]pipeline.Stored, error) {
+	stored, err := s.CheckpointStore.Load(ctx, key)
+	for i := range stored {
+		stored[i].Read = func() ([]byte, error) {
+			return nil, &fs.PathError{Op: "open", Path: stored[i].Name, Err: syscall.EMFILE}
+		}
+	}
+	return stored, err
+}
+
+// TestTopologyThatCannotBeReadNow: a start on a machine that cannot read the record fails. It does not make the tasks
+// of as many partitions as the topics have now.
+func TestTopologyThatCannotBeReadNow(t *testing.T) {
+	store := &dirstore.Store{Dir: t.TempDir(), Keep: 1}
+	log := slog.New(slog.DiscardHandler)
+	r := topologyRecord{store, "g", log}
+	first, err := r.check(t.Context(), shapes(4, 4, 2, 1), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grown := shapes(6, 6, 3, 1)
+	if now, err := (topologyRecord{busyStore{store}, "g", log}).check(t.Context(), grown, false); err == nil {
+		t.Errorf("started with %+v", now)
+	}
+	if now, err := r.check(t.Context(), grown, false); err != nil || now != first {
+		t.Errorf("%+v afterwards, want %+v (%v)", now, first, err)
 	}
 }
 
