@@ -69,6 +69,20 @@ func TestOneOrderAtATime(t *testing.T) {
 	}
 }
 
+// TestDoneWithoutCopies: an order ends also where somebody has removed what it would remove.
+func TestDoneWithoutCopies(t *testing.T) {
+	b := &Book{Store: &dirstore.Store{Dir: t.TempDir(), Keep: 2}, Group: "g", First: 4}
+	if err := b.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Done(t.Context(), Plan{Of: 12, From: 4, Split: true}, 2); err != nil {
+		t.Fatal(err)
+	}
+	if plan, _ := b.Now(); plan.Open() || plan.Of != 12 {
+		t.Errorf("the plan is %+v", plan)
+	}
+}
+
 // TestTopicsThatAreThere: an order makes the topics that shards will read, and takes those that are there only where
 // they have the partitions that it needs and no record.
 func TestTopicsThatAreThere(t *testing.T) {

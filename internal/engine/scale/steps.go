@@ -235,6 +235,9 @@ func (b *Book) Done(ctx context.Context, plan Plan, keep int) error {
 		if err != nil {
 			return err
 		}
+		if len(stored) == 0 {
+			continue // somebody has removed it
+		}
 		for i := range uint64(max(keep, 2)) {
 			if err := b.mark(ctx, key, stored[0].Number+1+i); err != nil {
 				return err
