@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -21,15 +22,15 @@ const filesDir = "files"
 // to. Unknown files are put again; unknown references are read from the checkpoint.
 type dirFiles struct {
 	mu   sync.Mutex
-	have map[string]map[string]bool
+	have map[string]map[string]bool // true: the latest checkpoint there is this process's and refers to it
 	refs map[string][]pipeline.File
 }
 
 // put makes the files of a checkpoint durable in dir. A file of the same name is replaced, unless this process has put
-// it there: it may be damaged.
+// it there: it may be damaged. One that no checkpoint refers to yet is made to look new, or others may sweep it.
 func (d *dirFiles) put(dir string, files []pipeline.File) error {
 	d.mu.Lock()
-	have := d.have[dir]
+	have := maps.Clone(d.have[dir])
 	d.mu.Unlock()
 	if len(files) == 0 && have == nil {
 		return nil
@@ -40,12 +41,13 @@ func (d *dirFiles) put(dir string, files []pipeline.File) error {
 	}
 	now := map[string]bool{}
 	for _, f := range files {
-		if !have[f.Name] {
+		referred, put := have[f.Name]
+		if !referred && (!put || touch(filepath.Join(to, f.Name)) != nil) {
 			if err := putFile(to, f); err != nil {
 				return fmt.Errorf("keep file %s: %w", f.Name, err)
 			}
 		}
-		now[f.Name] = true
+		now[f.Name] = referred
 	}
 	if err := errors.Join(durable.SyncDir(to), durable.SyncDir(dir)); err != nil {
 		return err
@@ -69,6 +71,7 @@ func putFile(to string, f pipeline.File) error {
 	link := tmp.Name() + "-link" + tempSuffix
 	if os.Link(f.Path, link) == nil {
 		defer func() { _ = os.Remove(link) }() // renaming one link to another of the same file does nothing
+		_ = touch(link)                        // what another user owns stays as old as it is
 		if err := errors.Join(tmp.Close(), syncFile(link)); err != nil {
 			return err
 		}
@@ -78,6 +81,12 @@ func putFile(to string, f pipeline.File) error {
 		return err
 	}
 	return os.Rename(tmp.Name(), filepath.Join(to, f.Name))
+}
+
+// touch makes a file as young as one that is written now.
+func touch(name string) error {
+	now := time.Now()
+	return os.Chtimes(name, now, now)
 }
 
 func syncFile(name string) error {
@@ -119,10 +128,25 @@ func fetchFile(dir, name, path string) error {
 func (d *dirFiles) noted(checkpoint string, files []pipeline.File) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.mark(filepath.Dir(checkpoint), true)
 	if d.refs == nil {
 		d.refs = map[string][]pipeline.File{}
 	}
 	d.refs[checkpoint] = files
+}
+
+// loaded notes that the task of a directory begins again: meanwhile others may have removed what it had put.
+func (d *dirFiles) loaded(dir string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mark(dir, false)
+}
+
+func (d *dirFiles) mark(dir string, referred bool) {
+	have := d.have[dir]
+	for f := range have {
+		have[f] = referred
+	}
 }
 
 // of returns the files of a checkpoint.
@@ -184,7 +208,7 @@ func (d *dirFiles) needed(dir string, numbers []uint64) (names map[string]bool, 
 }
 
 // sweep removes the files that no checkpoint of dir refers to. They stay behind when a process ends between writing
-// them and its checkpoint. Files that a running process may still refer to are kept.
+// them and its checkpoint. Files that a running process has put for its next one are too young.
 func (d *dirFiles) sweep(dir string, numbers []uint64) {
 	to := filepath.Join(dir, filesDir)
 	es, err := os.ReadDir(to)

@@ -207,15 +207,88 @@ func TestFencedStoreLeavesFiles(t *testing.T) {
 	if _, err := two.Load(ctx, "k"); err != nil || kept(t, two, "k") != "b c d e" {
 		t.Errorf("files %s after Load, %v", kept(t, two, "k"), err)
 	}
-	old := time.Now().Add(-2 * staleAfter)
 	names, _ := filepath.Glob(filepath.Join(dir, "k", filesDir, "*"))
+	age(t, names...)
+	if _, err := two.Load(ctx, "k"); err != nil || kept(t, two, "k") != "b c d" {
+		t.Errorf("files %s, %v, want what a process left before its checkpoint to go after a while",
+			kept(t, two, "k"), err)
+	}
+}
+
+// TestSweepBeforeALateCheckpoint: what a process needs for a checkpoint that it could not write for long, and another
+// took for left behind, is there when it can write it. The files of its state may be as old.
+func TestSweepBeforeALateCheckpoint(t *testing.T) {
+	ctx := t.Context()
+	dir := t.TempDir()
+	one, other := &Store{Dir: dir, Keep: 2}, &Store{Dir: dir, Keep: 2}
+	aged := func(contents ...string) pipeline.Checkpoint {
+		c := withFiles(t, contents...)
+		for _, f := range c.Files {
+			age(t, f.Path)
+		}
+		return c
+	}
+	if err := one.Save(ctx, "k", 1, aged("a")); err != nil {
+		t.Fatal(err)
+	}
+	c := aged("a", "b")
+	full := errors.New("disk full")
+	c.Ready = func() error { return full }
+	if err := one.Save(ctx, "k", 2, c); !errors.Is(err, full) {
+		t.Fatal(err)
+	}
+	names, _ := filepath.Glob(filepath.Join(dir, "k", filesDir, "*"))
+	age(t, names...)
+	if _, err := other.Load(ctx, "k"); err != nil || kept(t, one, "k") != "a" {
+		t.Fatalf("kept %q, %v", kept(t, one, "k"), err)
+	}
+	c = aged("a", "b", "c")
+	c.Ready = func() error {
+		_, err := other.Load(ctx, "k")
+		return err
+	}
+	if err := one.Save(ctx, "k", 2, c); err != nil {
+		t.Fatal(err)
+	}
+	if got := kept(t, one, "k"); got != "a b c" {
+		t.Errorf("the checkpoint is written with files %q, want a b c", got)
+	}
+}
+
+// TestFilesAfterOthersHadTheTask: a process that gets a task back puts again what others have removed meanwhile.
+func TestFilesAfterOthersHadTheTask(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	one, other := &Store{Dir: dir, Keep: 2}, &Store{Dir: dir, Keep: 2}
+	for i, s := range []*Store{one, other, other} {
+		files := []string{"b"}
+		if s == one {
+			files = []string{"a"}
+		}
+		if err := s.Save(ctx, "k", uint64(i+1), withFiles(t, files...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := kept(t, one, "k"); got != "b" {
+		t.Fatalf("kept %q", got)
+	}
+	if _, err := one.Load(ctx, "k"); err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Save(ctx, "k", 4, withFiles(t, "a", "b")); err != nil {
+		t.Fatal(err)
+	}
+	if got := kept(t, one, "k"); got != "a b" {
+		t.Errorf("the checkpoint is written with files %q, want a b", got)
+	}
+}
+
+// age lets files look long left.
+func age(t *testing.T, names ...string) {
+	t.Helper()
+	old := time.Now().Add(-2 * staleAfter)
 	for _, n := range names {
 		if err := os.Chtimes(n, old, old); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if _, err := two.Load(ctx, "k"); err != nil || kept(t, two, "k") != "b c d" {
-		t.Errorf("files %s, %v, want what a process left before its checkpoint to go after a while",
-			kept(t, two, "k"), err)
 	}
 }

@@ -126,6 +126,7 @@ func (s *Store) Load(_ context.Context, key string) ([]pipeline.Stored, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.files.loaded(dir)
 	s.files.sweep(dir, ns)
 	fetch := func(name, path string) error { return fetchFile(dir, name, path) }
 	var out []pipeline.Stored
