@@ -69,6 +69,7 @@ func (f follower) followTuning(ctx context.Context, g *errgroup.Group) (ready <-
 		close(done)
 		return done, nil
 	}
+	g.Go(func() error { f.view.Tuning.Retry(ctx); return nil })
 	return done, f.tail(ctx, g, []kafkaio.Tailed{
 		{Topic: f.Config.Topics.Finetune, Take: f.view.Tuning.ReadRequest},
 		{Topic: f.Config.Topics.Heads, Take: f.view.Tuning.ReadRecord}}, func() { close(done) })

@@ -1,8 +1,12 @@
 package heads
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -23,7 +27,8 @@ type State struct {
 	queue    *service.Queue
 	verdicts map[string]record.Verdict // by head id
 	orders   map[string]orderSeen
-	seq      int // of orders
+	seq      int                     // of orders
+	unread   map[string]*record.Head // by id: trained heads of which this machine could not read the file
 }
 
 // orderSeen is an order with its place among all orders.
@@ -35,7 +40,7 @@ type orderSeen struct {
 // New returns a state without requests and heads. It puts running heads into heads, where the shards find them.
 func New(heads *shadow.Heads, log *slog.Logger) *State {
 	return &State{log: log, heads: heads, queue: service.NewQueue(), verdicts: map[string]record.Verdict{},
-		orders: map[string]orderSeen{}}
+		orders: map[string]orderSeen{}, unread: map[string]*record.Head{}}
 }
 
 // Request takes a record of the finetune topic.
@@ -89,6 +94,34 @@ func (t *State) Record(rec any) error {
 	return t.queue.Take(rec, time.Now())
 }
 
+// readAgain is how often a head is tried again whose file could not be read: a shared directory may show it later.
+const readAgain = 10 * time.Second
+
+// Retry tries again what could not be read, until ctx is done.
+func (t *State) Retry(ctx context.Context) {
+	tick := time.NewTicker(readAgain)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			t.again()
+		}
+	}
+}
+
+func (t *State) again() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, h := range maps.Clone(t.unread) {
+		delete(t.unread, id)
+		if err := t.trained(h); err != nil && t.unread[id] == nil {
+			t.log.Warn("a head cannot be used", "id", id, "err", err)
+		}
+	}
+}
+
 // trained has the shards run a head.
 func (t *State) trained(h *record.Head) error {
 	if t.heads == nil || h.Outcome != record.OutcomeTrained {
@@ -96,6 +129,9 @@ func (t *State) trained(h *record.Head) error {
 	}
 	hd, err := service.Weights(*h)
 	if err != nil {
+		if file := (*fs.PathError)(nil); errors.As(err, &file) {
+			t.unread[h.ID] = h
+		}
 		return err
 	}
 	model, err := serve.New(hd)
