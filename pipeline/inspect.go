@@ -86,7 +86,7 @@ func (info *CheckpointInfo) section(name string, body []byte) error {
 	case "offsets":
 		r := binenc.NewReader(body)
 		info.Offsets = map[string]int64{}
-		for i := range r.Count(1, 16) {
+		for i := range r.Count(1, len(inputNames)) {
 			info.Offsets[Input(i).String()] = r.Varint()
 		}
 		return r.Err()

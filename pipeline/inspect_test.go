@@ -1,6 +1,9 @@
 package pipeline
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 // TestInspectShard: a shard's checkpoint, with clocks of models, is looked at without the shard.
 func TestInspectShard(t *testing.T) {
@@ -19,5 +22,17 @@ func TestInspectShard(t *testing.T) {
 	info, err := InspectCheckpoint(c.Data)
 	if err != nil || info.Watermark != Format(1490) {
 		t.Errorf("%+v, %v, want a watermark of %s", info, err, Format(1490))
+	}
+}
+
+// TestInspectMoreInputs: a checkpoint of a build with more inputs than this one knows is an error.
+func TestInspectMoreInputs(t *testing.T) {
+	o := make(offsets, len(inputNames)+1)
+	c, err := EncodeCheckpoint([]Section{offsetsSection(&o)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := InspectCheckpoint(c.Data); !errors.Is(err, ErrCheckpoint) {
+		t.Errorf("%+v, %v", info, err)
 	}
 }

@@ -15,7 +15,9 @@ const (
 	Panes
 )
 
-func (i Input) String() string { return [...]string{"logits", "labels", "panes"}[i] }
+var inputNames = [...]string{"logits", "labels", "panes"}
+
+func (i Input) String() string { return inputNames[i] }
 
 // Header is a Kafka record header.
 type Header struct {
