@@ -144,7 +144,8 @@ func (g *Guard) write() {
 	}
 	b, err := json.Marshal(g.note)
 	if err != nil || len(b)+maxSlot > maxNote {
-		g.at = -1 // where no write succeeds
+		_, _ = g.file.WriteAt(g.noRecord(), g.at) // it names the last record that could be noted
+		g.at = -1                                 // where no write succeeds
 		return
 	}
 	const end = "null}" // of Taking, which is empty here

@@ -172,6 +172,26 @@ func TestKilledWhileWaiting(t *testing.T) {
 	}
 }
 
+// TestMoreSourcesThanANoteHolds: a task of so many sources that they cannot be noted blames no record when its process
+// is killed, rather than the last one that could be.
+func TestMoreSourcesThanANoteHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		g := New(Config{SkipAfter: 2, Dir: dir, Log: quiet}).guard(shard)
+		for p := range int32(maxNote / 32) {
+			r := record(1)
+			r.Partition = p
+			g.Taking(r)
+			g.Taken()
+		}
+		time.Sleep(2 * restAfter)
+		_ = g.file.Close() // killed
+		if next := New(Config{SkipAfter: 2, Dir: dir, Log: quiet}).guard(shard); next.note.Record != nil {
+			t.Errorf("blamed is %+v", *next.note.Record)
+		}
+	})
+}
+
 // TestPauses: pauses double up to a minute and begin anew after progress; what only a person can mend waits a minute at
 // once. The log has the first failure and then one a minute with the count of the others.
 func TestPauses(t *testing.T) {
