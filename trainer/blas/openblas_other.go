@@ -1,4 +1,4 @@
-//go:build !(((linux && !android) || darwin || freebsd) && (amd64 || arm64)) || static
+//go:build !(((linux && !android) || darwin) && (amd64 || arm64)) || static
 
 package blas
 
