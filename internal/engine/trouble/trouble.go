@@ -54,6 +54,8 @@ type Watch struct {
 	mu    sync.Mutex
 	by    map[string]*Issue
 	joins []joins // of the last minute
+	few   joins   // since when labels are too few in a minute to say something
+	apart joins   // what the labels before showed, if they met nothing
 }
 
 // joins has the join counts of all shards at one time.
@@ -61,7 +63,7 @@ type joins struct {
 	at                          time.Time
 	predictions, labels, joined int64
 	waiting, waitingLabels      int64 // now
-	orphans                     int64 // labels that waited in vain
+	orphans, expired            int64 // labels, predictions that waited in vain
 	paired, alone               int64 // requests that met a response; requests or responses that met none
 }
 
@@ -165,6 +167,7 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 		now.waiting += t.Counts[pipeline.CountWaiting]
 		now.waitingLabels += t.Counts[pipeline.CountWaitingLabels]
 		now.orphans += t.Counts[pipeline.CountOrphans]
+		now.expired += t.Counts[pipeline.CountExpired]
 		now.paired += t.Counts[pipeline.CountPaired]
 		for name, n := range t.Counts {
 			if head, _, _ := strings.Cut(name, ":"); head == pipeline.CountResponsesAlone ||
@@ -177,7 +180,7 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	defer w.mu.Unlock()
 	w.forget(now.at)
 	if w.Blind != nil && w.Blind() {
-		w.joins = nil
+		w.joins, w.few, w.apart = nil, joins{}, joins{}
 		delete(w.by, "apart")
 		delete(w.by, "pairs")
 		return
@@ -188,29 +191,72 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	}
 	first := w.joins[0]
 	w.pairs(now.paired-first.paired, now.alone-first.alone, now.at)
-	labels, met, unmet := now.labels-first.labels, now.joined-first.joined, now.orphans-first.orphans
-	// Where few predictions wait, and most that were read have met their label, other labels were read before theirs.
-	if now.waiting*2 >= now.waitingLabels || (now.waiting-first.waiting)*2 >= met {
-		unmet += now.waitingLabels - first.waitingLabels
-	}
-	if labels < leastSeen || now.predictions < leastSeen || met*5 >= labels*4 || unmet*2 < labels-met {
-		if labels >= leastSeen {
-			delete(w.by, "apart")
-		}
+	d := now.since(first)
+	if d.labels < leastSeen || now.predictions < leastSeen {
+		w.meet(w.slowly(now), now.at)
 		return
 	}
-	t := w.trouble("apart", now.at)
-	t.Kind, t.Title, t.Count = "apart", "Labels meet no predictions", labels-met
-	t.Text = fmt.Sprintf("of the last %d labels %d have met their prediction; %d wait, or waited in vain", labels,
-		max(met, 0), unmet)
+	w.few, w.apart = now, joins{}
+	if d.joined*5 >= d.labels*4 || d.unmet(now)*2 < d.labels-d.joined {
+		delete(w.by, "apart")
+		return
+	}
+	w.meet(d, now.at)
+}
+
+// since returns what came after an earlier time.
+func (j joins) since(was joins) joins {
+	return joins{at: was.at, labels: j.labels - was.labels, joined: j.joined - was.joined,
+		waiting: j.waiting - was.waiting, waitingLabels: j.waitingLabels - was.waitingLabels,
+		orphans: j.orphans - was.orphans, expired: j.expired - was.expired}
+}
+
+// unmet returns how many labels have come since that meet nothing.
+func (j joins) unmet(now joins) int64 {
+	// Where few predictions wait, and most that were read have met their label, other labels were read before theirs;
+	// unless predictions had to go while hardly a label met one: those of a batch come together, after its time.
+	if now.waiting*2 >= now.waitingLabels || j.waiting*2 >= j.joined ||
+		j.joined*10 < j.labels && j.expired*2 >= j.labels-j.joined {
+		return j.orphans + j.waitingLabels
+	}
+	return j.orphans
+}
+
+// slowly judges labels of which fewer than leastSeen come in a minute by as many, however long they take. It returns
+// what the latest so many showed if hardly one of them met its prediction, else no labels.
+func (w *Watch) slowly(now joins) joins {
+	d := now.since(w.few)
+	if w.few.at.IsZero() || min(d.labels, d.joined, d.orphans, d.expired) < 0 { // tasks came or went
+		w.few, w.apart = now, joins{}
+		return joins{}
+	}
+	if d.labels >= leastSeen {
+		w.few, w.apart = now, joins{}
+		if delete(w.by, "apart"); d.joined*10 < d.labels && d.unmet(now)*2 >= d.labels {
+			w.apart = d
+		}
+	}
+	return w.apart
+}
+
+// meet says that labels meet no predictions.
+func (w *Watch) meet(d joins, at time.Time) {
+	if d.labels == 0 {
+		return
+	}
+	t := w.trouble("apart", at)
+	t.Kind, t.Title, t.Count = "apart", "Labels meet no predictions", d.labels-d.joined
+	t.Text = fmt.Sprintf("of the last %d labels %d have met their prediction; %d predictions waited for join.wait, "+
+		"%v, in vain", d.labels, max(d.joined, 0), max(d.expired, 0), w.Wait)
 	t.Mend = fmt.Sprintf(`compare the ids of both ("7" and 7 differ), or run plumbline doctor; a label that comes `+
 		`more than join.wait, %v, after its prediction meets none: raise it to the longest delay`, w.Wait)
 	if w.Keyed.Load() {
 		t.Mend += "; shards read the topics themselves: every row must go to the partition of its id"
 	}
-	if now.at.Sub(t.logged) >= every {
-		w.Log.Warn("labels meet no predictions", "labels", labels, "met", met, "unmet", unmet, "mend", t.Mend)
-		t.logged = now.at
+	if at.Sub(t.logged) >= every {
+		w.Log.Warn("labels meet no predictions", "labels", d.labels, "met", d.joined, "expired", d.expired, "mend",
+			t.Mend)
+		t.logged = at
 	}
 }
 

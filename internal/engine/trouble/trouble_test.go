@@ -147,6 +147,65 @@ func TestLabelsWhoseTimeIsOver(t *testing.T) {
 	})
 }
 
+// TestLabelsOfABatch: predictions of one time wait for their labels, which come together, too late: their own times end
+// the wait, so that neither waits for the other.
+func TestLabelsOfABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil)), Wait: time.Hour}
+		look := func(labels, waiting, expired int64) {
+			w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: 3000,
+				pipeline.CountLabels: labels, pipeline.CountWaiting: waiting, pipeline.CountExpired: expired,
+				pipeline.CountWaitingLabels: labels}}})
+			time.Sleep(looked)
+		}
+		for range 20 {
+			look(0, 3000, 0)
+		}
+		look(3000, 0, 3000)
+		const want = "3000 predictions waited for join.wait, 1h0m0s"
+		if now := w.Now(); len(now) != 1 || !strings.Contains(now[0].Text, want) ||
+			!strings.Contains(log.String(), "level=WARN") {
+			t.Errorf("got %+v, %s", now, &log)
+		}
+	})
+}
+
+// TestFewLabels: where ten labels come a day, and none meets its prediction, it is said as well; until they do.
+func TestFewLabels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &Watch{Log: slog.New(slog.DiscardHandler), Wait: time.Hour}
+		var labels, joined, orphans, expired int64
+		day := func(late bool) int {
+			if labels += 10; late {
+				orphans, expired = orphans+10, expired+10
+			} else {
+				joined += 10
+			}
+			for range 24 * time.Hour / looked {
+				w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: 100 + labels,
+					pipeline.CountLabels: labels, pipeline.CountJoined: joined, pipeline.CountOrphans: orphans,
+					pipeline.CountExpired: expired, pipeline.CountWaiting: 100}}})
+				time.Sleep(looked)
+			}
+			return len(w.Now())
+		}
+		for n, c := range []struct {
+			late bool
+			days int
+			said int
+		}{{false, 20, 0}, {true, 11, 1}, {false, 6, 0}} {
+			said := 0
+			for range c.days {
+				said = day(c.late)
+			}
+			if said != c.said {
+				t.Errorf("%d: after %d days, late %v: %+v", n, c.days, c.late, w.Now())
+			}
+		}
+	})
+}
+
 // TestUnreadInputsAreNoFaultOfLabels: while an input cannot be read, and right after, labels that meet nothing say
 // nothing about their ids.
 func TestUnreadInputsAreNoFaultOfLabels(t *testing.T) {
