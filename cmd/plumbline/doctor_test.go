@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -297,6 +299,44 @@ func TestDoctorOfLocalTimes(t *testing.T) {
 				t.Errorf("got %+v, want %q", got, of.want)
 			}
 		})
+	}
+}
+
+// TestDoctorOfLateLabels: labels that come after join.wait, as those of a nightly batch do a week later, meet no
+// prediction; doctor says so, and by how much, also where nothing waits any more.
+func TestDoctorOfLateLabels(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	status := map[string]any{"ready": true, "process": map[string]any{"tasks": []any{map[string]any{
+		"counts": map[string]int64{"predictions": 3000, "expired": 3000, "labels": 3000, "waiting_labels": 3000}}}}}
+	process := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := json.NewEncoder(w).Encode(status); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer process.Close()
+	file := brokerConfig(t, brokers, "  partitions: 2\ntopics: {keyed: true}\ncheckpoints: {dir: "+t.TempDir()+"}\n"+
+		"http: {listen: \""+strings.TrimPrefix(process.URL, "http://")+"\"}\n")
+	run(t, "topics", "create", "-c", file)
+	send := func(topic string, value []byte) {
+		t.Helper()
+		kafkatest.Write(t, brokers, kafka.Message{Topic: topic, Value: value, Time: time.Now()})
+	}
+	at := time.Now().Add(-7 * 24 * time.Hour)
+	value, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", Version: "1", IDs: []string{"a", "b"},
+		TS: []int64{at.UnixNano(), at.UnixNano()}, K: 2, Logits: []float32{1, 2, 3, 4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send("plumbline.logits", value)
+	send("plumbline.labels", labelsOf(t, "a", "b"))
+	got := examine(t, file)
+	if f := got["delays"]; f.State != doctor.Bad || !strings.Contains(f.Found, "2 of 2 labels") ||
+		!strings.Contains(f.Found, "up to 168h0m") || !strings.Contains(f.Do, "join.wait") {
+		t.Errorf("delays: %+v", f)
+	}
+	if f := got["labels"]; f.State != doctor.Warn || !strings.Contains(f.Found, "0 of 3000 labels have met") ||
+		!strings.Contains(f.Found, "3000 predictions waited in vain") || !strings.Contains(f.Do, "join.wait, 1h0m0s") {
+		t.Errorf("labels: %+v", f)
 	}
 }
 

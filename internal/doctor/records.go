@@ -57,6 +57,12 @@ type place struct {
 	partition int
 }
 
+// row is a row with an id.
+type row struct {
+	place
+	ts arrowio.Time
+}
+
 // look is what the latest records of an input say.
 type look struct {
 	source
@@ -67,7 +73,7 @@ type look struct {
 	scored, sumToOne int // rows of logits; those that could be probabilities
 	newest           arrowio.Time
 	soonest, latest  time.Duration // from a row's ts to its record
-	ids              map[arrowio.ID]place
+	ids              map[arrowio.ID]row
 	err              error
 }
 
@@ -78,7 +84,7 @@ func (d *doctor) inputs(ctx context.Context) {
 		if d.topics[s.topic].Partitions == 0 {
 			continue // said already
 		}
-		l := &look{source: s, refused: map[string]int{}, ids: map[arrowio.ID]place{}, soonest: math.MaxInt64,
+		l := &look{source: s, refused: map[string]int{}, ids: map[arrowio.ID]row{}, soonest: math.MaxInt64,
 			latest: math.MinInt64}
 		l.err = d.read(ctx, l)
 		looks = append(looks, l)
@@ -154,21 +160,21 @@ func (l *look) take(ctx context.Context, r *pipeline.Record, as *inputs.Decoder,
 
 // ofBatch counts the rows that are rejected, and notes the ids of the others.
 func (l *look) ofBatch(b *arrowio.Batch, r *pipeline.Record) {
-	for row := range b.N {
-		after := time.Duration(r.Time - b.TS[row])
+	for i := range b.N {
+		after := time.Duration(r.Time - b.TS[i])
 		l.soonest, l.latest = min(l.soonest, after), max(l.latest, after)
 		if !b.Probs && b.K > 1 && len(b.Scores) == b.N*b.K {
 			l.scored++
-			if arrowio.IsDistribution(b.Scores[row*b.K : (row+1)*b.K]) {
+			if arrowio.IsDistribution(b.Scores[i*b.K : (i+1)*b.K]) {
 				l.sumToOne++
 			}
 		}
 		switch {
-		case b.Reject != nil && b.Reject[row] != "":
-			l.refuse(b.Reject[row], r, fmt.Sprintf("row %d", row))
+		case b.Reject != nil && b.Reject[i] != "":
+			l.refuse(b.Reject[i], r, fmt.Sprintf("row %d", i))
 			l.rejected++
 		case b.IDs != nil && len(l.ids) < mostIDs:
-			l.ids[b.IDs[row]] = place{r.Topic, int(r.Partition)}
+			l.ids[b.IDs[i]] = row{place{r.Topic, int(r.Partition)}, b.TS[i]}
 		}
 	}
 }
@@ -312,8 +318,8 @@ func (d *doctor) zone(l *look) {
 
 // meeting says whether predictions and labels of one id lie where they can meet.
 func (d *doctor) meeting(looks []*look) {
-	predictions := map[arrowio.ID]place{}
-	labels := map[arrowio.ID]place{}
+	predictions := map[arrowio.ID]row{}
+	labels := map[arrowio.ID]row{}
 	keyed := true
 	for _, l := range looks {
 		keyed = keyed && l.keyed
@@ -326,14 +332,24 @@ func (d *doctor) meeting(looks []*look) {
 	if len(labels) == 0 || len(predictions) == 0 {
 		return
 	}
-	both, apart := 0, 0
+	both, apart, late := 0, 0, 0
+	longest, wait := time.Duration(0), d.Config.Join.Wait
 	for id, at := range labels {
 		if p, ok := predictions[id]; ok {
 			both++
 			if p.partition != at.partition {
 				apart++
 			}
+			after := time.Duration(at.ts - p.ts)
+			if longest = max(longest, after); after > wait {
+				late++
+			}
 		}
+	}
+	if 10*late >= both && late > 0 {
+		d.say("delays", Bad, "set join.wait to the longest delay of labels",
+			"%d of %d labels are of a time more than join.wait, %v, after their prediction's, up to %v: such meet none",
+			late, both, wait, longest.Round(time.Second))
 	}
 	switch {
 	case both == 0:

@@ -66,7 +66,7 @@ func (d *doctor) refusals(n map[string]int64) {
 func (d *doctor) joins(n map[string]int64) {
 	labels, met := n["labels"], n["met"]
 	lost := n["orphans"] + n["evicted_labels"]
-	predictions, waiting := n["predictions"], n["waiting"]
+	predictions, waiting, expired := n["predictions"], n["waiting"], n["expired"]
 	const few, share = 100, 0.5
 	switch {
 	case labels == 0 && n["inline"] == 0 && predictions > 0:
@@ -76,11 +76,11 @@ func (d *doctor) joins(n map[string]int64) {
 	case labels >= few && float64(lost) > share*float64(labels):
 		d.say("labels", Bad, "ids of labels must be those of predictions, in the same partition (see keys), and come "+
 			"within join.wait", "%d of %d labels met no prediction", lost, labels)
-	case labels >= few && float64(met) < share*float64(labels) && waiting > 0:
+	case labels >= few && float64(met) < share*float64(labels) && waiting+expired > 0:
 		d.say("labels", Warn, fmt.Sprintf("do the ids and partitions of labels fit those of predictions (see keys), "+
 			"and do labels come within join.wait, %v?", d.Config.Join.Wait),
-			"%d of %d labels have met their prediction; %d labels and %d predictions wait for each other", met, labels,
-			n["waiting_labels"], waiting)
+			"%d of %d labels have met their prediction; %d labels and %d predictions wait for each other; %d "+
+				"predictions waited in vain", met, labels, n["waiting_labels"], waiting, expired)
 	default:
 		d.say("labels", OK, "", "%d of %d labels have met their prediction", met, labels)
 	}
