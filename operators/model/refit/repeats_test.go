@@ -67,6 +67,33 @@ func repeating(seed uint64, times int) func(at int64, sure float64) []acc.Sample
 	}
 }
 
+// TestIdlePanes: of panes without rows only the first looks through the sample, whether or not rows repeat others; a
+// model that is used once a day has 8,639 of them a day.
+func TestIdlePanes(t *testing.T) {
+	for _, times := range []int{2, 10} {
+		f, next := newFixture(t, testConfig(), 2), repeating(1, times)
+		at := int64(0)
+		for ; at < 30; at++ {
+			rows := next(at, 1)
+			f.key.Keep(rows, sampleRows)
+			f.pane(at, rows)
+		}
+		idle := func() {
+			f.must(StepEmpty(f.State, &stage.Pane{Index: at, End: (at + 1) * paneLength}))
+			at++
+		}
+		idle()
+		was := f.sampled()
+		if n, most := testing.AllocsPerRun(100, idle), 5.; n > most {
+			t.Errorf("each row %d times: %v allocations in a pane without rows, most %v", times, n, most)
+		}
+		if now := f.sampled(); now.Added != was.Added || len(now.Sample) != len(was.Sample) {
+			t.Errorf("each row %d times: %d rows of %d, were %d of %d", times, len(now.Sample), now.Added,
+				len(was.Sample), was.Added)
+		}
+	}
+}
+
 // TestRepeatsGoOn: a restored version decides as one that went on, while rows repeat others.
 func TestRepeatsGoOn(t *testing.T) {
 	cfg := testConfig()

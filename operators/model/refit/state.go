@@ -37,6 +37,7 @@ type publisher struct {
 	withheld  int64                            // when something was withheld last because of labels; 0 = never
 	counted   *stage.Key                       // what sampled returns where not all rows count; nil = the key
 	countedAt int64                            // the end of the pane for which it was prepared; not saved
+	countedOf int64                            // 1 more than the key's Added, if all of its rows counted; not saved
 	once      bool                             // rows that repeat others count once in it; not saved
 	views     int64                            // by how much its Added exceeds that of the key; not saved
 	losses    map[*stage.InForce]*sampleLosses // of the sample, by calibrator; nil key = the identity; not saved
@@ -67,6 +68,7 @@ func (p *publisher) sampled() *stage.Key {
 // count once, where the rows before the pane show that there are such: what a row's own label decides would be no
 // evidence.
 func (p *publisher) count(rows []acc.SampleRow, now int64) []acc.SampleRow {
+	p.countedOf = 0
 	var k stage.Key
 	if p.stage.env.Maturity.On() {
 		rows = p.mature(now)
@@ -107,11 +109,20 @@ func (p *publisher) count(rows []acc.SampleRow, now int64) []acc.SampleRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(row acc.SampleRow) bool { return repeats[row.ID] })
 }
 
-// recount prepares sampled for the end of a pane without rows, unless it is.
+// recount prepares sampled for the end of a pane without rows, unless it is. Most panes of a model that is used once a
+// day are such: the sample is looked through in the first of them only.
 func (p *publisher) recount(now int64) {
-	if p.countedAt != now {
+	if p.countedAt == now {
+		return
+	}
+	p.countedAt = now
+	k := *p.whole()
+	if p.countedOf != k.Added+1 || p.stage.env.Maturity.On() {
 		p.count(nil, now)
-		p.countedAt = now
+		p.countedOf = k.Added + 1
+	} else if p.counted != nil {
+		k.Sample, k.Added = p.counted.Sample, p.counted.Added
+		p.counted = &k
 	}
 }
 

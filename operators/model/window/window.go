@@ -247,13 +247,16 @@ func (w *window) due(t *Stage, in *stage.Pane, turn turn) []view {
 		return nil
 	}
 	finalTo := w.finalTo(t, in)
+	latest := pipeline.PaneIndex(in.End-1, w.spec.Slide)
+	ended, before := pipeline.PaneIndex(in.End, w.spec.Slide), pipeline.PaneIndex(in.End-turn.every, w.spec.Slide)
+	if finalTo <= w.final && len(in.Cells) == 0 && !(turn.now && (ended != before || w.dirty[latest])) {
+		return nil // where labels take weeks, most panes are such, and thousands of windows wait for them
+	}
 	if w.started {
 		for e := w.final; e < finalTo; e++ {
 			w.dirty[e] = true
 		}
 	}
-	latest := pipeline.PaneIndex(in.End-1, w.spec.Slide)
-	ended, before := pipeline.PaneIndex(in.End, w.spec.Slide), pipeline.PaneIndex(in.End-turn.every, w.spec.Slide)
 	var now []int64
 	for e := range w.dirty {
 		// Whether its age, in slides, has come to a power of 2 since the turn before.
@@ -271,10 +274,22 @@ func (w *window) due(t *Stage, in *stage.Pane, turn turn) []view {
 		}
 	}
 	if w.started && finalTo > w.final {
-		w.final = finalTo
-		maps.DeleteFunc(w.buckets, func(i int64, _ *bucket) bool { return i+w.count()-1 < w.final })
+		w.forget(finalTo)
 	}
 	return out
+}
+
+// forget makes windows that end before a bucket final, and drops the buckets that only they had.
+func (w *window) forget(to int64) {
+	first, last := w.final+1-w.count(), to-w.count() // of those that only they have
+	w.final = to
+	if last-first >= int64(len(w.buckets)) {
+		maps.DeleteFunc(w.buckets, func(i int64, _ *bucket) bool { return i <= last })
+		return
+	}
+	for i := first; i <= last; i++ {
+		delete(w.buckets, i)
+	}
 }
 
 // dueRows is due of a row window. The last of tumbling ones is published when it is complete.
