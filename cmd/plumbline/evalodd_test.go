@@ -39,6 +39,29 @@ func TestEvalOddFiles(t *testing.T) {
 	}
 }
 
+// TestFewRows: of few rows eval and fit say that they tell little; not where there are enough, or where folds tell.
+func TestFewRows(t *testing.T) {
+	file := func(n int) string {
+		return writeFile(t, "few.csv", "prob,label\n"+strings.Repeat("0.9,1\n0.2,0\n0.7,0\n0.6,1\n", n/4))
+	}
+	for _, c := range []struct {
+		rows int
+		args []string
+		want string
+	}{
+		{24, []string{"eval"}, "24 rows say little: those of a calibrated model would show an ece of 0.1"},
+		{100, []string{"eval"}, ""},
+		{24, []string{"fit"}, "24 rows are few: --folds 5"},
+		{24, []string{"fit", "--folds", "5"}, ""},
+		{100, []string{"fit"}, ""},
+	} {
+		code, _, stderr := runCommand(t, append(c.args, file(c.rows), "--prob", "prob")...)
+		if code != exitDone || !strings.Contains(stderr, c.want) || c.want == "" && strings.Contains(stderr, "rows") {
+			t.Errorf("%v of %d rows: got exit code %d, %q", c.args, c.rows, code, stderr)
+		}
+	}
+}
+
 // TestEvalSideBySideOfOddFiles: what cannot be, and what means less than it seems, is said with the file's name.
 func TestEvalSideBySideOfOddFiles(t *testing.T) {
 	three := writeFile(t, "three.csv", threeHeader+"1,0,0,0,a\n0,2,0,1,\n3,0,1,2,b\n1,1,1,0,a\n")

@@ -14,6 +14,10 @@ func NoteOddities(w io.Writer, results []EvalResult) {
 			fmt.Fprintf(w, "%s: none of the %d rows has a label and a weight above 0: every metric is undefined\n",
 				r.File, len(r.Rows.Labels))
 		}
+		if n := r.Metrics.N; 0 < n && n < fewRows {
+			fmt.Fprintf(w, "%s: %d rows say little: those of a calibrated model would show an ece of %.2g (ece_null), "+
+				"and intervals are too narrow\n", r.File, n, r.Metrics.ECENull)
+		}
 		if note := zeroNote(r.Rows); note != "" {
 			fmt.Fprintf(w, "%s: %s\n", r.File, note)
 		}
@@ -23,6 +27,10 @@ func NoteOddities(w io.Writer, results []EvalResult) {
 		}
 	}
 }
+
+// fewRows is the number of rows below which intervals are far too narrow: 13 in 100 of those of 25 rows of a calibrated
+// model are above ece_null, 3 in 100 of those of 100 rows.
+const fewRows = 100
 
 // zeroNote says that rows whose label has the probability 0 decide the NLL; "" where there are none.
 func zeroNote(rows metric.Rows) string {
