@@ -312,7 +312,8 @@ func (d *doctor) zone(l *look) {
 	if off < 0 {
 		side = "after"
 	}
-	d.say("zone", Warn, "send ts in UTC or with its zone: a time without one is read as UTC",
+	d.say("zone", Warn, "send ts in UTC or with its zone: a time without one is read as UTC; or is each batch of an "+
+		"earlier hour, as of midnight?",
 		"%s: in each of the last %d records ts is %s %s the record's time", l.topic, l.records, off.Abs(), side)
 }
 

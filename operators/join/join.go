@@ -18,7 +18,7 @@ func (Config) Declaration() string { return configSource }
 
 // Config is the wait of predictions for labels.
 type Config struct {
-	// Event time that a prediction waits.
+	// Event time that a prediction waits: the longest delay of a label, even weeks.
 	Wait time.Duration `yaml:"wait" default:"1h"`
 	// Waiting rows of a shard. When full, the oldest goes out and is counted.
 	MaxRows int `yaml:"max_rows" default:"10_000_000" min:"1" max:"1_000_000_000"`
