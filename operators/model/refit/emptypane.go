@@ -1,6 +1,7 @@
 package refit
 
 import (
+	"math"
 	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -38,20 +39,21 @@ func StepEmpty(s *State, in *stage.Pane) error {
 		s.stage.env.Maturity.On() {
 		return nil
 	}
-	rows := k.ShowFiring()
-	if len(rows) < cfg.FreshRows {
+	n, first, last := 0, int64(math.MaxInt64), int64(math.MinInt64)
+	for row := range k.ShowFiring() {
+		n++
+		first, last = min(first, row.LabelTS), max(last, row.LabelTS)
+	}
+	if n < max(cfg.FreshRows, 1) {
 		return nil
 	}
-	first, last := int64(0), int64(0)
-	for i := range rows {
-		at := pipeline.PaneIndex(rows[i].LabelTS, s.stage.env.Pane)
-		if i == 0 {
-			first, last = at, at
-		}
-		first, last = min(first, at), max(last, at)
-	}
+	first, last = pipeline.PaneIndex(first, s.stage.env.Pane), pipeline.PaneIndex(last, s.stage.env.Pane)
 	if in.Index != last+max(emptyPanes, last-first) { // it is tried once
 		return nil
+	}
+	rows := make([]acc.SampleRow, 0, n) // copies
+	for row := range k.ShowFiring() {
+		rows = append(rows, *row)
 	}
 	since, err := s.changeIn(rows)
 	if err != nil {

@@ -94,6 +94,30 @@ func TestIdlePanes(t *testing.T) {
 	}
 }
 
+// TestIdlePanesOfAnAlarm: while an alert fires, too, a pane without rows copies no sample.
+func TestIdlePanesOfAnAlarm(t *testing.T) {
+	f, next := newFixture(t, testConfig(), 2), repeating(1, 2)
+	f.key.Alerts = []*stage.Alert{{AlertState: stage.AlertState{State: stage.Firing, Since: 1}}}
+	at := int64(0)
+	for ; at < 30; at++ {
+		rows := next(at, 1)
+		f.key.Keep(rows, sampleRows)
+		f.pane(at, rows)
+	}
+	for range 2 * at { // a refit on the alarm is tried in one of them
+		f.must(StepEmpty(f.State, &stage.Pane{Index: at, End: (at + 1) * paneLength}))
+		at++
+	}
+	f.run = nil
+	n := testing.AllocsPerRun(100, func() {
+		f.must(StepEmpty(f.State, &stage.Pane{Index: at, End: (at + 1) * paneLength}))
+		at++
+	})
+	if most := 5.; n > most {
+		t.Errorf("%v allocations in a pane without rows, most %v", n, most)
+	}
+}
+
 // TestRepeatsGoOn: a restored version decides as one that went on, while rows repeat others.
 func TestRepeatsGoOn(t *testing.T) {
 	cfg := testConfig()

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -119,9 +120,9 @@ func (k *Key) FiringSince() (since int64, any bool) {
 	return since, any
 }
 
-// ShowFiring returns copies of the sampled rows whose labels came since the first of the alerts that FiringSince counts
-// could be seen in labels.
-func (k *Key) ShowFiring() (rows []acc.SampleRow) {
+// ShowFiring returns the sampled rows whose labels came since the first of the alerts that FiringSince counts could be
+// seen in labels.
+func (k *Key) ShowFiring() iter.Seq[*acc.SampleRow] {
 	seen, any := int64(0), false
 	for _, a := range k.Alerts {
 		if a.State != Firing || a.Answered || a.OfAccuracy() {
@@ -135,12 +136,13 @@ func (k *Key) ShowFiring() (rows []acc.SampleRow) {
 			seen, any = from, true
 		}
 	}
-	for i := range k.Sample {
-		if any && k.Sample[i].LabelTS >= seen {
-			rows = append(rows, k.Sample[i])
+	return func(yield func(*acc.SampleRow) bool) {
+		for i := range k.Sample {
+			if any && k.Sample[i].LabelTS >= seen && !yield(&k.Sample[i]) {
+				return
+			}
 		}
 	}
-	return rows
 }
 
 // AccuracyFell returns the start of the alarm on accuracy that fires; 0 = none does.
