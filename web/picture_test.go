@@ -70,7 +70,7 @@ func newTab(ctx context.Context, t *testing.T, width, height int) *tab {
 }
 
 // errNavigated is what an expression gets whose page went away while it was evaluated: a link was followed.
-var errNavigated = errors.New("Inspected target navigated or closed")
+var errNavigated = errors.New("the page was left")
 
 // call sends a command of the DevTools protocol, and returns its result.
 func (b *tab) call(method string, params map[string]any) map[string]any {
@@ -109,7 +109,7 @@ func (b *tab) try(method string, params map[string]any) (map[string]any, error) 
 		switch {
 		case reply.Error == nil:
 			return reply.Result, nil
-		case reply.Error.Message == errNavigated.Error():
+		case reply.Error.Message == "Inspected target navigated or closed":
 			return nil, errNavigated
 		}
 		return nil, errors.New(reply.Error.Message)
@@ -130,7 +130,7 @@ func (b *tab) await(ctx context.Context, expression string) {
 	b.t.Helper()
 	for {
 		reply, err := b.try("Runtime.evaluate", map[string]any{"expression": expression})
-		if err != nil && err != errNavigated {
+		if err != nil && !errors.Is(err, errNavigated) {
 			b.t.Fatalf("Runtime.evaluate: %v", err)
 		}
 		if v, _ := reply["result"].(map[string]any); v["value"] == true {

@@ -249,7 +249,8 @@ func (w *Watch) meet(d joins, at time.Time) {
 	t.Text = fmt.Sprintf("of the last %d labels %d have met their prediction; %d predictions waited for join.wait, "+
 		"%v, in vain", d.labels, max(d.joined, 0), max(d.expired, 0), w.Wait)
 	t.Mend = fmt.Sprintf(`compare the ids of both ("7" and 7 differ), or run plumbline doctor; a label that comes `+
-		`more than join.wait, %v, after its prediction meets none: raise it to the longest delay`, w.Wait)
+		`more than join.wait, %v, after its prediction meets none: raise it to the longest delay. Send rows of the `+
+		`past with their labels: they wait for none`, w.Wait)
 	if w.Keyed.Load() {
 		t.Mend += "; shards read the topics themselves: every row must go to the partition of its id"
 	}

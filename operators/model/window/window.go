@@ -249,7 +249,7 @@ func (w *window) due(t *Stage, in *stage.Pane, turn turn) []view {
 	finalTo := w.finalTo(t, in)
 	latest := pipeline.PaneIndex(in.End-1, w.spec.Slide)
 	ended, before := pipeline.PaneIndex(in.End, w.spec.Slide), pipeline.PaneIndex(in.End-turn.every, w.spec.Slide)
-	if finalTo <= w.final && len(in.Cells) == 0 && !(turn.now && (ended != before || w.dirty[latest])) {
+	if finalTo <= w.final && len(in.Cells) == 0 && (!turn.now || ended == before && !w.dirty[latest]) {
 		return nil // where labels take weeks, most panes are such, and thousands of windows wait for them
 	}
 	if w.started {
