@@ -171,7 +171,8 @@ func (s *Server) start() error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	cmd, err := s.command("postgres", "-D", s.data(), "-h", "127.0.0.1", "-p", port, "-k", s.dir)
+	cmd, err := s.command("postgres", "-D", s.data(), "-h", "127.0.0.1", "-p", port, "-k", s.dir,
+		"-c", "dynamic_shared_memory_type=mmap") // in the data directory: one that is killed leaves nothing elsewhere
 	if err != nil {
 		return err
 	}
