@@ -132,8 +132,9 @@ func (f FitOptions) labelledRows(labels, file string) (metric.Rows, []int, error
 		at = compare.Labelled(rows.Labels)
 	}
 	if err == nil && of.Note != nil {
-		if n := len(at); 5 <= n && n < fewRows && f.Folds == 0 && f.Holdout == "" {
-			of.Note(fmt.Sprintf("%s: %d rows are few: --folds 5 tells whether the fit helps on others", file, n))
+		if n := len(at); 1 < n && n < fewRows && f.Folds == 0 && f.Holdout == "" {
+			of.Note(fmt.Sprintf("%s: %d rows are few: --folds %d tells whether the fit helps on others", file, n,
+				min(n, 5)))
 		}
 		if zeros := zeroNote(rows); zeros != "" {
 			of.Note(file + ": " + zeros)

@@ -226,7 +226,8 @@ func (j joins) unmet(now joins) int64 {
 // what the latest so many showed if hardly one of them met its prediction, else no labels.
 func (w *Watch) slowly(now joins) joins {
 	d := now.since(w.few)
-	if now.predictions < leastSeen || w.few.at.IsZero() || min(d.labels, d.joined, d.orphans, d.expired) < 0 { // tasks came or went
+	gone := min(d.labels, d.joined, d.orphans, d.expired) < 0 // tasks came or went
+	if now.predictions < leastSeen || w.few.at.IsZero() || gone {
 		w.few, w.apart = now, joins{}
 		return joins{}
 	}
