@@ -180,14 +180,14 @@ func clockBehind(t *testing.T, a *attack) {
 	a.Before = "all rows of all producers rejected"
 	s := configure(t, "event_time: {idle_timeout: 3s}\n"+clockSettings)
 	s.binary = buildWithClock(t, "package main\n\nimport \"time\"\n\nfunc init() { time.ClockJump = -480 }\n")
+	rows := withoutEnd(clockStream(t, s, "good", time.Now(), false))
+	first := slices.IndexFunc(rows, func(m kafka.Message) bool { return m.Topic == s.topic("logits") })
+	kafkatest.Write(t, brokers, rows[first]) // before anything else that tells the time is written
 	p := run(t, s)
 	told := func() int {
 		log, _ := os.ReadFile(p.log)
 		return strings.Count(string(log), "the clock of this machine is behind")
 	}
-	rows := withoutEnd(clockStream(t, s, "good", time.Now(), false))
-	first := slices.IndexFunc(rows, func(m kafka.Message) bool { return m.Topic == s.topic("logits") })
-	kafkatest.Write(t, brokers, rows[first])
 	var refused int64
 	p.wait(time.Minute, "refuse rows and learn what time it is", func() bool {
 		refused = p.clocks().Process.Counts.Rejected["record_ahead"]
