@@ -1,7 +1,7 @@
 // Package trouble says aloud what a deployment loses: records that are refused, labels that meet no prediction,
-// requests that meet no response, and logits that look like probabilities. Of each there is one warning a minute in the
-// log, and a banner on the page for as long as it lasts, with an example and what mends it. It sees what tasks say; it
-// must not decide anything.
+// requests that meet no response, and logits that look like probabilities. Of each there is at most one warning a
+// minute in the log, and a banner on the page for as long as it lasts, with an example and what mends it. It sees what
+// tasks say; it must not decide anything.
 package trouble
 
 import (
@@ -41,6 +41,8 @@ const (
 	maxShown  = 20
 	looked    = 10 * time.Second // between two looks at the joins
 	leastSeen = 50               // labels that say something
+	mended    = 5                // labels, most of which met their prediction, that end a trouble of few labels
+	aDay      = 24 * time.Hour   // between two lines about few labels; after it the latest are no news
 )
 
 // Watch collects the issues of a process.
@@ -54,8 +56,14 @@ type Watch struct {
 	mu    sync.Mutex
 	by    map[string]*Issue
 	joins []joins // of the last minute
-	few   joins   // since when labels are too few in a minute to say something
-	apart joins   // what the labels before showed, if they met nothing
+	few   fewLabels
+}
+
+// fewLabels are labels of which too few come in a minute to say something.
+type fewLabels struct {
+	since joins     // when those that are judged next began to come
+	apart joins     // what those before showed, if they met nothing
+	last  time.Time // when one came
 }
 
 // joins has the join counts of all shards at one time.
@@ -180,7 +188,7 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	defer w.mu.Unlock()
 	w.forget(now.at)
 	if w.Blind != nil && w.Blind() {
-		w.joins, w.few, w.apart = nil, joins{}, joins{}
+		w.joins, w.few = nil, fewLabels{}
 		delete(w.by, "apart")
 		delete(w.by, "pairs")
 		return
@@ -193,15 +201,15 @@ func (w *Watch) Look(tasks []*pipeline.TaskStatus) {
 	w.pairs(now.paired-first.paired, now.alone-first.alone, now.at)
 	d := now.since(first)
 	if d.labels < leastSeen || now.predictions < leastSeen {
-		w.meet(w.slowly(now), now.at)
+		w.meet(w.slowly(now), now.at, aDay)
 		return
 	}
-	w.few, w.apart = now, joins{}
+	w.few = fewLabels{since: now}
 	if d.joined*5 >= d.labels*4 || d.unmet(now)*2 < d.labels-d.joined {
 		delete(w.by, "apart")
 		return
 	}
-	w.meet(d, now.at)
+	w.meet(d, now.at, every)
 }
 
 // since returns what came after an earlier time.
@@ -223,25 +231,42 @@ func (j joins) unmet(now joins) int64 {
 }
 
 // slowly judges labels of which fewer than leastSeen come in a minute by as many, however long they take. It returns
-// what the latest so many showed if hardly one of them met its prediction, else no labels.
+// what the latest so many showed if hardly one of them met its prediction, else no labels. Until predictions have
+// waited in vain, labels that wait say nothing: those of predictions from before the deployment come first.
 func (w *Watch) slowly(now joins) joins {
-	d := now.since(w.few)
+	f := &w.few
+	d := now.since(f.since)
 	gone := min(d.labels, d.joined, d.orphans, d.expired) < 0 // tasks came or went
-	if now.predictions < leastSeen || w.few.at.IsZero() || gone {
-		w.few, w.apart = now, joins{}
+	if now.predictions < leastSeen || f.since.at.IsZero() || gone {
+		*f = fewLabels{since: now}
 		return joins{}
 	}
-	if d.labels >= leastSeen {
-		w.few, w.apart = now, joins{}
-		if delete(w.by, "apart"); d.joined*10 < d.labels && d.unmet(now)*2 >= d.labels {
-			w.apart = d
-		}
+	if before := w.joins[max(0, len(w.joins)-2)]; now.labels != before.labels {
+		f.last = now.at
 	}
-	return w.apart
+	unmet := d.orphans
+	if d.expired > 0 {
+		unmet = d.unmet(now)
+	}
+	over := now.at.Sub(f.last) > aDay || d.joined >= mended && d.joined*2 >= d.labels
+	switch {
+	case d.labels < leastSeen && !over:
+		return f.apart
+	case d.labels < leastSeen:
+		f.apart = joins{}
+	case d.joined*10 < d.labels && unmet*2 >= d.labels:
+		f.since, f.apart = now, d
+	default:
+		f.since, f.apart = now, joins{}
+	}
+	if f.apart.labels == 0 {
+		delete(w.by, "apart")
+	}
+	return f.apart
 }
 
-// meet says that labels meet no predictions.
-func (w *Watch) meet(d joins, at time.Time) {
+// meet says that labels meet no predictions, in the log not sooner than a time after the line before.
+func (w *Watch) meet(d joins, at time.Time, again time.Duration) {
 	if d.labels == 0 {
 		return
 	}
@@ -255,7 +280,7 @@ func (w *Watch) meet(d joins, at time.Time) {
 	if w.Keyed.Load() {
 		t.Mend += "; shards read the topics themselves: every row must go to the partition of its id"
 	}
-	if at.Sub(t.logged) >= every {
+	if at.Sub(t.logged) >= again {
 		w.Log.Warn("labels meet no predictions", "labels", d.labels, "met", d.joined, "expired", d.expired, "mend",
 			t.Mend)
 		t.logged = at

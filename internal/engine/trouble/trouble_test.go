@@ -171,17 +171,15 @@ func TestLabelsOfABatch(t *testing.T) {
 	})
 }
 
-// TestFewLabels: where ten labels come a day, and none meets its prediction, it is said as well; until they do.
+// TestFewLabels: where ten labels come a day, and none meets its prediction, it is said as well, once a day, until they
+// do or none come.
 func TestFewLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &Watch{Log: slog.New(slog.DiscardHandler), Wait: time.Hour}
+		var log bytes.Buffer
+		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil)), Wait: time.Hour}
 		var labels, joined, orphans, expired int64
-		day := func(late bool) int {
-			if labels += 10; late {
-				orphans, expired = orphans+10, expired+10
-			} else {
-				joined += 10
-			}
+		day := func(late, met int64) int {
+			labels, joined, orphans, expired = labels+late+met, joined+met, orphans+late, expired+late
 			for range 24 * time.Hour / looked {
 				w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: 100 + labels,
 					pipeline.CountLabels: labels, pipeline.CountJoined: joined, pipeline.CountOrphans: orphans,
@@ -191,19 +189,43 @@ func TestFewLabels(t *testing.T) {
 			return len(w.Now())
 		}
 		for n, c := range []struct {
-			late bool
-			days int
-			said int
-		}{{false, 20, 0}, {true, 11, 1}, {false, 6, 0}} {
+			late, met int64 // labels a day
+			days      int
+			said      int // troubles after these days
+			lines     int // of the log, at most
+		}{{0, 10, 20, 0, 0}, {10, 0, 11, 1, 7}, {0, 10, 1, 0, 7}, {10, 0, 11, 1, 14}, {0, 0, 2, 0, 15}} {
 			said := 0
 			for range c.days {
-				said = day(c.late)
+				said = day(c.late, c.met)
 			}
-			if said != c.said {
-				t.Errorf("%d: after %d days, late %v: %+v", n, c.days, c.late, w.Now())
+			if lines := strings.Count(log.String(), "meet no predictions"); said != c.said || lines > c.lines {
+				t.Errorf("%d: after %d days of %d late labels and %d that met: %+v, %d lines; want %d, at most %d", n,
+					c.days, c.late, c.met, w.Now(), lines, c.said, c.lines)
 			}
 		}
 	})
+}
+
+// TestLabelsFromBefore: labels of predictions that nobody has sent, as those of the time before a deployment, say
+// nothing while none of its own predictions has waited in vain; nor do labels without any prediction.
+func TestLabelsFromBefore(t *testing.T) {
+	for _, predictions := range []int64{0, 20, 100_000} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil)), Wait: 720 * time.Hour}
+			for hour := range int64(100) {
+				for range time.Hour / looked {
+					w.Look([]*pipeline.TaskStatus{{Counts: map[string]int64{pipeline.CountPredictions: predictions,
+						pipeline.CountWaiting: predictions, pipeline.CountLabels: 20 * hour,
+						pipeline.CountWaitingLabels: 20 * hour}}})
+					time.Sleep(looked)
+				}
+			}
+			if now := w.Now(); len(now) != 0 || log.Len() > 0 {
+				t.Errorf("%d predictions: got %+v, %s", predictions, now, &log)
+			}
+		})
+	}
 }
 
 // TestUnreadInputsAreNoFaultOfLabels: while an input cannot be read, and right after, labels that meet nothing say
