@@ -61,6 +61,7 @@ type Relay struct {
 	last    Record // taken last; its memory may be gone
 	took    bool   // whether a record was taken since the last release
 	waiting bool   // for what it needs
+	ahead   bool   // a record was ahead of the clock
 	// What made calls, once for all records.
 	take    takerFunc
 	release takerFunc
@@ -153,8 +154,8 @@ func (y *Relay) write(ctx context.Context, ms []Message) error {
 }
 
 // gather takes a record, waiting for it until a deadline, and further ones that are available. next is the offset
-// after them, -1 if there were none. passed says that the last one was skipped: this is committed before another is
-// taken.
+// after them, -1 if there were none. passed says that the last one was skipped, or the first ahead of the clock: this
+// is committed before another is taken. What is written of it tells the brokers' time.
 func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next int64, passed bool, err error) {
 	ms, next, passed, err = y.takeAll(ctx, until)
 	if next < 0 || passed {
@@ -203,7 +204,8 @@ func (y *Relay) takeAll(ctx context.Context, until time.Time) (ms []Message, nex
 			next = r.Offset + 1
 			y.last, y.took = *r, true
 		}
-		if passed {
+		if doubt := r.Ahead && !y.ahead; passed || doubt {
+			y.ahead = y.ahead || doubt
 			return ms, next, true, nil
 		}
 		if !y.Source.Buffered() {

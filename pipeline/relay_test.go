@@ -42,7 +42,7 @@ func (s *relaySource) Next(ctx context.Context) (Record, error) {
 		return Record{Paused: true}, nil
 	}
 	s.at++
-	return Record{Offset: s.at - 1, Value: []byte(v)}, nil
+	return Record{Offset: s.at - 1, Value: []byte(v), Ahead: strings.HasPrefix(v, "ahead")}, nil
 }
 
 func (s *relaySource) Buffered() bool { return len(s.groups) > 0 && len(s.groups[0]) > 0 }
@@ -155,6 +155,19 @@ func TestRelayCommitsWhatIsWritten(t *testing.T) {
 		if o > 1 {
 			t.Errorf("committed %v, written was up to 1", src.committed)
 		}
+	}
+}
+
+// TestRelayTellsThatTheClockIsInDoubt: the first record ahead of the clock is committed before another is taken, so
+// that the answer to what is written of it tells the time of the brokers; the next ones are not.
+func TestRelayTellsThatTheClockIsInDoubt(t *testing.T) {
+	src, sink := &relaySource{groups: [][]string{{"a", "ahead1", "b", "ahead2", "c"}}}, &groupSink{}
+	if err := newRelay(src, sink).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	const want = "begin | 1a 2a 1ahead1 2ahead1 | 1b 2b 1ahead2 2ahead2 1c 2c "
+	if got := strings.Join(sink.writes, "| "); got != want || len(src.committed) == 0 || src.committed[0] != 2 {
+		t.Errorf("wrote %q, committed %v; want %q, and 2 first", got, src.committed, want)
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -17,14 +17,18 @@ import (
 type Clock struct {
 	transport *kafka.Transport
 	log       *slog.Logger
-	heard     atomic.Pointer[brokerTime] // nil: never
-	told      atomic.Pointer[time.Time]  // when the log last said that the own clock is behind
+
+	mu    sync.Mutex
+	heard map[topicPartition]brokerTime // the latest of each leader
+	told  time.Time                     // when the log last said that the own clock is behind
 }
 
 // brokerTime is a time of a broker, and when it was heard by a clock that goes on as it did when the own one is set.
 type brokerTime struct {
 	at, heard time.Time
 }
+
+func (b brokerTime) now() time.Time { return b.at.Add(time.Since(b.heard)) }
 
 // How far behind the brokers a clock is that the log tells of, and how often it does.
 const (
@@ -33,7 +37,9 @@ const (
 )
 
 // NewClock returns a clock that has heard of no broker: it is the process's own.
-func NewClock(t *kafka.Transport, log *slog.Logger) *Clock { return &Clock{transport: t, log: log} }
+func NewClock(t *kafka.Transport, log *slog.Logger) *Clock {
+	return &Clock{transport: t, log: log, heard: map[topicPartition]brokerTime{}}
+}
 
 // Now is the time of the process, or that of the brokers where it is later. The clock may be nil.
 func (c *Clock) Now() time.Time {
@@ -41,12 +47,22 @@ func (c *Clock) Now() time.Time {
 	if c == nil {
 		return now
 	}
-	if b := c.heard.Load(); b != nil {
-		if theirs := b.at.Add(time.Since(b.heard)); theirs.After(now) {
-			return theirs
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if theirs := c.theirs(); theirs.After(now) {
+		return theirs
 	}
 	return now
+}
+
+// theirs is the earliest time of a leader: one whose clock is ahead does not count where another one's is not.
+func (c *Clock) theirs() (t time.Time) {
+	for _, b := range c.heard {
+		if now := b.now(); t.IsZero() || now.Before(t) {
+			t = now
+		}
+	}
+	return t
 }
 
 // RoundTrip implements kafka.RoundTripper.
@@ -56,7 +72,7 @@ func (c *Clock) RoundTrip(ctx context.Context, addr net.Addr, req kafka.Request)
 		for _, t := range written.Topics {
 			for _, p := range t.Partitions {
 				if p.ErrorCode == 0 && p.LogAppendTime > 0 {
-					c.hear(time.UnixMilli(p.LogAppendTime))
+					c.hear(topicPartition{t.Topic, int(p.Partition)}, time.UnixMilli(p.LogAppendTime))
 				}
 			}
 		}
@@ -64,13 +80,17 @@ func (c *Clock) RoundTrip(ctx context.Context, addr net.Addr, req kafka.Request)
 	return res, err
 }
 
-func (c *Clock) hear(at time.Time) {
+func (c *Clock) hear(leader topicPartition, at time.Time) {
 	now := time.Now()
-	c.heard.Store(&brokerTime{at, now})
-	behind := at.Sub(now)
-	if told := c.told.Load(); behind > slowClock && (told == nil || now.Sub(*told) > tellSlow) &&
-		c.told.CompareAndSwap(told, &now) {
-		c.log.Warn("the clock of this machine is behind that of the brokers, which counts for timestamps ahead: set it",
-			"by", behind.Round(time.Second).String())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard[leader] = brokerTime{at, now}
+	if at.Sub(now) <= slowClock || !c.told.IsZero() && now.Sub(c.told) <= tellSlow {
+		return
+	}
+	if behind := c.theirs().Sub(now); behind > slowClock {
+		c.told = now
+		c.log.Warn("the clock of this machine is behind that of the brokers, which counts for timestamps ahead: "+
+			"set the one that is wrong", "by", behind.Round(time.Second).String())
 	}
 }

@@ -22,19 +22,24 @@ func TestClock(t *testing.T) {
 				t.Errorf("%s: %v ahead of the own clock, want %v", when, got, ahead)
 			}
 		}
+		hear := func(partition int, ahead time.Duration) {
+			c.hear(topicPartition{"panes", partition}, time.Now().Add(ahead))
+		}
 		check("no broker was heard", 0)
-		c.hear(time.Now().Add(-time.Hour))
+		hear(0, -time.Hour)
 		check("a broker is behind", 0)
+		hear(1, 24*time.Hour)
+		check("another one is ahead", 0)
 		for range 3 {
-			c.hear(time.Now().Add(8 * time.Minute))
-			check("a broker is ahead", 8*time.Minute)
+			hear(0, 8*time.Minute)
+			check("both are ahead", 8*time.Minute)
 			time.Sleep(10 * time.Minute)
 			check("ten minutes later", 8*time.Minute)
 		}
 		if n := strings.Count(log.String(), "is behind that of the brokers"); n != 1 {
 			t.Errorf("%d lines in the log, want 1: %s", n, &log)
 		}
-		c.hear(time.Now())
+		hear(0, 0)
 		check("the own clock was set", 0)
 		c = nil
 		check("no clock", 0)

@@ -45,8 +45,6 @@ type Source struct {
 	paused bool        // the gate was closed when it was last asked
 	halted atomic.Bool // the same, for other goroutines
 
-	believed pipeline.Time // no timestamp up to this one is too far ahead of the clock
-
 	out, shown atomic.Uint64 // records and notices handed out; those of them that the task's status shows
 	tracked    atomic.Bool   // shown is reported
 }
@@ -58,7 +56,9 @@ type input struct {
 	gone  *part // the part before: its last record may still be in use
 	since time.Time
 	idle  bool
-	ended bool
+	// No timestamp up to this one was too far ahead of the clock when a record of the part was handed out.
+	believed pipeline.Time
+	ended    bool
 
 	// How often idle changed since the log had it, and when the log last had each kind of change.
 	untold int
@@ -168,7 +168,7 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 			// No producer and no broker of today leaves a timestamp out. A row of one that did is as far ahead as it
 			// says: else a single such record could move all clocks.
 			r.Time = max(r.Time, 1)
-			r.Ahead = s.ahead(r.Time)
+			r.Ahead = s.ahead(best, r.Time)
 			if !r.SaysIdle() { // else a source that is idle would hold all back for the timeout once more
 				s.tell(best, false)
 				best.reset(s.spec.IdleTimeout)
@@ -191,12 +191,12 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 	}
 }
 
-// ahead reports whether a record's timestamp is too far ahead of the clock. What was not will not be, so the clock is
-// seldom looked at.
-func (s *Source) ahead(t pipeline.Time) bool {
-	if s.spec.MaxAhead > 0 && t > s.believed {
-		s.believed = max(s.believed, s.spec.Clock.Now().Add(s.spec.MaxAhead).UnixNano())
-		return t > s.believed
+// ahead reports whether the timestamp of an input's record is too far ahead of the clock, which is looked at once for
+// most of the records of a fetch.
+func (s *Source) ahead(in *input, t pipeline.Time) bool {
+	if s.spec.MaxAhead > 0 && t > in.believed {
+		in.believed = s.spec.Clock.Now().Add(s.spec.MaxAhead).UnixNano()
+		return t > in.believed
 	}
 	return false
 }
@@ -365,7 +365,7 @@ func (in *input) take(p *part, ok bool) {
 		in.ended = true
 		return
 	}
-	in.gone, in.at, in.queue = in.at, p, p.records
+	in.gone, in.at, in.queue, in.believed = in.at, p, p.records, 0
 	in.noteHead()
 }
 
