@@ -162,6 +162,7 @@ func (s *Store) Save(ctx context.Context, key string, number uint64, cp pipeline
 	}
 	table, fresh, err := s.putFiles(ctx, known, cp.Files)
 	if err != nil {
+		s.withdraw(ctx, known, fresh, nil)
 		return err
 	}
 	tail := encodeTable(table)
@@ -178,6 +179,7 @@ func (s *Store) Save(ctx context.Context, key string, number uint64, cp pipeline
 		}
 	}
 	if err := cp.Prepared(); err != nil {
+		s.withdraw(ctx, known, fresh, &c)
 		return err
 	}
 	known.unusable = cp.Unusable
@@ -372,28 +374,55 @@ func (s *Store) prune(ctx context.Context, known *claims) {
 		warn(err)
 		files = nil
 	}
-	for _, f := range files {
-		for i := range f.Chunks {
-			if _, err := s.write(ctx, *f.Partition, f.chunkKey(known.key, i), nil); err != nil {
-				warn(err)
-				return
-			}
-		}
+	if err := s.buryFiles(ctx, known.key, files); err != nil {
+		warn(err)
+		return
 	}
 	for _, c := range obsolete {
-		for i := range len(c.Chunks) + len(c.Journal) {
-			if _, err := s.write(ctx, c.Partition, c.chunkKey(i), nil); err != nil {
-				warn(err)
-				return
-			}
+		err := s.buryChunks(ctx, &c)
+		if err == nil { // the claim last: until then the chunks can be found
+			_, err = s.write(ctx, 0, c.recordKey(), nil)
 		}
-		// The claim last: until then the chunks can be found.
-		if _, err := s.write(ctx, 0, c.recordKey(), nil); err != nil {
+		if err != nil {
 			warn(err)
 			return
 		}
 		known.drop(c)
 	}
+}
+
+// withdraw removes what a checkpoint has written that gets no claim: nobody else could find it, and a task that fails
+// there again and again would fill the topic. c is nil before its first chunk.
+func (s *Store) withdraw(ctx context.Context, known *claims, files []storedFile, c *claim) {
+	err := s.buryFiles(ctx, known.key, files)
+	if err == nil && c != nil {
+		err = s.buryChunks(ctx, c)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("remove a checkpoint that failed", "key", known.key, "err", err)
+	}
+}
+
+// buryFiles writes tombstones of the chunks of files.
+func (s *Store) buryFiles(ctx context.Context, key string, files []storedFile) error {
+	for _, f := range files {
+		for i := range f.Chunks {
+			if _, err := s.write(ctx, *f.Partition, f.chunkKey(key, i), nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// buryChunks writes tombstones of the chunks of a claim.
+func (s *Store) buryChunks(ctx context.Context, c *claim) error {
+	for i := range len(c.Chunks) + len(c.Journal) {
+		if _, err := s.write(ctx, c.Partition, c.chunkKey(i), nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // write produces one record, retrying until ctx is done, and returns its offset; a nil value is a tombstone.

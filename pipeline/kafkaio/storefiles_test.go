@@ -215,3 +215,34 @@ func TestStoreOfATopicMadeAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestStoreWithdraws: a checkpoint that fails before its claim leaves nothing in the topic, however often it is tried.
+func TestStoreWithdraws(t *testing.T) {
+	ctx, brokers := t.Context(), kafkatest.Start(t)
+	kafkatest.CreateTopics(t, brokers, 2, "checkpoints")
+	s := newStore(t, brokers, 10_000)
+	good := withFiles(t, "kept")
+	if err := s.Save(ctx, "k", 1, good); err != nil {
+		t.Fatal(err)
+	}
+	before := live(t, brokers, 2)
+	refused, absent := withFiles(t, "kept", "more"), withFiles(t, "kept", "another")
+	refused.Journal, refused.Ready = []byte("order"), func() error { return errors.New("refused") }
+	absent.Files = append(absent.Files, pipeline.File{Name: "absent", Path: filepath.Join(t.TempDir(), "absent")})
+	for range 3 {
+		for what, cp := range map[string]pipeline.Checkpoint{"outputs refused": refused, "no file": absent} {
+			if _, err := s.Load(ctx, "k"); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Save(ctx, "k", 2, cp); err == nil {
+				t.Fatalf("%s: saved", what)
+			}
+			if n := live(t, brokers, 2); n != before {
+				t.Errorf("%s: %d records without a tombstone, before %d", what, n, before)
+			}
+		}
+	}
+	if err := fetched(t, s, good); err != nil {
+		t.Error(err)
+	}
+}
