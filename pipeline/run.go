@@ -215,11 +215,11 @@ func (rn Runner) restore(ctx context.Context, build Build) (t Registered, from r
 	return t, from, nil
 }
 
-// OfMachine reports that this machine lets nobody write, or open a file: no checkpoint is damaged by that, one of
-// before is no better, and a person must not give the state up.
+// OfMachine reports that this machine lets nobody write, or open a file, or that a file server does not answer it: no
+// checkpoint is damaged by that, one of before is no better, and a person must not give the state up.
 func OfMachine(err error) bool {
 	for _, e := range []error{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE,
-		syscall.ENOMEM, fs.ErrPermission} {
+		syscall.ENOMEM, syscall.ESTALE, syscall.ETIMEDOUT, fs.ErrPermission} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -198,7 +199,7 @@ func (r topologyRecord) newest(stored []pipeline.Stored) (was topology, ok bool,
 		if err == nil {
 			return was, true, nil
 		}
-		if pipeline.OfMachine(err) {
+		if pipeline.OfMachine(err) || errors.Is(err, syscall.EIO) { // as a file server gives that has gone
 			return was, false, fmt.Errorf("%s cannot be read now: %w", st.Name, err)
 		}
 		r.log.Error("the topics' numbers of partitions cannot be read, trying the record before", "checkpoint", st.Name,

@@ -59,14 +59,17 @@ func TestTopologyIsThatOfTheFirstStart(t *testing.T) {
 	}
 }
 
-// busyStore is a store whose machine can open no more files.
-type busyStore struct{ pipeline.CheckpointStore }
+// busyStore is a store whose files give an error.
+type busyStore struct {
+	pipeline.CheckpointStore
+	err error
+}
 
 func (s busyStore) Load(ctx context.Context, key string) ([]pipeline.Stored, error) {
 	stored, err := s.CheckpointStore.Load(ctx, key)
 	for i := range stored {
 		stored[i].Read = func() ([]byte, error) {
-			return nil, &fs.PathError{Op: "open", Path: stored[i].Name, Err: syscall.EMFILE}
+			return nil, &fs.PathError{Op: "open", Path: stored[i].Name, Err: s.err}
 		}
 	}
 	return stored, err
@@ -83,8 +86,10 @@ func TestTopologyThatCannotBeReadNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	grown := shapes(6, 6, 3, 1)
-	if now, err := (topologyRecord{busyStore{store}, "g", log}).check(t.Context(), grown, false); err == nil {
-		t.Errorf("started with %+v", now)
+	for _, e := range []error{syscall.EMFILE, syscall.ESTALE, syscall.EIO} {
+		if now, err := (topologyRecord{busyStore{store, e}, "g", log}).check(t.Context(), grown, false); err == nil {
+			t.Errorf("%v: started with %+v", e, now)
+		}
 	}
 	if now, err := r.check(t.Context(), grown, false); err != nil || now != first {
 		t.Errorf("%+v afterwards, want %+v (%v)", now, first, err)
