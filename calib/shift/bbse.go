@@ -156,11 +156,19 @@ func (d *model) solve(noise []float64) (*solution, error) {
 				used = append(used, x)
 			}
 		}
+		mu := d.mu[i] / dd
 		for at, x := range used {
-			s.b[x] += row[x] * d.mu[i] / dd
-			upper, v := g.Data[x*g.Stride:x*g.Stride+c], row[x]
+			s.b[x] += row[x] * mu
+			upper, v := g.Data[x*g.Stride:x*g.Stride+c], row[x]/dd
+			if len(used) == c { // side by side, which is faster
+				upper, of := upper[x:], row[x:]
+				for y := range upper {
+					upper[y] += v * of[y]
+				}
+				continue
+			}
 			for _, y := range used[at:] {
-				upper[y] += v * row[y] / dd
+				upper[y] += v * row[y]
 			}
 		}
 	}

@@ -58,7 +58,8 @@ func EM(t Table) (Estimate, error) {
 		}
 		least = s.likelihood - emSlack*math.Abs(s.likelihood)
 		leapOf(leap, q, first, second)
-		if _, err = d.step(q, leap, fitted); err != nil {
+		d.times(fitted, leap)
+		if _, err = d.climb(q, leap, fitted); err != nil {
 			return Estimate{}, err
 		}
 		if done += 3 * len(d.a); done > emTurn { // others may be waiting for the processor
@@ -77,30 +78,67 @@ func EM(t Table) (Estimate, error) {
 type emStep struct{ likelihood, length float64 }
 
 // step makes next of q, by one step of EM, and fitted, A q.
-func (d *model) step(next, q, fitted []float64) (s emStep, err error) {
+func (d *model) step(next, q, fitted []float64) (emStep, error) {
+	d.times(fitted, q)
+	length, err := d.climb(next, q, fitted)
+	return emStep{d.likelihood(fitted), length}, err
+}
+
+// likelihood is that of what is fitted, up to a constant. Where no class explains a symbol, it says nothing of q.
+func (d *model) likelihood(fitted []float64) (l float64) {
+	for i, mu := range d.mu {
+		if mu > 0 && fitted[i] > 0 {
+			l += mu * math.Log(fitted[i])
+		}
+	}
+	return l
+}
+
+// climb makes next of q and A q, and returns how far that moved the share of a class. Four rows of A are added at a
+// time, each sum in their order.
+func (d *model) climb(next, q, fitted []float64) (length float64, err error) {
 	c := len(q)
 	clear(next)
-	d.times(fitted, q)
 	var known float64
+	var ratios [4]float64
+	var rows [4][]float64
+	n := 0
+	add := func() {
+		r0, r1, r2, r3 := ratios[0], ratios[1], ratios[2], ratios[3]
+		a0, a1, a2, a3 := rows[0][:len(next)], rows[1][:len(next)], rows[2][:len(next)], rows[3][:len(next)]
+		for x, v := range next {
+			v += r0 * a0[x]
+			v += r1 * a1[x]
+			v += r2 * a2[x]
+			v += r3 * a3[x]
+			next[x] = v
+		}
+		n = 0
+	}
 	for i, mu := range d.mu {
-		if mu == 0 || fitted[i] == 0 { // no class explains it: it says nothing of q
+		if mu == 0 || fitted[i] == 0 {
 			continue
 		}
 		known += mu
-		s.likelihood += mu * math.Log(fitted[i])
-		ratio, row := mu/fitted[i], d.a[i*c:(i+1)*c]
-		for x := range next {
-			next[x] += ratio * row[x]
+		ratios[n], rows[n] = mu/fitted[i], d.a[i*c:(i+1)*c]
+		if n++; n == len(rows) {
+			add()
 		}
 	}
 	if !(known > 0) {
-		return s, fmt.Errorf("no row now has a symbol of the reference: %w", ErrInput)
+		return 0, fmt.Errorf("no row now has a symbol of the reference: %w", ErrInput)
+	}
+	if n > 0 {
+		for ; n < len(rows); n++ {
+			ratios[n], rows[n] = 0, d.a[:c]
+		}
+		add()
 	}
 	for x, v := range q {
 		next[x] *= v / known
-		s.length = max(s.length, math.Abs(next[x]-v))
+		length = max(length, math.Abs(next[x]-v))
 	}
-	return s, nil
+	return length, nil
 }
 
 // leapOf extrapolates two steps from q. No class that has a share is left without.

@@ -44,39 +44,38 @@ func (l *labels) thinned() (string, error) {
 	if l.covered.Said == nil || l.open() < thinnedOpen*float64(l.covered.Predictions) {
 		return "", nil
 	}
-	k := l.key.K
-	for c := range k {
+	var few []int
+	for c := range l.key.K {
 		// The test itself is the sharper one where scores are sure.
-		if z := (l.of[c] - l.expected[c]) / math.Sqrt(l.variance[c]+1e-9); z > -thinnedZ/2 {
-			continue
+		if z := (l.of[c] - l.expected[c]) / math.Sqrt(l.variance[c]+1e-9); z <= -thinnedZ/2 {
+			few = append(few, c)
 		}
-		why, err := l.thinnedClass(c)
-		if why != "" || err != nil {
-			return why, err
+	}
+	p, err := l.probabilities(few)
+	if err != nil {
+		return "", err
+	}
+	for i, c := range few {
+		if why := l.thinnedClass(c, p[i]); why != "" {
+			return why, nil
 		}
 	}
 	return "", nil
 }
 
-// thinnedClass is thinned of one class, by the rows of the time of the predictions.
-func (l *labels) thinnedClass(class int) (string, error) {
+// thinnedClass is thinned of one class, of these probabilities, by the rows of the time of the predictions.
+func (l *labels) thinnedClass(class int, of []float64) string {
 	p, hit, at := make([]float64, 0, len(l.rows)), make([]bool, 0, len(l.rows)), make([]int, 0, len(l.rows))
-	sc, q := NewScorer(l.key.K), make([]float64, l.key.K)
-	for _, row := range l.rows {
+	for i, row := range l.rows {
 		if row.TS > l.to {
 			continue
 		}
-		raw, err := sc.Row(nil, row, math.Inf(1))
-		if err != nil {
-			return "", err
-		}
-		sc.Probs(q)
-		p, hit = append(p, min(max(q[class], oddsFloor), 1-oddsFloor)), append(hit, int(row.Y) == class)
-		at = append(at, symbolOf(raw.Class, class, acc.BandOf(raw.Confidence)))
+		p, hit = append(p, min(max(of[i], oddsFloor), 1-oddsFloor)), append(hit, int(row.Y) == class)
+		at = append(at, symbolOf(l.said[i].Arg, class, acc.BandOf(l.said[i].Conf)))
 	}
 	logOdds, information := oddsRatio(p, hit)
 	if logOdds*math.Sqrt(information) > -thinnedZ || logOdds > math.Log(thinnedShare) {
-		return "", nil
+		return ""
 	}
 	var all, labelled, counted, expected [symbols]float64
 	sum, has := 0.0, 0
@@ -94,12 +93,12 @@ func (l *labels) thinnedClass(class int) (string, error) {
 	}
 	r := coverageRatio(all, labelled, counted, expected)
 	if r > thinnedShare {
-		return "", nil
+		return ""
 	}
 	return fmt.Sprintf("%d of %d labels are of class %d, where the scores expect %.0f, and fewer predictions of "+
 		"that class have a label: its labels seem to come %.2g times as often as others. If the rest come later, set "+
 		"alarm.matured to the longest delay; else labels tell nothing of that class",
-		has, len(p), class, sum, r), nil
+		has, len(p), class, sum, r)
 }
 
 // oddsFloor keeps odds finite.

@@ -3,9 +3,9 @@ package stage
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/kernel"
 )
 
 // Labels may be of one class only, such as of the frauds that a bank reports, or come much later for one class. A fit
@@ -51,8 +51,8 @@ func WithheldBetween(k *Key, since, before int64) (string, error) {
 	if l == nil || err != nil {
 		return "", err
 	}
-	if why := l.absent(); why != "" {
-		return why, nil
+	if why, err := l.absent(); why != "" || err != nil {
+		return why, err
 	}
 	why, err := l.thinned()
 	if all := min(len(k.Sample), absentScores/k.K); why != "" || err != nil || len(l.rows) < l.most || all <= l.most {
@@ -70,11 +70,12 @@ type labels struct {
 	key     *Key
 	most    int
 	rows    []*acc.SampleRow
-	to      int64 // the newest predictions that covered has
+	said    []kernel.Row // what the model said of them
+	to      int64        // the newest predictions that covered has
 	covered Coverage
-	// By class, of the predicted class, and of any other: the labels; the sums of their probabilities p and of
-	// p (1 - p), and the logarithm of the chance of none.
-	of, expected, variance, none []float64
+	// By class, of the predicted class, and of any other: the labels, and the sums of their probabilities p and of
+	// p (1 - p).
+	of, expected, variance []float64
 }
 
 // newestLabels returns nil where no predictions of the time of the rows, at most that many, lack a label that they
@@ -84,8 +85,6 @@ func newestLabels(k *Key, since, before int64, most int) (*labels, error) {
 		return nil, nil
 	}
 	l := &labels{key: k, most: max(1, min(most, absentScores/k.K))}
-	l.of, l.expected = make([]float64, k.K+2), make([]float64, k.K+2)
-	l.variance, l.none = make([]float64, k.K+2), make([]float64, k.K+2)
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
 	for i := len(k.Sample) - 1; i >= 0 && len(l.rows) < l.most; i-- { // the newest are the last
 		if row := &k.Sample[i]; row.TS >= since && row.TS < before {
@@ -105,50 +104,121 @@ func newestLabels(k *Key, since, before int64, most int) (*labels, error) {
 	if l.covered, err = k.Covered(from, to); err != nil || l.covered.Labelled == 0 || l.open() <= 0 {
 		return nil, err
 	}
-	sc, p := NewScorer(k.K), make([]float64, k.K, k.K+2)
-	for _, row := range l.rows {
-		if _, err := sc.Row(nil, row, math.Inf(1)); err != nil {
-			return nil, err
+	return l, l.count()
+}
+
+// count fills what the rows have and expect.
+func (l *labels) count() error {
+	k := l.key.K
+	l.of, l.expected, l.variance = make([]float64, k+2), make([]float64, k+2), make([]float64, k+2)
+	l.said = make([]kernel.Row, len(l.rows))
+	return l.scored(func(i int, e []float32, r kernel.Row) {
+		expected, variance := l.expected[:len(e)], l.variance[:len(e)]
+		for c, v := range e {
+			x := float64(v) * r.Scale
+			expected[c] += x
+			variance[c] += x * (1 - x)
 		}
-		sc.Probs(p)
-		top := slices.Max(p)
-		for c, x := range append(p, top, 1-top) {
-			l.expected[c], l.variance[c] = l.expected[c]+x, l.variance[c]+x*(1-x)
-			l.none[c] += math.Log1p(-min(x, 1-1e-9))
+		for c, x := range [...]float64{r.Conf, 1 - r.Conf} {
+			l.expected[k+c], l.variance[k+c] = l.expected[k+c]+x, l.variance[k+c]+x*(1-x)
 		}
+		row := l.rows[i]
+		l.said[i] = r
 		l.of[row.Y]++
-		if l.of[k.K]++; row.Z[row.Y] < slices.Max(row.Z) {
-			l.of[k.K], l.of[k.K+1] = l.of[k.K]-1, l.of[k.K+1]+1
+		if row.Z[row.Y] < row.Z[r.Arg] {
+			l.of[k+1]++
+		} else {
+			l.of[k]++
 		}
+	})
+}
+
+// scored calls f with every row's part of what kernel.LogitRows leaves.
+func (l *labels) scored(f func(i int, e []float32, r kernel.Row)) error {
+	var one [1]kernel.Row
+	e := make([]float32, l.key.K)
+	for i, row := range l.rows {
+		if kernel.LogitRows(one[:], e, row.Z, len(row.Z), 1); !one[0].OK {
+			return errNotFinite
+		}
+		f(i, e, one[0])
 	}
-	return l, nil
+	return nil
+}
+
+// probabilities are those of classes, or of the predicted one, or of any other, by row.
+func (l *labels) probabilities(classes []int) ([][]float64, error) {
+	all, k := make([]float64, len(l.rows)*len(classes)), l.key.K
+	out := make([][]float64, len(classes))
+	for i := range out {
+		out[i] = all[i*len(l.rows):][:len(l.rows)]
+	}
+	return out, l.scored(func(i int, e []float32, r kernel.Row) {
+		for at, c := range classes {
+			switch c {
+			case k:
+				out[at][i] = r.Conf
+			case k + 1:
+				out[at][i] = 1 - r.Conf
+			default:
+				out[at][i] = float64(e[c]) * r.Scale
+			}
+		}
+	})
 }
 
 // open is the number of predictions without a label.
 func (l *labels) open() float64 { return float64(l.covered.Predictions - l.covered.Labelled) }
 
+// surest is the most that a probability counts where the chance of none is taken.
+const surest = 1 - 1e-9
+
 // absent is what Withheld says of labels that hardly come.
-func (l *labels) absent() string {
-	k, n, open, predictions := l.key.K, float64(len(l.rows)), l.open(), float64(l.covered.Predictions)
-	for c, has := range l.of {
-		e, chance := l.expected[c], l.none[c]
-		if has > 0 {
-			chance = has - e + has*math.Log(e/has)
+func (l *labels) absent() (string, error) {
+	n, open, least := float64(len(l.rows)), l.open(), math.Log(absentChance/float64(l.key.K))
+	var never []int // classes without a label
+	first := -1
+	for c := 0; c < len(l.of) && first < 0; c++ {
+		has, e := l.of[c], l.expected[c]
+		switch {
+		case has > absentShare*e || open < (e-has)/n*float64(l.covered.Labelled):
+		case has > 0:
+			if has-e+has*math.Log(e/has) < least {
+				first = c
+			}
+		case e*math.Log1p(-surest)/surest < least: // the chance is at least the power e of that of one so sure
+			never = append(never, c)
 		}
-		if has > absentShare*e || chance >= math.Log(absentChance/float64(k)) ||
-			open < (e-has)/n*float64(l.covered.Labelled) {
-			continue
-		}
-		what, these := fmt.Sprintf("are of class %d", c), "of that class. If its labels come"
-		switch c {
-		case k:
-			what, these = "say that the model was right", "right. If labels of right predictions come"
-		case k + 1:
-			what, these = "say that the model was wrong", "wrong. If labels of wrong predictions come"
-		}
-		return fmt.Sprintf("%.0f of %.0f labels %s, where the scores expect %.0f, and %.0f %% of the predictions of "+
-			"that time have no label: these may be %s later than others, set alarm.matured to the longest delay",
-			has, n, what, e, 100*open/predictions, these)
 	}
-	return ""
+	p, err := l.probabilities(never)
+	if err != nil {
+		return "", err
+	}
+	for at, c := range never {
+		var chance float64
+		for _, x := range p[at] {
+			chance += math.Log1p(-min(x, surest))
+		}
+		if chance < least {
+			return l.lacks(c), nil
+		}
+	}
+	if first >= 0 {
+		return l.lacks(first), nil
+	}
+	return "", nil
+}
+
+// lacks says of a class that its labels are too few.
+func (l *labels) lacks(c int) string {
+	what, these := fmt.Sprintf("are of class %d", c), "of that class. If its labels come"
+	switch c {
+	case l.key.K:
+		what, these = "say that the model was right", "right. If labels of right predictions come"
+	case l.key.K + 1:
+		what, these = "say that the model was wrong", "wrong. If labels of wrong predictions come"
+	}
+	return fmt.Sprintf("%.0f of %d labels %s, where the scores expect %.0f, and %.0f %% of the predictions of "+
+		"that time have no label: these may be %s later than others, set alarm.matured to the longest delay",
+		l.of[c], len(l.rows), what, l.expected[c], 100*l.open()/float64(l.covered.Predictions), these)
 }
