@@ -52,6 +52,22 @@ func TestVerdictInBrowser(t *testing.T) {
 		"It follows from calibration-calibrated of all rows.", "Also: ", ">region=eu</a>.")
 }
 
+// TestVerdictOfFewRowsInBrowser: no alarm of few rows is not taken for a model that is right.
+func TestVerdictOfFewRowsInBrowser(t *testing.T) {
+	for null, want := range map[float64]bool{.2: true, .01: false} {
+		h := history.New(history.Config{})
+		s := snapshotAt("m", "1", "", time.Hour)
+		s.Raw.ECENull = ptr(null)
+		h.AddSnapshot(s)
+		srv := httptest.NewServer(still(h))
+		v := verdictOf(t, chromium(t, srv.URL+"/?model=m&version=1&window=last-5000", "--dump-dom"))
+		srv.Close()
+		if strings.Contains(v, "So few rows show no smaller error.") != want || !strings.Contains(v, "No alarm") {
+			t.Errorf("%v: %s", null, v)
+		}
+	}
+}
+
 // TestVerdictOfAlertInBrowser: the figures of an alarm are those of its own rows. A record of an older build has none:
 // there they are the window's, whatever its message says.
 func TestVerdictOfAlertInBrowser(t *testing.T) {
