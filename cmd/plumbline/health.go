@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/cli"
+	"github.com/plumbline/plumbline/internal/control"
 )
 
 func newHealthCommand() *cobra.Command {
@@ -24,7 +25,7 @@ func newHealthCommand() *cobra.Command {
 			}
 			path := "ready"
 			if live {
-				path = "healthy"
+				path = control.Healthy
 			}
 			for _, u := range urls {
 				if err := client.Check(cmd.Context(), u, path); err != nil {
