@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
@@ -70,28 +69,37 @@ func (t *State) ReadRecord(r *pipeline.Record) error {
 
 // Record takes a record of the heads topic: a *record.Head, *record.Job, *record.Verdict or *record.Order; nil is none.
 func (t *State) Record(rec any) error {
+	h, err := t.take(rec)
+	if h == nil || err != nil {
+		return err
+	}
+	return t.trained(h)
+}
+
+// take is Record but for the weights. It returns the head that the record is the result of, if any.
+func (t *State) take(rec any) (*record.Head, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch r := rec.(type) {
 	case nil:
-		return nil
+		return nil, nil
 	case *record.Verdict:
-		return t.verdict(r)
+		return nil, t.verdict(r)
 	case *record.Order:
 		if r.Kind == record.HeadOrder {
 			t.seq++
 			t.orders[r.ID] = orderSeen{*r, t.seq}
-			return nil
+			return nil, nil
 		}
 	case *record.Head:
 		j := t.queue.Find(r.ID)
 		first := j == nil || j.Open() // what comes behind a cancellation counts no more than a second result
 		if err := t.queue.Take(r, time.Now()); err != nil || !first {
-			return err
+			return nil, err
 		}
-		return t.trained(t.queue.Find(r.ID).Result)
+		return t.queue.Find(r.ID).Result, nil
 	}
-	return t.queue.Take(rec, time.Now())
+	return nil, t.queue.Take(rec, time.Now())
 }
 
 // readAgain is how often a head is tried again whose file could not be read: a shared directory may show it later.
@@ -113,24 +121,28 @@ func (t *State) Retry(ctx context.Context) {
 
 func (t *State) again() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	for id, h := range maps.Clone(t.unread) {
-		delete(t.unread, id)
-		if err := t.trained(h); err != nil && t.unread[id] == nil {
+	unread := t.unread
+	t.unread = map[string]*record.Head{}
+	t.mu.Unlock()
+	for id, h := range unread {
+		if err := t.trained(h); err != nil && !unreadable(err) {
 			t.log.Warn("a head cannot be used", "id", id, "err", err)
 		}
 	}
 }
 
-// trained has the shards run a head.
+// trained has the shards run a head. Its file is read without the lock: while a file server does not answer, the page
+// must.
 func (t *State) trained(h *record.Head) error {
 	if t.heads == nil || h.Outcome != record.OutcomeTrained {
 		return nil
 	}
 	hd, err := service.Weights(*h)
 	if err != nil {
-		if file := (*fs.PathError)(nil); errors.As(err, &file) {
+		if unreadable(err) {
+			t.mu.Lock()
 			t.unread[h.ID] = h
+			t.mu.Unlock()
 		}
 		return err
 	}
@@ -141,10 +153,18 @@ func (t *State) trained(h *record.Head) error {
 	if h.EffectiveFrom.IsZero() {
 		return fmt.Errorf("head %s: effective_from is no time", h.ID)
 	}
+	t.mu.Lock()
 	h.Weights = nil // the copy for the page needs none
+	t.mu.Unlock()
 	t.log.Info("head", "id", h.ID, "shadow_from", h.EffectiveFrom, "why", h.Why)
 	return t.heads.Put(arrowio.ModelKey{Model: h.Model, Version: h.Version}, h.Number, h.EffectiveFrom.UnixNano(),
 		model)
+}
+
+// unreadable reports whether an error is of a file, which may be read later.
+func unreadable(err error) bool {
+	file := (*fs.PathError)(nil)
+	return errors.As(err, &file)
 }
 
 func (t *State) verdict(v *record.Verdict) error {
