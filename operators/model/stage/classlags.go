@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -21,20 +20,22 @@ type classLags struct {
 
 // lagsOfClass finds it by the ranks of lags among rows of about the same time, and tests that class as sooner does,
 // with the margin of the class over the best other one: sure rows of the class may have labels at other times than
-// others. It changes rows, which are the sample as lags has it.
+// others. It changes the margins and hits of rows, which are the sample as lags has it.
 func lagsOfClass(rows []lagged, sample []acc.SampleRow, k int) classLags {
 	off, variance, of := make([]float64, k), make([]float64, k), make([]float64, k)
+	var room [lagTime]uint64
 	for near := range slices.Chunk(rows, lagTime) {
-		slices.SortFunc(near, func(a, b lagged) int { return cmp.Compare(a.lag, b.lag) })
+		at := room[:len(near)]
+		ordered(at, func(i int) int64 { return near[i].lag })
 		clear(of)
 		n := float64(len(near))
 		for from := 0; from < len(near); {
 			to := from + 1
-			for to < len(near) && near[to].lag == near[from].lag {
+			for to < len(near) && near[at[to]].lag == near[at[from]].lag {
 				to++
 			}
-			for _, r := range near[from:to] {
-				y := sample[r.place].Y
+			for _, i := range at[from:to] {
+				y := sample[near[i].place].Y
 				of[y]++
 				off[y] += (float64(from+to) - n) / 2 // the mean rank of these less that of all
 			}
