@@ -124,7 +124,7 @@ func (c *Checkpoint) Kept(numbers []uint64, n int) int {
 type Section struct {
 	Name    string
 	Version byte // of the encoding of State; a section of another version is refused, unless it is not below Oldest
-	Oldest  byte // 0 = Version
+	Oldest  byte // 0 = Version. State is not told which it reads: older bytes say by themselves what they lack
 	State   State
 	Files   FileState // where part of State is in files; nil = nowhere
 	Fresh   func()    // called instead of RestoreState if a checkpoint has no such section; may be nil

@@ -199,10 +199,6 @@ func Undoing(ends []End) map[string]pipeline.Edit {
 	})}
 }
 
-func modelSection(t *Task) pipeline.Section {
-	return pipeline.Section{Name: "model", Version: 15, Oldest: 14, State: taskState{t}}
-}
-
 func lossesSection(t *Task) pipeline.Section {
 	return pipeline.Section{Name: "losses", Version: 1, State: &t.shards.losses}
 }

@@ -14,6 +14,10 @@ import (
 // taskState is the checkpoint section with the task's models.
 type taskState struct{ t *Task }
 
+func modelSection(t *Task) pipeline.Section {
+	return pipeline.Section{Name: "model", Version: 15, Oldest: 14, State: taskState{t}}
+}
+
 // AppendState implements pipeline.State.
 func (s taskState) AppendState(dst []byte) ([]byte, error) {
 	t := s.t
