@@ -63,22 +63,25 @@ type Config struct {
 	Age time.Duration `yaml:"age" default:"0s"`
 }
 
-// kind describes one kind of rule: its measures, and the function that makes a rule.
+// kind describes one kind of rule.
 type kind struct {
-	name     string
-	measures []string
-	make     func(*context) Rule
+	name       string
+	measures   []string
+	make       func(*context) Rule
+	compares   bool // its window keeps Config.Reference
+	unlabelled bool // it does not wait for Config.WarmupRows
 }
 
 // kinds is the table of kinds. A new kind is a type that implements Rule, and a line here; a new measure is a case of
 // Evaluate of its kind. Both are described in docs/operations.md. Config.bounds knows the kinds with keys of their own,
-// Config.warm those without labels, and OF_ECE in web/assets/js/verdict.js the measures of calibration.
+// and OF_ECE in web/assets/js/verdict.js the measures of calibration.
 var kinds = []kind{
-	{Excess, []string{ECE}, newExcess},
-	{Reference, []string{ECE, SmECE, Accuracy, NLL, Curve}, newComparison},
-	{Distance, []string{KS, PSI, Wasserstein, JS}, newDistance},
-	{Estimate, []string{Accuracy, ECE, Miss}, newEstimate},
-	{Threshold, []string{Accuracy, NLL, ECE, SmECE, CWECE, Confidence, Coverage}, newThreshold},
+	{name: Excess, measures: []string{ECE}, make: newExcess},
+	{name: Reference, measures: []string{ECE, SmECE, Accuracy, NLL, Curve}, make: newComparison, compares: true},
+	{name: Distance, measures: []string{KS, PSI, Wasserstein, JS}, make: newDistance, compares: true,
+		unlabelled: true},
+	{name: Estimate, measures: []string{Accuracy, ECE, Miss}, make: newEstimate},
+	{name: Threshold, measures: []string{Accuracy, NLL, ECE, SmECE, CWECE, Confidence, Coverage}, make: newThreshold},
 }
 
 // kindOf returns the kind of a name. ok is false if there is none.

@@ -1,6 +1,8 @@
 package rule
 
 import (
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +16,25 @@ type known struct{}
 func (known) Confidence(c float64) float64             { return c }
 func (known) Reference() (right, n float64, full bool) { return 800, 1000, true }
 func (known) Mapped() (since int64, turned bool)       { return 0, false }
+
+// TestKindsAreDescribed: docs/operations.md has an item for each kind, which names its measures.
+func TestKindsAreDescribed(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range kinds {
+		_, item, ok := strings.Cut(string(text), "\n- **`"+k.name+"`**: ")
+		if item, _, _ = strings.Cut(item, "\n"); !ok {
+			t.Errorf("docs/operations.md, Rules: no item for kind %s", k.name)
+		}
+		for _, measure := range k.measures {
+			if len(k.measures) > 1 && !strings.Contains(item, "`"+measure+"`") {
+				t.Errorf("docs/operations.md, Rules: kind %s without `%s`", k.name, measure)
+			}
+		}
+	}
+}
 
 // TestEveryMeasureIsEvaluated: each measure of a kind has code of its own, and does not fall through to another.
 func TestEveryMeasureIsEvaluated(t *testing.T) {

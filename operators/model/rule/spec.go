@@ -39,7 +39,7 @@ func (s *Config) fingerprint() string {
 
 // reference returns the kind of reference that the rule window keeps; "" if the rule compares with none.
 func (s *Config) reference() string {
-	if s.Kind == Reference || s.Kind == Distance {
+	if k, _ := kindOf(s.Kind); k.compares {
 		return s.Reference
 	}
 	return ""
@@ -66,5 +66,6 @@ func (s *Config) sides() (fire, clear string) {
 
 // warm reports whether a key has had enough labelled rows for the rule to fire. Rules that need no labels do not wait.
 func (s *Config) warm(k *stage.Key) bool {
-	return k.Labelled >= s.WarmupRows || s.Kind == Distance || s.Measure == Coverage
+	kind, _ := kindOf(s.Kind)
+	return k.Labelled >= s.WarmupRows || kind.unlabelled || s.Measure == Coverage
 }
