@@ -161,23 +161,21 @@ func decode(b []byte) (Calibrator, error) {
 		}
 		return decodeParams(mk(), w.Params)
 	}
-	if w.Params != nil {
+	identity, temperature := w.Method == Identity{}.Method(), w.Method == Temperature{}.Method()
+	switch {
+	case !identity && !temperature:
+		return nil, fmt.Errorf("method: %q, allowed are identity, temperature, %s", w.Method,
+			strings.Join(slices.Sorted(maps.Keys(parametrics)), ", "))
+	case w.Params != nil:
 		return nil, fmt.Errorf("params: present, not allowed for method %q", w.Method)
-	}
-	switch w.Method {
-	case Identity{}.Method():
-		if w.Temperature != nil {
-			return nil, errors.New("temperature: present, not allowed for method identity")
-		}
+	case identity && w.Temperature != nil:
+		return nil, errors.New("temperature: present, not allowed for method identity")
+	case identity:
 		return Identity{}, nil
-	case Temperature{}.Method():
-		if w.Temperature == nil {
-			return nil, errors.New("temperature: absent, required for method temperature")
-		}
-		return asCalibrator(NewTemperature(*w.Temperature))
+	case w.Temperature == nil:
+		return nil, errors.New("temperature: absent, required for method temperature")
 	}
-	return nil, fmt.Errorf("method: %q, allowed are identity, temperature, %s", w.Method,
-		strings.Join(slices.Sorted(maps.Keys(parametrics)), ", "))
+	return asCalibrator(NewTemperature(*w.Temperature))
 }
 
 func asCalibrator(t Temperature, err error) (Calibrator, error) {

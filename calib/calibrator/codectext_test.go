@@ -48,3 +48,15 @@ func TestDecodeInWords(t *testing.T) {
 		}
 	}
 }
+
+// TestDecodeOfLaterMethod: a method that this build does not know is named, whatever parameters it has.
+func TestDecodeOfLaterMethod(t *testing.T) {
+	for _, text := range []string{`{"version":1,"method":"later"}`, `{"version":1,"method":"later","temperature":2}`,
+		`{"version":1,"method":"later","params":{"slope":1}}`} {
+		_, err := calibrator.Decode([]byte(text))
+		if want := `method: "later", allowed are identity, temperature, `; err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s…", text, err, want)
+		}
+	}
+}
