@@ -115,6 +115,13 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		t.Fatal("docs/metrics.md has no list of the events")
 	}
 	_, own := everything(t)
+	for _, f := range sources(t, ".") {
+		for name := range names(read(t, f), `= desc\("(\w+)"`) {
+			if !own[name] {
+				t.Errorf("%s: %s has no value in everything: give it one in fullSnapshot, or in what it is of", f, name)
+			}
+		}
+	}
 	sameNames(t, "metrics in docs/metrics.md", items(doc), own)
 	sameNames(t, "events in docs/metrics.md", items(events), counted(t))
 }
