@@ -65,7 +65,7 @@ const formatArrow = "arrow"
 
 // formats is the table of formats. A new format is a line here, a file with its decoder, a line in docs/schema.md with
 // an example in examples/config, and mappings for a fuzz test in fuzzed. Reasons of its own for which records are
-// refused are constants, and lines in docs/schema.md.
+// refused are constants, Not… = "not_…", and lines in docs/schema.md.
 var formats = map[string]format{
 	formatArrow: {},
 	"json": {

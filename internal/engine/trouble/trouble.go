@@ -146,11 +146,13 @@ func (w *Watch) trouble(key string, now time.Time) *Issue {
 
 // mend returns the remedy for a reason.
 func mend(reason string) string {
+	if reason != "not_arrow" && strings.HasPrefix(reason, "not_") { // of any format of inputs
+		reason = "schema"
+	}
 	switch reason {
 	case "not_arrow":
 		return "records that are no Arrow need their format: see Inputs in docs/schema.md"
-	case "not_json", "not_event", "not_protobuf", "not_avro", "not_framed", "schema",
-		"column_missing", "column_type", "model_missing", "shape":
+	case "schema", "column_missing", "column_type", "model_missing", "shape":
 		return "compare inputs in the configuration with the record, which plumbline deadletters shows: Inputs in " +
 			"docs/schema.md"
 	case "too_large", "inflates":

@@ -307,6 +307,15 @@ func TestMendOfLongTexts(t *testing.T) {
 	}
 }
 
+// TestMendOfEveryFormat: records that are not of their format are mended alike, whatever the format.
+func TestMendOfEveryFormat(t *testing.T) {
+	for _, reason := range []string{"not_json", "not_avro", "not_later"} {
+		if got := mend(reason); got != mend("schema") || got == mend("not_arrow") {
+			t.Errorf("%s: to mend it: %s", reason, got)
+		}
+	}
+}
+
 // TestSoftmax: logits that look like probabilities are said once a minute, with their model and what mends it.
 func TestSoftmax(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
