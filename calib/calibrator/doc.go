@@ -16,7 +16,7 @@
 // Methods lists what there is and what each keeps. In short:
 //
 //	temperature, temperature_sbece, ensemble_temperature,       every row's class and ranking
-//	parameterised_temperature, intra_order_preserving
+//	parameterised_temperature, intra_order_preserving, identity
 //	class_temperature, vector, matrix, dirichlet                nothing; for rows of the fitted K
 //	platt, beta, isotonic, histogram, histogram_width,          the ranking of all but the top class (see Scalar)
 //	scaling_binning, spline

@@ -6,8 +6,7 @@ import (
 	"github.com/plumbline/plumbline/internal/vexp"
 )
 
-// Scalar maps the top confidence of a row to a recalibrated one. Platt, Beta, Isotonic, Histogram and
-// ScalingBinning are Scalars.
+// Scalar maps the top confidence of a row to a recalibrated one. FitMethod.TopLabel says which methods are Scalars.
 //
 // Their Apply makes a K-class vector of it, with ŷ = argmax z (ties: lowest index), c = softmax(z)_ŷ:
 //
