@@ -170,7 +170,24 @@ func TestListOfPackages(t *testing.T) {
 		want = append(want, strings.TrimPrefix(p.path, module+"/"))
 	}
 	lines := between(t, document(t, "docs/architecture.md"), "\n## Packages\n", "\n## ")
-	sortedAlike(t, "the list of packages", firstGroups(lines, "(?m)^- `([^`]+)`: "), want)
+	sortedAlike(t, "docs/architecture.md: the list of packages", firstGroups(lines, "(?m)^- `([^`]+)`: "), want)
+}
+
+// TestDependenciesAreDescribed: docs/architecture.md names what ours import of others, and says why.
+func TestDependenciesAreDescribed(t *testing.T) {
+	_, text, _ := strings.Cut(document(t, "docs/architecture.md"), "\n## Dependencies\n")
+	named, missing := firstGroups(text, "`([^`]+)`"), map[string]bool{}
+	for _, p := range list(t) {
+		for _, imp := range p.imports {
+			described := func(name string) bool { return strings.Contains("/"+imp+"/", "/"+name+"/") }
+			if !allowed(imp, []string{"..."}, []string{}) && !slices.ContainsFunc(named, described) {
+				missing[imp] = true
+			}
+		}
+	}
+	for _, imp := range slices.Sorted(maps.Keys(missing)) {
+		t.Errorf("docs/architecture.md: Dependencies is without %s: what for, and what else was weighed", imp)
+	}
 }
 
 // wordLimits are the most words of documents, as wc -w counts them.
