@@ -47,7 +47,8 @@ func (a *alertsTopic) follow(ctx context.Context, spec kafkaio.TailSpec, topic s
 	})
 }
 
-// notifier notifies of alerts.
+// notifier notifies of alerts. A new sink of records is a package of sinks, with its section in internal/config, and a
+// type like this, which Run starts, if one process is to get a record; a tail of follower, if each is.
 type notifier struct {
 	*host
 	alerts *alertsTopic

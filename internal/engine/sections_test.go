@@ -40,11 +40,16 @@ func TestListOfSections(t *testing.T) {
 		}
 		list, _, _ = strings.Cut(list, "\n")
 		var documented, written []string
-		for _, m := range regexp.MustCompile("`([^`]+)` ([0-9]+)").FindAllStringSubmatch(list, -1) {
+		listed := regexp.MustCompile("`([^`]+)` ([0-9]+(?: \\(reads [0-9]+\\))?)")
+		for _, m := range listed.FindAllStringSubmatch(list, -1) {
 			documented = append(documented, m[1]+" "+m[2])
 		}
 		for _, s := range sections {
-			written = append(written, fmt.Sprint(s.Name, " ", s.Version))
+			w := fmt.Sprint(s.Name, " ", s.Version)
+			if s.Oldest > 0 {
+				w += fmt.Sprintf(" (reads %d)", s.Oldest)
+			}
+			written = append(written, w)
 		}
 		slices.Sort(documented)
 		slices.Sort(written)

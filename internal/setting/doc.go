@@ -11,7 +11,7 @@
 //	//go:embed config.go
 //	var configSource string
 //
-//	// Source is the file with the comments that document the keys.
+//	// Declaration is the file with the comments that document the keys.
 //	func (Config) Declaration() string { return configSource }
 //
 // The tags are:

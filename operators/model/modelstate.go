@@ -14,6 +14,9 @@ import (
 // taskState is the checkpoint section with the task's models.
 type taskState struct{ t *Task }
 
+// modelSection has the version of the state of all stages. A new field of a state raises it; where older bytes are read
+// still, Oldest stays, and testdata keeps a state of the version before (TestOlderStates). docs/format.md has a list.
+// Then TestStateFormats with -update writes the states of the new version.
 func modelSection(t *Task) pipeline.Section {
 	return pipeline.Section{Name: "model", Version: 15, Oldest: 14, State: taskState{t}}
 }

@@ -40,8 +40,10 @@ func (v *intervals) of(bins []metric.Bin, resamples int, seed uint64) metric.Int
 	return m.is
 }
 
-// metrics computes the metrics of a set's labelled rows. A new statistic is a field of record.Metrics, set here, a tile
-// on the page (web/assets/js/tiles.js), a gauge of collectMetrics in sinks/metrics, and a line of docs/metrics.md.
+// metrics computes the metrics of a set's labelled rows. A new metric is a field of record.Metrics, set here, a tile of
+// the page (web/assets/js/tiles.js), a gauge of collectMetrics in sinks/metrics, and a line of docs/metrics.md. In
+// files it is a field of Report in calib/metric, which Evaluate sets, and one of its Values. A calibration error is one
+// of UncertaintyKeys, too.
 func (t *Stage) metrics(set *acc.Set, seed uint64) (record.Metrics, error) {
 	l := set.Labelled
 	m := record.Metrics{N: set.LabelledRows()}
