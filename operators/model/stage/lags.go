@@ -294,7 +294,8 @@ func sooner(rows []lagged) difference {
 	return difference{off / pairs, off / math.Sqrt(variance)}
 }
 
-// rankSum returns W less its mean, its variance, and the number of pairs of a wrong and a right row, of at most lagRows.
+// rankSum returns W less its mean, its variance, and the number of pairs of a wrong and a right row. Rows are at most
+// lagRows.
 func rankSum(rows []lagged) (off, variance, pairs float64) {
 	var room [lagRows]uint64
 	at := room[:len(rows)]
