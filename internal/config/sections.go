@@ -159,8 +159,8 @@ type Versions struct {
 	// Model versions that a shard, and a model task, know at a time. A new one replaces one that is silent for an hour;
 	// else its rows are rejected (models). A tenth is for models with fewer. 0: no bound.
 	Max int `yaml:"max" default:"1000" min:"0" max:"1_000_000"`
-	// New model versions of a shard in a minute, by the records' timestamps; those of ten minutes may come at once. 0:
-	// no bound.
+	// New model versions of a shard in a minute, by records' timestamps; those of ten minutes may come at once, and two
+	// of each known model. 0: no bound.
 	NewPerMinute int `yaml:"new_per_minute" default:"30" min:"0" max:"1_000_000"`
 }
 

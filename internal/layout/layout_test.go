@@ -114,7 +114,8 @@ var rules = []struct {
 		"internal/faultlog", "internal/filelock", "internal/kafkaclient", "pipeline/...", "trainer/...", "web"}},
 	{pkg: "internal/ruletest", may: []string{"internal/config", "internal/engine", "internal/feed", "arrowio/...",
 		"pipeline/..."}},
-	{pkg: "internal/plan", may: []string{"internal/config", "operators/model/window"}, third: []string{}},
+	{pkg: "internal/plan", may: []string{"internal/config", "operators/model/window",
+		"operators/validate"}, third: []string{}},
 	{pkg: "internal/producer", may: []string{"internal/feed"}},
 	// It runs everything in one process, as a user would.
 	{pkg: "internal/demo", may: []string{"..."}},

@@ -158,6 +158,26 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
+// TestModelsAtOnce: the advised configuration takes all models at once, and an old version beside each.
+func TestModelsAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ models, most, perMinute int }{
+		{300, 1000, 30}, {400, 1000, 40}, {600, 1200, 60}, {10_001, 20_002, 1001}, {600_000, 0, 60_000},
+	} {
+		c := config.Default()
+		p, err := New(Load{Rows: 100, Classes: 10, Models: test.models, Batch: 10}, &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err = config.Parse([]byte(p.Config), "plan"); err != nil {
+			t.Fatal(err)
+		}
+		if v := c.Versions; v.Max != test.most || v.NewPerMinute != test.perMinute {
+			t.Errorf("%d models: got %+v, want %d and %d", test.models, v, test.most, test.perMinute)
+		}
+	}
+}
+
 // TestConfigurationCounts: what a file says of labels and partitions is not asked for once more.
 func TestConfigurationCounts(t *testing.T) {
 	t.Parallel()

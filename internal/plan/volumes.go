@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/operators/model/window"
+	"github.com/plumbline/plumbline/operators/validate"
 )
 
 const daySeconds = 24 * 3600
@@ -84,11 +85,25 @@ func (p *Plan) configuration(before, c *config.Config) string {
 	if l.Keys > c.Slices.MaxKeys {
 		fmt.Fprintf(&b, "slices:\n  max_keys: %d\n", l.Keys)
 	}
+	// All models may be new at once, and have an old version beside the new one.
+	v := &c.Versions
+	known, perMinute := bound(v.Max, 2*l.Models), bound(v.NewPerMinute, (l.Models+validate.Burst-1)/validate.Burst)
+	if known != v.Max || perMinute != v.NewPerMinute {
+		fmt.Fprintf(&b, "versions:\n  max: %d\n  new_per_minute: %d\n", known, perMinute)
+	}
 	const share = 1.0 / 0.9 // GOMEMLIMIT is nine tenths of the container's limit
 	limit := math.Ceil(p.Process/(1<<20)/64) * 64
 	fmt.Fprintf(&b, "# %d processes, each with GOMAXPROCS=%d, GOMEMLIMIT=%.0fMiB and a limit of %.0f MiB\n",
 		p.Processes, min(p.Provision, coresPerProcess), limit, math.Ceil(limit*share))
 	return b.String()
+}
+
+// bound raises a bound of versions to what is needed; 0 is none, and so is one beyond the largest allowed.
+func bound(has, needed int) int {
+	if has == 0 || needed > 1e6 {
+		return 0
+	}
+	return max(has, needed)
 }
 
 // bytesText is a number of bytes in three digits.

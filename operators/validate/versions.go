@@ -3,6 +3,7 @@ package validate
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,8 +20,10 @@ type Limits struct {
 }
 
 const (
-	// burst is how many minutes' new versions may come at once.
-	burst = 10
+	// Burst is how many minutes' new versions may come at once.
+	Burst = 10
+	// together is how many versions of a model may have rows within that time when a new one is no made-up name.
+	together = 2
 	// silentFor is how long a version has no rows before a new one may take its place where there is no other, ns.
 	silentFor = int64(time.Hour)
 	minute    = int64(time.Minute)
@@ -62,7 +65,9 @@ type table struct {
 	credit int64 // new versions that may come, in minutes / PerMinute ns each
 	// silent is, by model, since when no version of it was silent longer when they were last looked through; "" is of
 	// all models.
-	silent  map[string]int64
+	silent map[string]int64
+	// busy is, by model with more versions than go together, until when it surely has them.
+	busy    map[string]int64
 	own     map[string]int // versions by model
 	lastKey arrowio.ModelKey
 	last    *version
@@ -71,8 +76,8 @@ type table struct {
 }
 
 func newTable(l Limits) table {
-	return table{Limits: l, by: map[arrowio.ModelKey]*version{}, credit: burst * minute * int64(l.PerMinute),
-		silent: map[string]int64{}, own: map[string]int{}}
+	return table{Limits: l, by: map[arrowio.ModelKey]*version{}, credit: Burst * minute * int64(l.PerMinute),
+		silent: map[string]int64{}, busy: map[string]int64{}, own: map[string]int{}}
 }
 
 // find returns a version, nil where it is not known.
@@ -92,8 +97,8 @@ func (t *table) tick(now int64) {
 		return
 	}
 	if t.now > 0 {
-		since := min(now-t.now, burst*minute)
-		t.credit = min(t.credit+since*int64(t.PerMinute), burst*minute*int64(t.PerMinute))
+		since := min(now-t.now, Burst*minute)
+		t.credit = min(t.credit+since*int64(t.PerMinute), Burst*minute*int64(t.PerMinute))
 	}
 	t.now = now
 }
@@ -102,6 +107,7 @@ func (t *table) tick(now int64) {
 func (t *table) setBack(now int64) {
 	t.ahead, t.now = false, min(t.now, now)
 	clear(t.silent)
+	clear(t.busy)
 	for _, v := range t.by {
 		v.seen = min(v.seen, t.now)
 	}
@@ -109,7 +115,11 @@ func (t *table) setBack(now int64) {
 
 // admit makes a version known, or says why it may not be.
 func (t *table) admit(key arrowio.ModelKey) (v *version, why string) {
-	if t.PerMinute > 0 && t.credit < minute {
+	cost := minute
+	if t.PerMinute == 0 || t.deploys(key.Model) {
+		cost = 0
+	}
+	if t.credit < cost {
 		return nil, fmt.Sprintf("%s version %q is new, and more than %d new model versions a minute have come "+
 			"(versions.new_per_minute)", key.Model, key.Version, t.PerMinute)
 	}
@@ -123,14 +133,31 @@ func (t *table) admit(key arrowio.ModelKey) (v *version, why string) {
 				"model (versions.max: %d)", key.Model, key.Version, len(t.by), time.Duration(silentFor), own, t.Max)
 		}
 	}
-	if t.PerMinute > 0 {
-		t.credit -= minute
-	}
+	t.credit -= cost
 	key = arrowio.ModelKey{Model: strings.Clone(key.Model), Version: strings.Clone(key.Version)}
 	v = &version{seen: t.now}
 	t.by[key], t.lastKey, t.last = v, key, v
 	t.own[key.Model]++
 	return v, ""
+}
+
+// deploys reports whether a new version of a model is one that takes the place of another: however many models get
+// theirs at once, that is no flood of made-up names.
+func (t *table) deploys(model string) bool {
+	if t.own[model] == 0 || t.now < t.busy[model] {
+		return false
+	}
+	n, until := 0, int64(math.MaxInt64)
+	for key, v := range t.by {
+		if ends := v.seen + Burst*minute; key.Model == model && ends > t.now {
+			n, until = n+1, min(until, ends)
+		}
+	}
+	if n > together {
+		t.busy[model] = until
+		return false
+	}
+	return true
 }
 
 // makeRoom forgets the version that has been silent longest, of a model or of all (""), where that is long enough. It
@@ -157,6 +184,7 @@ func (t *table) makeRoom(of string) bool {
 	if t.own[oldest.Model]--; t.own[oldest.Model] == 0 {
 		delete(t.own, oldest.Model)
 		delete(t.silent, oldest.Model)
+		delete(t.busy, oldest.Model)
 	}
 	t.lastKey, t.last = arrowio.ModelKey{}, nil
 	return true
@@ -165,6 +193,7 @@ func (t *table) makeRoom(of string) bool {
 // counted counts the versions of each model.
 func (t *table) counted() {
 	clear(t.silent)
+	clear(t.busy)
 	clear(t.own)
 	for key := range t.by {
 		t.own[key.Model]++

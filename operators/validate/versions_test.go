@@ -221,6 +221,49 @@ func TestNewModelsAreBounded(t *testing.T) {
 	}
 }
 
+// TestManyModelsDeployedAtOnce: new versions of known models, all at once and day after day, count against no rate:
+// a canary beside the old version neither. Versions that are made up, and new models, do.
+func TestManyModelsDeployedAtOnce(t *testing.T) {
+	c := validate.Config{Limits: validate.Limits{Max: 1000, PerMinute: 30}}
+	s := newShard(c)
+	versions := func(version string) (out []string) {
+		for i := range 400 {
+			out = append(out, fmt.Sprintf("m%d@%s", i, version))
+		}
+		return out
+	}
+	if n := count(s.send(t, 3, versions("0")...), ""); n != 300 {
+		t.Fatalf("%d of 400 new models are taken, want 300", n)
+	}
+	s.now = s.now.Add(10 * time.Minute)
+	s.send(t, 3, versions("0")...)
+	for day := 1; day < 5; day++ {
+		s.now = s.now.Add(24 * time.Hour)
+		s.send(t, 3, versions(fmt.Sprint(day-1))...)
+		s = s.again(t, c)
+		s.now = s.now.Add(time.Minute)
+		if n := count(s.send(t, 3, versions(fmt.Sprint(day))...), ""); n != 400 {
+			t.Fatalf("day %d: %d of 400 new versions of known models are taken", day, n)
+		}
+		if n := count(s.send(t, 3, versions("canary")[:200]...), ""); n != 200 {
+			t.Fatalf("day %d: %d of 200 canaries are taken", day, n)
+		}
+	}
+	s.now = s.now.Add(24 * time.Hour)
+	if n := count(s.send(t, 3, names(1000, 1400)...), ""); n != 300 {
+		t.Errorf("%d of 400 new models are taken, want 300", n)
+	}
+	s = newShard(c)
+	taken := 0
+	for i := range 600 {
+		s.now = s.now.Add(time.Second / 10)
+		taken += count(s.send(t, 3, fmt.Sprintf("m@%d", i)), "")
+	}
+	if taken > 300+30+2 {
+		t.Errorf("in a minute %d versions that a model makes up are taken", taken)
+	}
+}
+
 // TestRoomForOtherModels: a model with a new version for each request leaves room for new versions of other models.
 func TestRoomForOtherModels(t *testing.T) {
 	s := newShard(validate.Config{Limits: validate.Limits{Max: 50}})
