@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/plumbline/plumbline/internal/testsize"
 )
@@ -25,28 +24,20 @@ func TestHostileYAML(t *testing.T) {
 		"more keys than are counted": strings.Repeat("k: 1\n", 200_000),
 		"keys in one mapping":        "{" + strings.Repeat("k,", 100_000) + "}",
 	} {
-		at := time.Now()
 		_, err := Parse([]byte(text), "x.yaml")
 		if err == nil || !strings.Contains(err.Error(), "levels in each other") &&
 			!strings.Contains(err.Error(), "are read") {
 			t.Errorf("%s: %.200v", name, err)
-		}
-		if took := time.Since(at); took > 5*time.Second {
-			t.Errorf("%s: refused after %s", name, took)
 		}
 	}
 	var unknown strings.Builder
 	for i := range maxEntries - 1 {
 		fmt.Fprintf(&unknown, "k%d: 1\n", i)
 	}
-	at := time.Now()
 	var problems Problems
 	if _, err := Parse([]byte(unknown.String()), "x.yaml"); !errors.As(err, &problems) ||
 		len(problems) != maxProblems {
 		t.Errorf("unknown keys: %d problems, want %d", len(problems), maxProblems)
-	}
-	if took := time.Since(at); took > 20*time.Second { // about 1.5 s of a processor
-		t.Errorf("%d unknown keys take %s", maxEntries, took)
 	}
 	for _, fine := range []string{"", "kafka: {brokers: [\"a:1\"]} # [[[\n", "models:\n  - name: a\n    classes: 3\n"} {
 		if err := CheckYAML([]byte(fine)); err != nil {
