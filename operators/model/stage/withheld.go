@@ -148,6 +148,9 @@ func (l *labels) scored(f func(i int, e []float32, r kernel.Row)) error {
 
 // probabilities are those of classes, or of the predicted one, or of any other, by row.
 func (l *labels) probabilities(classes []int) ([][]float64, error) {
+	if len(classes) == 0 {
+		return nil, nil
+	}
 	all, k := make([]float64, len(l.rows)*len(classes)), l.key.K
 	out := make([][]float64, len(classes))
 	for i := range out {
