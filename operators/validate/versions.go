@@ -113,27 +113,39 @@ func (t *table) setBack(now int64) {
 	}
 }
 
-// admit makes a version known, or says why it may not be.
+// admit makes a version known, or says why it may not be. Of all rows of a version that may not, only the first looks
+// through the others.
 func (t *table) admit(key arrowio.ModelKey) (v *version, why string) {
-	cost := minute
-	if t.PerMinute == 0 || t.deploys(key.Model) {
-		cost = 0
-	}
-	if t.credit < cost {
-		return nil, fmt.Sprintf("%s version %q is new, and more than %d new model versions a minute have come "+
+	often := func() string {
+		return fmt.Sprintf("%s version %q is new, and more than %d new model versions a minute have come "+
 			"(versions.new_per_minute)", key.Model, key.Version, t.PerMinute)
 	}
-	if own := t.own[key.Model]; t.Max > 0 && len(t.by) >= pipeline.VersionsFor(t.Max, own) {
-		of := "" // whose version makes room
+	spent := t.PerMinute > 0 && t.credit < minute
+	if spent && t.madeUp(key.Model) {
+		return nil, often()
+	}
+	own := t.own[key.Model]
+	full, of := t.Max > 0 && len(t.by) >= pipeline.VersionsFor(t.Max, own), "" // whose version makes room
+	var oldest arrowio.ModelKey
+	if full {
 		if pipeline.VersionsFor(t.Max, own) < t.Max {
 			of = key.Model
 		}
-		if !t.makeRoom(of) {
+		var ok bool
+		if oldest, ok = t.silentest(of); !ok {
 			return nil, fmt.Sprintf("%s version %q is new, and %d model versions had rows in the last %s, %d of this "+
 				"model (versions.max: %d)", key.Model, key.Version, len(t.by), time.Duration(silentFor), own, t.Max)
 		}
 	}
-	t.credit -= cost
+	if t.PerMinute > 0 && !t.deploys(key.Model) {
+		if spent {
+			return nil, often()
+		}
+		t.credit -= minute
+	}
+	if full {
+		t.forget(oldest)
+	}
 	key = arrowio.ModelKey{Model: strings.Clone(key.Model), Version: strings.Clone(key.Version)}
 	v = &version{seen: t.now}
 	t.by[key], t.lastKey, t.last = v, key, v
@@ -141,10 +153,13 @@ func (t *table) admit(key arrowio.ModelKey) (v *version, why string) {
 	return v, ""
 }
 
+// madeUp reports whether it is known without a look at the versions that a new one of a model counts.
+func (t *table) madeUp(model string) bool { return t.own[model] == 0 || t.now < t.busy[model] }
+
 // deploys reports whether a new version of a model is one that takes the place of another: however many models get
 // theirs at once, that is no flood of made-up names.
 func (t *table) deploys(model string) bool {
-	if t.own[model] == 0 || t.now < t.busy[model] {
+	if t.madeUp(model) {
 		return false
 	}
 	n, until := 0, int64(math.MaxInt64)
@@ -160,13 +175,12 @@ func (t *table) deploys(model string) bool {
 	return true
 }
 
-// makeRoom forgets the version that has been silent longest, of a model or of all (""), where that is long enough. It
-// comes back as a new one.
-func (t *table) makeRoom(of string) bool {
+// silentest is the version that has been silent longest, of a model or of all (""). ok is false where that is not long
+// enough to forget it.
+func (t *table) silentest(of string) (oldest arrowio.ModelKey, ok bool) {
 	if since := t.silent[of]; since > 0 && t.now-since < silentFor {
-		return false
+		return oldest, false
 	}
-	var oldest arrowio.ModelKey
 	since := int64(0)
 	for key, v := range t.by {
 		if of != "" && key.Model != of {
@@ -177,17 +191,18 @@ func (t *table) makeRoom(of string) bool {
 		}
 	}
 	t.silent[of] = since
-	if since == 0 || t.now-since < silentFor {
-		return false
-	}
-	delete(t.by, oldest)
-	if t.own[oldest.Model]--; t.own[oldest.Model] == 0 {
-		delete(t.own, oldest.Model)
-		delete(t.silent, oldest.Model)
-		delete(t.busy, oldest.Model)
+	return oldest, since > 0 && t.now-since >= silentFor
+}
+
+// forget makes room for another version. It comes back as a new one.
+func (t *table) forget(key arrowio.ModelKey) {
+	delete(t.by, key)
+	if t.own[key.Model]--; t.own[key.Model] == 0 {
+		delete(t.own, key.Model)
+		delete(t.silent, key.Model)
+		delete(t.busy, key.Model)
 	}
 	t.lastKey, t.last = arrowio.ModelKey{}, nil
-	return true
 }
 
 // counted counts the versions of each model.

@@ -30,7 +30,7 @@ func newShard(c validate.Config) *shard {
 }
 
 // send is a message with a row of each model, which may be MODEL@VERSION; it returns the reasons by row.
-func (s *shard) send(t *testing.T, k int, models ...string) []string {
+func (s *shard) send(t testing.TB, k int, models ...string) []string {
 	t.Helper()
 	b := &arrowio.Batch{N: len(models), K: k, Scores: make([]float32, len(models)*k), TS: make([]int64, len(models)),
 		Label: make([]int32, len(models)), Model: make([]int32, len(models)),
@@ -261,6 +261,18 @@ func TestManyModelsDeployedAtOnce(t *testing.T) {
 	}
 	if taken > 300+30+2 {
 		t.Errorf("in a minute %d versions that a model makes up are taken", taken)
+	}
+}
+
+// BenchmarkRefusedVersion is of messages of 1,000 rows of a new version for which 20,000 busy ones leave no room.
+func BenchmarkRefusedVersion(b *testing.B) {
+	s := newShard(validate.Config{Limits: validate.Limits{Max: 20_000, PerMinute: 2000}})
+	s.send(b, 3, names(0, 20_000)...)
+	rows := slices.Repeat([]string{"m1@next"}, 1000)
+	for b.Loop() {
+		if n := count(s.send(b, 3, rows...), validate.ReasonModels); n != len(rows) {
+			b.Fatalf("%d rows are refused", n)
+		}
 	}
 }
 
