@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/internal/testsize"
 )
@@ -14,7 +15,7 @@ import (
 func TestHostileYAML(t *testing.T) {
 	testsize.Slow(t)
 	merges := "kafka:\n  tls: &a0 {enabled: true}\n"
-	for name, text := range map[string]string{
+	hostile := map[string]string{
 		"sequences in each other":    strings.Repeat("[", 100_000),
 		"mappings in each other":     strings.Repeat("{a: ", 50_000),
 		"dashes":                     strings.Repeat("- ", 50_000),
@@ -23,7 +24,8 @@ func TestHostileYAML(t *testing.T) {
 		"more bytes than are read":   merges + strings.Repeat("# nothing\n", 100_000),
 		"more keys than are counted": strings.Repeat("k: 1\n", 200_000),
 		"keys in one mapping":        "{" + strings.Repeat("k,", 100_000) + "}",
-	} {
+	}
+	for name, text := range hostile {
 		_, err := Parse([]byte(text), "x.yaml")
 		if err == nil || !strings.Contains(err.Error(), "levels in each other") &&
 			!strings.Contains(err.Error(), "are read") {
@@ -44,6 +46,25 @@ func TestHostileYAML(t *testing.T) {
 			t.Errorf("%q: %v", fine, err)
 		}
 	}
+	t.Run("processor time", func(t *testing.T) {
+		for name, text := range hostile {
+			if took := processorTime(t, text); took > 5*time.Second {
+				t.Errorf("%s: refused after %s", name, took)
+			}
+		}
+		if took := processorTime(t, unknown.String()); took > 20*time.Second { // it is about 1.5 s
+			t.Errorf("%d unknown keys take %s", maxEntries, took)
+		}
+	})
+}
+
+// processorTime is that of a configuration, which is refused.
+func processorTime(t *testing.T, text string) time.Duration {
+	before := testsize.Processor(t)
+	if _, err := Parse([]byte(text), "x.yaml"); err == nil {
+		t.Error("it is taken")
+	}
+	return testsize.Processor(t) - before
 }
 
 func indented(n int) string {

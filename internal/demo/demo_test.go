@@ -271,6 +271,9 @@ func TestInterrupted(t *testing.T) {
 		if streamed := line == "SHIFT begins"; streamed && (len(reported) != 1 || !brokeOff(reported[0])) {
 			t.Errorf("at %q: reported %+v, want one result that says that the run broke off", line, reported)
 		}
+		if took := time.Since(w.at); took > 2*time.Second {
+			t.Errorf("at %q: stopped after %v, want at most 2 s", line, took)
+		}
 		left, err := os.ReadDir(os.Getenv("TMPDIR"))
 		if err != nil || len(left) > 0 {
 			t.Errorf("at %q: left behind %v, %v; want nothing", line, left, err)
@@ -286,10 +289,12 @@ func brokeOff(r Result) bool {
 type cancelWriter struct {
 	word   string
 	cancel context.CancelFunc
+	at     time.Time
 }
 
 func (w *cancelWriter) Write(p []byte) (int, error) {
-	if strings.Contains(string(p), w.word) {
+	if w.at.IsZero() && strings.Contains(string(p), w.word) {
+		w.at = time.Now()
 		w.cancel()
 	}
 	return len(p), nil

@@ -115,15 +115,23 @@ func TestSpansReachACollector(t *testing.T) {
 func TestNobodyWaitsForTheCollector(t *testing.T) {
 	release := make(chan struct{})
 	e, stop := exporter(t, func(http.ResponseWriter, *http.Request) { <-release })
+	began := time.Now()
 	const n = 3 * maxQueue
 	for range n {
 		e.Export(sample)
 	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("%d spans took %s", n, took)
+	}
 	if e.counts[noRoom].Load() < n-maxQueue-2*maxBatch {
 		t.Errorf("%d of %d found no room in a queue of %d", e.counts[noRoom].Load(), n, maxQueue)
 	}
-	stop() // comes back, though the collector is released after it only
+	began = time.Now()
+	stop()
 	close(release)
+	if took := time.Since(began); took > lastTime+time.Second {
+		t.Errorf("the end took %s, want at most %s", took, lastTime)
+	}
 	total := int64(0)
 	for _, c := range e.counts {
 		total += c.Load()

@@ -179,7 +179,7 @@ const surest = 1 - 1e-9
 // absent is what Withheld says of labels that hardly come.
 func (l *labels) absent() (string, error) {
 	n, open, least := float64(len(l.rows)), l.open(), math.Log(absentChance/float64(l.key.K))
-	var never []int // classes without a label
+	var never []int // classes without a label, all before the first one with too few
 	first := -1
 	for c := 0; c < len(l.of) && first < 0; c++ {
 		has, e := l.of[c], l.expected[c]
